@@ -12,7 +12,7 @@ from narrlit.data.readers import read_examples, read_stories, read_triples
 def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
     found = narrlit("storyworld", "--out", "w", f"--{option}", count)
     assert found.code == 2
-    assert f"--{option} {count}: at least {least} is needed" in found.err
+    assert f"--{option} {count}: must be at least {least}" in found.err
     assert not (tmp_path / "w").exists()
 
 

@@ -233,7 +233,7 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
 
     result.write()
     assert (tmp_path / "out/mendel292/reproduce.md").read_text() == f"{result}\n"
-    with pytest.raises(OptionError, match="`seeds=0`: at least 1"):
+    with pytest.raises(OptionError, match="`seeds=0`: must be at least 1"):
         narrlit.reproduce("mendel292", **options, seeds=0)
 
 
@@ -500,7 +500,7 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
         (["hist"], "no tables of 'hist' (did you mean hits?); available: comhis, hits"),
         (["hits", "--table", "3"], "table 3: no such table of hits"),
         (["hits", "--table", "figure 1"], "table figure 1: not computed: a diagram"),
-        (["hits", "--seeds", "0"], "--seeds 0: at least 1 fit a row is needed"),
+        (["hits", "--seeds", "0"], "--seeds 0: must be at least 1 fit per row"),
         (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
         (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
         ([], "name a system; `narrlit reproduce --list`"),

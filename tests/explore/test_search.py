@@ -81,7 +81,7 @@ def test_mistakes_name_parameters(index, make):
         ({"text": "x", "like": "t1"}, "give a text, or `like=ID`"),
         ({"text": "x", "exclude_same": "country"}, "`exclude_same` needs a story of the index"),
         ({"like": make("two.jsonl", [{"text": "a"}, {"text": "b"}])}, "the file has 2 stories"),
-        ({"text": "x", "k": 0}, "`k=0`: at least 1"),
+        ({"text": "x", "k": 0}, "`k=0`: must be at least 1"),
     ):
         with pytest.raises(OptionError, match=message):
             narrlit.search(index, **options)

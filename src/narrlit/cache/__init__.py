@@ -1,1 +1,1 @@
-"""Embeddings on disk by content: computed once by an encoder, a server or vLLM, read by every later run."""
+"""Embedding cache, addressed by content: filled once by an encoder, a server or vLLM, and read by every later run."""

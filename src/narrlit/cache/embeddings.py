@@ -1,4 +1,4 @@
-"""A frozen encoder's embeddings, read from the cache and computed where it lacks them."""
+"""Embeddings of a frozen encoder, read from the cache, or computed if they are missing."""
 
 import gc
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`narrlit.embedding_caches`: the embeddings that are cached under a folder, listed and removed."""
+"""`narrlit.embedding_caches`: list and remove the embedding caches below a folder."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class CacheInfo:
     """Description of one cache.
 
     Attributes:
-        folder: where its files are.
+        folder: folder of its files.
         model: name of the model, or of the teacher's round.
         embeddings: number of embeddings.
         dimension: of the embeddings; None while there are none.
@@ -49,7 +49,7 @@ class CacheListing:
     """Caches under a folder.
 
     Attributes:
-        folder: that was searched.
+        folder: folder that was searched.
         caches: in the order of their folders.
     """
 
@@ -76,22 +76,22 @@ class CacheListing:
             remove_cache(cache.folder)
 
     def __str__(self) -> str:
-        """A line a cache."""
+        """Format one line per cache."""
         return "\n".join(map(str, self.caches)) or f"{self.folder}: no cached embeddings"
 
 
 def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None = None) -> CacheListing:
-    """List the caches of frozen encoders and teachers under a folder.
+    """List the embedding caches of frozen encoders and teachers below a folder.
 
     Args:
-        folder: of the caches, or one of them.
-        model: only caches of this model, by the name that is listed; None: all.
+        folder: folder that contains caches, or a single cache.
+        model: only caches of this model, named as in the listing; None: all.
 
     Returns:
-        A `CacheListing`: `.caches`, `.size`, `.table()`, `.remove()`. It prints a line a cache.
+        A `CacheListing`: `.caches`, `.size`, `.table()`, `.remove()`. It is printed with one line per cache.
 
     Raises:
-        ModelError: if the record of a cache is broken.
+        ModelError: if the record of a cache is damaged.
         OptionError: if there is no such folder.
 
     >>> import narrlit
@@ -130,7 +130,7 @@ def remove_cache(folder: Path) -> None:
     if (folder / SPACE).is_file():
         files.append(folder / SPACE)
     if not files:
-        raise OptionError(f"{folder} is no embedding cache; `narrlit cache ls` lists them")
+        raise OptionError(f"{folder} is not an embedding cache; `narrlit cache ls` lists all caches")
     for path in [*files, *folder.glob(f".*{SUFFIX}"), *folder.glob(f"*{SUFFIX}{DAMAGED}")]:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):

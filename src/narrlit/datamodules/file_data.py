@@ -74,7 +74,7 @@ class FileData(StoryData):
         Source: of the share, Comhis, section 4.3: a subset of the development data, whose size it does not give.
         """
         if not 0 < validation_share <= 1:
-            raise OptionError(f"data.validation_share is {validation_share}: a share above 0, at most 1, is needed")
+            raise OptionError(f"data.validation_share is {validation_share}: must be above 0 and at most 1")
         super().__init__(loading, hard_examples, pseudo_labels)
         self.validation_share = validation_share
         self.train = _listed(train)

@@ -85,7 +85,7 @@ class FoldData(StoryData):
             ungrouped: divide by row: the same story may then train and be evaluated, and accuracy is inflated.
         """
         if not 0 <= fold < folds:
-            raise OptionError(f"data.fold is {fold}: with {folds} folds, a number from 0 to {folds - 1} is needed")
+            raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
         super().__init__(source.loading, source.hard_examples, source.pseudo_labels)
         self.divided = source
         self.has_unlabelled, self.has_views = source.has_unlabelled, source.has_views

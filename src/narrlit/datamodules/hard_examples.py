@@ -38,9 +38,9 @@ class HardExampleSampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise OptionError(f"hard_examples.share is {self.share}: a share from 0 to 1 is needed")
+            raise OptionError(f"hard_examples.share is {self.share}: must be between 0 and 1")
         if not self.weight > 0:
-            raise OptionError(f"hard_examples.weight is {self.weight}: a positive number is needed")
+            raise OptionError(f"hard_examples.weight is {self.weight}: must be a positive number")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Loading:
         if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
             raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
         if self.samples_per_epoch is not None and self.samples_per_epoch < 1:
-            raise OptionError(f"loading.samples_per_epoch is {self.samples_per_epoch}: a positive number is needed")
+            raise OptionError(f"loading.samples_per_epoch is {self.samples_per_epoch}: must be a positive number")
 
 
 class ResumableLoader(DataLoader[Any]):

@@ -42,7 +42,7 @@ class Clusters:
     def __post_init__(self) -> None:
         for aspect in ASPECTS:
             if getattr(self, aspect) < 2:
-                raise OptionError(f"clusters.{aspect} is {getattr(self, aspect)}: a whole number from 2 is needed")
+                raise OptionError(f"clusters.{aspect} is {getattr(self, aspect)}: must be an integer of at least 2")
 
 
 @dataclass(frozen=True)

@@ -40,11 +40,11 @@ class Versions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.setting_share <= 1:
-            raise OptionError(f"versions.setting_share is {self.setting_share}: a share from 0 to 1 is needed")
+            raise OptionError(f"versions.setting_share is {self.setting_share}: must be between 0 and 1")
         if self.versions < 1:
-            raise OptionError(f"versions.versions is {self.versions}: a positive number is needed")
+            raise OptionError(f"versions.versions is {self.versions}: must be a positive number")
         if self.passage_words is not None and self.passage_words < 1:
-            raise OptionError(f"versions.passage_words is {self.passage_words}: a positive number is needed")
+            raise OptionError(f"versions.passage_words is {self.passage_words}: must be a positive number")
 
     @property
     def sources(self) -> list[str]:

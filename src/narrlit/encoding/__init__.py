@@ -1,1 +1,1 @@
-"""How a story becomes a vector: preparation of its text, the model, post-processing and the cache of embeddings."""
+"""Encoding of stories: preparation of texts, the model, post-processing and the embedding cache."""

@@ -1,4 +1,4 @@
-"""`narrlit.load`: a story encoder by the name of its model."""
+"""`narrlit.load`: load a story encoder by name."""
 
 from collections.abc import Sequence
 from os import PathLike, fspath
@@ -35,36 +35,37 @@ def load(  # noqa: PLR0913 (all that decides a vector)
     cache: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> StoryEncoder:
-    """Load a model, with all else that decides how a story becomes a vector.
+    """Load a model, with all settings of how stories are read and embedded.
 
-    The model's weights are read when the first story is embedded.
+    The weights are loaded when the first story is embedded.
 
     Args:
-        model: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder that is loaded.
-        max_length: tokens of a text that are read at once; None: as the model was trained.
-        long: longer texts are read in overlapping `windows` of whole sentences, whose vectors are averaged; or
-            `truncate` them, as in training, or `refuse` them.
-        precision: number format to compute in, `bf16`, `fp32` or `auto`; None: the model's own.
-        device: where to compute; `auto` is a GPU where there is one.
-        views: file of stories' views (text, theme, plot_events or course_of_action, outcome), or several.
-        missing_views: stories without views are refused, or get views cut by position.
-        pseudonyms: replace names by placeholders, found by spaCy.
-        fusion: weights of text, theme, action and outcome (a name of `PRESETS`, four numbers with commas between);
-            None: the model's own.
-        postprocess: steps over the vectors, with commas between: `center`, `abtt:K` (all but the K first components),
-            `whiten`, `truncate:N` (the first N dimensions).
-        fit_on: stories that the steps are fitted on, or files of stories; those that are embedded are left out.
-        transductive: also fit the steps on stories that are embedded. The result is no valid submission to Track B.
-        cache: folder where vectors are kept, so that no text is embedded twice; None: they are not kept. The command
-            line's is `runs/embeddings`.
-        trust_remote_code: run Python files that come with the model; only for models whose author you trust.
+        model: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or a loaded encoder.
+        max_length: maximum length of a text in tokens; None: that of the model's training.
+        long: how to handle longer texts: `windows` averages the embeddings of overlapping windows of whole sentences,
+            `truncate` cuts the texts as in training, `refuse` raises an error.
+        precision: floating-point format of the computation: `bf16`, `fp32` or `auto`; None: the model's own.
+        device: device to compute on; `auto` is a GPU if there is one.
+        views: file of views (text, theme, plot_events or course_of_action, outcome), or several files.
+        missing_views: how to handle stories without views: refuse them, or split their text into views by position.
+        pseudonyms: replace names, found by spaCy, with placeholders.
+        fusion: fusion weights of text, theme, action and outcome (a name in `PRESETS`, or four comma-separated
+            numbers); None: the model's own.
+        postprocess: comma-separated post-processing steps: `center`, `abtt:K` (remove the first K principal
+            components), `whiten`, `truncate:N` (keep the first N dimensions).
+        fit_on: stories, or files of stories, on which the post-processing is fitted; stories that are also embedded are
+            excluded.
+        transductive: also fit the post-processing on the embedded stories. The result is not valid for Track B.
+        cache: folder of the embedding cache, so that no text is embedded twice; None: no cache. The command line uses
+            `runs/embeddings`.
+        trust_remote_code: run Python files that come with the model; only for models from authors you trust.
 
     Returns:
         The encoder: `.embed(stories)`, `.score(triples)`, `.passages(stories)`, `.fingerprint`, `.record`.
 
     Raises:
         ModelError: if there is no such model.
-        OptionError: for an option that is wrong or lacks another.
+        OptionError: if an option is invalid, or needs another one.
 
     >>> encoder = load("minilm", max_length=128)
     >>> encoder.embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
@@ -91,7 +92,7 @@ def open_encoder(
     postprocessing: Postprocessing | None = None,
     cache: str | Path | None = None,
 ) -> StoryEncoder:
-    """Return the encoder of a model, as `load` does; raise ModelError if it is not there."""
+    """Return the encoder of a model, as `load` does; raise ModelError if there is no such model."""
     model = fspath(model) if isinstance(model, PathLike) else model
     encoder = StoryEncoder(
         model,
@@ -108,7 +109,7 @@ def open_encoder(
 
 
 def _check_exists(model: str) -> None:
-    """Refuse the path of a missing model, and name similar ones."""
+    """Refuse the path of a missing model, and suggest similar ones."""
     path = Path(model)
     names_a_folder = path.parent != Path() and (path.parent.is_dir() or path.parts[0] == "runs")
     if path.exists() or not names_a_folder:

@@ -1,4 +1,4 @@
-"""Hard negatives: stories close to an anchor by a model's cosines that are not known to be similar to it.
+"""Hard negatives: stories with a high cosine to an anchor that are not known to be similar to it.
 
 Letters of the shapes: N examples, M stories, D dimension, K negatives that an example has already.
 """
@@ -88,18 +88,18 @@ def mine(
     strict: bool = False,
     progress: bool = False,
 ) -> Mining:
-    r"""Add to each training example the dissimilar stories of all examples that are nearest to its anchor.
+    r"""Add hard negatives to each training example: stories of all examples near its anchor but not similar to it.
 
-    Never added: stories linked with the anchor by a chain of anchors and positives, and stories so near that they may
-    be similar. Negatives mined before are replaced, others are kept.
+    Stories connected to the anchor by a chain of anchors and positives are never added, nor stories so near that they
+    may be false negatives. Negatives of an earlier mining are replaced, all others kept.
 
     Args:
         examples: a file of labeled triples, or of anchors with positives and negatives; or examples in memory.
-        encoder: from `narrlit.load`.
-        per_example: largest number of negatives to add to an example.
-        margin: leave out stories whose cosine with the anchor is above the positive's plus this, -2 to 2.
-        strict: refuse the first invalid row of the file, in place of dropping and counting it.
-        progress: show what is read and a progress bar on stderr.
+        encoder: encoder from `narrlit.load`.
+        per_example: maximum number of negatives to add to an example.
+        margin: skip stories with a cosine to the anchor above that of the positive plus this margin, -2 to 2.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
         A `Mining`: `.examples`, `.table()`, `.write(path)`.
@@ -107,7 +107,7 @@ def mine(
     Raises:
         DataError: if the file can't be read.
         ModelError: if the model can't be loaded.
-        OptionError: for a number out of range.
+        OptionError: if a number is out of range.
 
     >>> import narrlit
     >>> rows = [
@@ -121,9 +121,9 @@ def mine(
     ['Money gets cheaper.', 'A knight seeks a grail.']
     """
     if per_example < 1:
-        raise OptionError(f"`per_example={per_example}`: at least 1 is needed")
+        raise OptionError(f"`per_example={per_example}`: must be at least 1")
     if not -2 <= margin <= 2:
-        raise OptionError(f"`margin={margin}`: a difference of cosines, from -2 to 2, is needed")
+        raise OptionError(f"`margin={margin}`: must be a difference of cosines, from -2 to 2")
     if not isinstance(examples, TrainingExamples):
         examples = read_examples(examples, strict=strict)
     if progress:
@@ -175,7 +175,7 @@ def mine_negatives(
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:
     """Group stories (M,) that chains of anchors and positives connect.
 
-    A positive of an anchor's positive is thus similar to the anchor, though no example says so.
+    A positive of a positive thus counts as similar to the anchor, although no example states it.
     """
     links = coo_array((np.ones(len(anchors), dtype=np.int8), (anchors, positives)), shape=(count, count))
     groups: IntArray = connected_components(links, directed=False)[1].astype(np.int64)
@@ -192,7 +192,7 @@ def nearest_negatives(
     margin: float = -0.05,
     pairs_per_block: int = PAIRS_PER_BLOCK,
 ) -> NearestNegatives:
-    """Find each anchor's nearest stories that are neither similar to it by the data nor likely to be by the model.
+    """Find the nearest stories of each anchor that are neither similar to it by the data nor probably by the model.
 
     A story c is a negative of an anchor a with the positive p if it is in another group and not banned. It is excluded
     if cos(a, c) > cos(a, p) + margin: so near, it may be a false negative.

@@ -24,7 +24,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
 
     Raises:
         ModelError: if there is no such model, or it can't be loaded.
-        OptionError: if the machine lacks the device, or the device the precision.
+        OptionError: if the machine has no such device, or the device does not support the precision.
     """
     # Vectors in a cache are read without sentence-transformers, which takes seconds to import.
     from narrlit.models.registry import load_encoder, with_fusion

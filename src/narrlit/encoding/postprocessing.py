@@ -1,4 +1,4 @@
-"""Post-processing of a story encoder's vectors: its steps, and the stories that they are fitted on."""
+"""Post-processing of embeddings: its steps, and the stories on which they are fitted."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from narrlit.models.config import parse_steps
 
 @dataclass(frozen=True)
 class PostprocessingFit:
-    """Steps over vectors and the stories that they are fitted on.
+    """Post-processing steps with the stories on which they are fitted.
 
     Attributes:
-        steps: as `narrlit.load` takes them.
-        stories: different stories that the steps are fitted on.
-        embedded: normalized texts of the stories that are embedded with these steps.
-        record: where the stories come from and how many were left out, as plain data.
+        steps: post-processing steps, as in `narrlit.load`.
+        stories: distinct stories on which the steps are fitted.
+        embedded: normalized texts of the stories that are embedded.
+        record: origin of the stories and number of excluded ones, as plain data.
     """
 
     steps: str
@@ -32,20 +32,20 @@ class PostprocessingFit:
 
     @property
     def is_transductive(self) -> bool:
-        """The steps are fitted on stories that are embedded."""
+        """True if the steps are fitted on stories that are embedded."""
         return bool(self.record["embedded"])
 
 
 @dataclass(frozen=True)
 class Postprocessing:
-    """Steps over vectors, and where the stories come from that they are fitted on.
+    """Post-processing steps, and the files and stories on which they are fitted.
 
     Attributes:
-        steps: with commas between: center, abtt:K (all but the K first components), whiten, truncate:N (the first N
-            dimensions).
-        files: files of stories that the steps are fitted on.
-        stories: further stories that they are fitted on.
-        transductive: also fit on stories that are embedded; on these alone where no others are given.
+        steps: comma-separated steps: center, abtt:K (remove the first K principal components), whiten, truncate:N (keep
+            the first N dimensions).
+        files: files of stories on which the steps are fitted.
+        stories: additional stories on which the steps are fitted.
+        transductive: also fit on the embedded stories; only on these, if no others are given.
     """
 
     steps: str
@@ -59,7 +59,7 @@ class Postprocessing:
             raise OptionError(f"`postprocess={self.steps}`: give `fit_on`, stories other than those embedded")
 
     def fit_for(self, embedded: Iterable[Story]) -> PostprocessingFit:
-        """Choose the stories that the steps are fitted on, where these are embedded.
+        """Choose the stories on which the steps are fitted, given the embedded stories.
 
         Raises:
             OptionError: if most of the stories are among those embedded, and the fit is not transductive.

@@ -1,4 +1,4 @@
-"""The story encoder: all that decides how a story becomes a vector. Outside training, nothing else embeds.
+"""The story encoder: every step from a story to its embedding. Outside training, nothing else embeds stories.
 
 Letters of the shapes: N stories, S sentences of a story, D dimension.
 """
@@ -53,12 +53,12 @@ class EncoderFacts:
 
     Attributes:
         prompts: text before a story, by role.
-        dimension: D of a story's vector, before post-processing.
-        max_length: tokens of a text that are read at once.
-        reads: part of a story that is embedded: its text, each sentence, or its text and views.
-        unit: name of what `max_length` cuts, singular and plural.
-        vocabulary: tokens that the model knows.
-        rounding_error: relative rounding error of the number format that it computes in.
+        dimension: dimension D of an embedding before post-processing.
+        max_length: maximum length of a text in tokens.
+        reads: units of a story that are embedded: its text, each sentence, or its text and views.
+        unit: name of the unit that `max_length` limits, singular and plural.
+        vocabulary: size of the vocabulary.
+        rounding_error: relative rounding error of the number format of the computation.
     """
 
     prompts: Mapping[Role, str]
@@ -92,28 +92,27 @@ class EncoderFacts:
 
     @property
     def symmetric(self) -> bool:
-        """Anchors and candidates have the same prompt."""
+        """True if anchors and candidates have the same prompt."""
         return self.prompts["anchor"] == self.prompts["candidate"]
 
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of a story, whole sentences of about 25 words together, and their unit vectors (S, D)."""
+    """Passages of a story, which are whole sentences of about 25 words in total, with their unit embeddings (S, D)."""
 
     texts: list[str]
     vectors: FloatArray
 
 
 class StoryEncoder:
-    """A model and all else that decides how a story becomes a vector; `narrlit.load` makes one.
+    """Model with all settings of how stories are read and embedded; created by `narrlit.load`.
 
-    It is immutable. The model's weights are loaded when they are first needed: not at all if the cache has every
-    vector.
+    It is immutable. The weights are loaded when they are first needed, and not at all if the cache has every embedding.
 
     Attributes:
-        name: of the model, as its user wrote it.
-        texts: what the model reads of a story.
-        facts: what is known of the model without its weights.
+        name: name of the model, as given by the user.
+        texts: settings of how stories are read.
+        facts: properties of the model that are known without its weights.
 
     >>> encoder = StoryEncoder("minilm")
     >>> encoder.embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
@@ -130,15 +129,15 @@ class StoryEncoder:
         postprocessing: Postprocessing | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        """Create an encoder of a model, by its name, or of a loaded model, whose settings stay as they are.
+        """Create an encoder from the name of a model, or from a loaded model, whose settings are kept.
 
         Args:
             model: a folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder.
-            texts: what the model reads of a story.
+            texts: settings of how stories are read.
             loading: how the model is loaded.
-            fusion: weights of a story's text and views; None: the model's own.
-            postprocessing: steps over the vectors.
-            cache: folder of cached vectors; None: no cache, as always for a loaded model.
+            fusion: fusion weights of text and views; None: the model's own.
+            postprocessing: post-processing of the embeddings.
+            cache: folder of the embedding cache; None: no cache; loaded models are never cached.
         """
         self.texts = texts
         self.loading = loading
@@ -162,7 +161,7 @@ class StoryEncoder:
 
         Raises:
             ModelError: if there is no such model, or it can't be loaded.
-            OptionError: if the machine lacks the device, or the device the precision.
+            OptionError: if the machine has no such device, or the device does not support the precision.
         """
         return load_module(self.name, self.loading, self.fusion)
 
@@ -177,17 +176,17 @@ class StoryEncoder:
 
     @property
     def dimension(self) -> int:
-        """Dimension D of a story's vector."""
+        """Dimension D of an embedding."""
         return self.facts.dimension if self._map is None else len(self._map.bias)
 
     @property
     def coverage(self) -> Coverage:
-        """Share of the texts embedded so far that was read; a text of one call counts once, of two calls twice."""
+        """Share of the embedded texts that was read; a text counts once for each call that embeds it."""
         return self._coverage
 
     @property
     def record(self) -> dict[str, Any]:
-        """All that decides a story's vector, as plain data."""
+        """All settings that affect an embedding, as plain data."""
         record = {**self._space.record, **self.texts.settings}
         if self._fit is not None:
             record["postprocess"] = self._fit.record
@@ -197,7 +196,7 @@ class StoryEncoder:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Settings that differ from reading stories as they are, as plain data for reports."""
+        """Settings that differ from their defaults, as plain data for reports."""
         about: dict[str, Any] = {}
         if self.texts.views is not None:
             about = {"views": ",".join(self.texts.views.paths) or None, "missing_views": self.texts.views.missing}
@@ -211,16 +210,16 @@ class StoryEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of all that decides a story's vector: encoders with the same one give the same vectors."""
+        """Digest of all settings that affect an embedding: encoders with the same digest give the same embeddings."""
         return hashlib.sha256(_json(self.record).encode()).hexdigest()
 
     @property
     def is_transductive(self) -> bool:
-        """Post-processing was fitted on stories that are embedded."""
+        """True if post-processing was fitted on stories that are embedded."""
         return self._fit is not None and self._fit.is_transductive
 
     def fitted_for(self, stories: Sequence[Story]) -> "StoryEncoder":
-        """Return this encoder with its post-processing, if any, fitted on other stories than these.
+        """Return this encoder with its post-processing, if any, fitted on stories other than these.
 
         Raises:
             OptionError: if most of the stories to fit on are among these.
@@ -236,7 +235,7 @@ class StoryEncoder:
         return fitted
 
     def require_one_prompt(self, purpose: str) -> None:
-        """Raise ModelError for prompts that differ by role, where one vector serves all roles."""
+        """Raise ModelError if prompts differ by role, but one embedding must serve all roles."""
         prompts = self.facts.prompts
         if len(set(prompts.values())) > 1:
             raise ModelError(
@@ -248,19 +247,20 @@ class StoryEncoder:
     def embed(
         self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
     ) -> FloatArray:
-        """Embed N stories, each different one once.
+        """Embed N stories; equal stories are embedded once.
 
         Args:
             stories: texts, or stories as `read_stories` returns them.
-            role: whose prompt precedes them.
-            progress: show a progress bar on stderr, and how many vectors come from the cache.
+            role: role whose prompt precedes each story.
+            progress: show a progress bar, and the number of cached embeddings, on stderr.
 
         Returns:
-            (N, D) vectors, row i for story i; unit vectors, where the model or its post-processing makes such.
+            (N, D) embeddings; row i belongs to story i. They are unit vectors if the model or its post-processing
+            normalizes.
 
         Raises:
-            DataError: for a single string, or a story that lacks views which the model reads.
-            ModelError: if the model can't be loaded, or a vector is not finite or all zeros.
+            DataError: if `stories` is a single string, or a story lacks views that the model reads.
+            ModelError: if the model can't be loaded, or an embedding is not finite or all zeros.
         """
         if isinstance(stories, str):
             raise DataError("stories is a single string; pass a list of texts, such as [text]")
@@ -278,9 +278,9 @@ class StoryEncoder:
         return vectors.reshape(len(prepared), 3, -1)
 
     def embed_parts(self, stories: Sequence[Story], progress: bool = True) -> tuple[FloatArray, Coverage]:
-        """Embed text and views of N prepared stories separately: unit vectors (N, 4, D).
+        """Embed text and views of N prepared stories separately, as unit vectors (N, 4, D).
 
-        They are always computed, never cached. Also returns their coverage.
+        These embeddings are never cached. The coverage of the texts is returned, too.
         """
         from narrlit.models.embedding import part_embeddings
 
@@ -290,15 +290,15 @@ class StoryEncoder:
     def passages(
         self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
     ) -> list[Passages]:
-        """Split N stories into passages, and embed each passage by itself.
+        """Split N stories into passages, and embed each passage separately.
 
         Args:
             stories: texts, or stories as `read_stories` returns them.
-            role: whose prompt precedes each passage.
+            role: role whose prompt precedes each passage.
             progress: show a progress bar on stderr.
 
         Raises:
-            ModelError: for a model that can't embed a single text.
+            ModelError: if the model can't embed single texts.
 
         >>> encoder = StoryEncoder("minilm")
         >>> (story,) = encoder.passages(["A king fell ill. His sons rode out to find the water of life."])
@@ -319,12 +319,12 @@ class StoryEncoder:
         return [Passages(piece, part) for piece, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
 
     def require_text(self) -> None:
-        """Raise ModelError for a model that can't embed a single text."""
+        """Raise ModelError if the model can't embed single texts."""
         if self.facts.reads != "text":
             raise ModelError("this model embeds whole stories, not their passages: give the encoder inside it")
 
     def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
-        """Attach views to stories and replace names in them, as the model reads them."""
+        """Attach views to stories and replace names in them, according to the settings."""
         return self.texts.prepare([Story("", each) if isinstance(each, str) else each for each in stories])
 
     def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:

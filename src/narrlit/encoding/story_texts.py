@@ -1,4 +1,4 @@
-"""Texts that an encoder reads of stories: with their views, and placeholders in place of names."""
+"""Preparation of stories for an encoder: views are attached, and names replaced with placeholders."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,12 +16,11 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_text
 
 @dataclass(frozen=True)
 class StoryTexts:
-    """Preparation of stories for an encoder: their views are attached, then names are replaced in text and views.
+    """Settings for preparing stories: views are attached, then names in text and views are replaced.
 
     Attributes:
-        views: files of views, and treatment of stories without views there; None: stories keep the views that they
-            have.
-        pseudonyms: how names are replaced; None: names stay.
+        views: files of views, and how to handle stories without views; None: stories keep their own views.
+        pseudonyms: settings of pseudonymization; None: names are kept.
     """
 
     views: ViewFiles | None = None
@@ -31,8 +30,8 @@ class StoryTexts:
         """Prepare stories independently of one another.
 
         Raises:
-            DataError: for a story without views, where they are needed.
-            OptionError: for names that the stories of a triple share.
+            DataError: if a story lacks required views.
+            OptionError: if the scope is triple, because single stories are not triples.
         """
         table = self._with_views(StoryTable(stories), range(len(stories)), "stories")
         if self.pseudonyms is None:
@@ -45,7 +44,7 @@ class StoryTexts:
         """Prepare the stories of triples, as `prepare` does, or with one mapping of names for each triple.
 
         Raises:
-            DataError: for a story without views, where they are needed.
+            DataError: if a story lacks required views.
         """
         table = self._with_views(triples.stories, triples.indices.ravel().tolist(), "triples")
         if self.pseudonyms is None:

@@ -93,7 +93,7 @@ def tune(  # noqa: PLR0913 (options)
     """
     for name, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
         if number < 1:
-            raise OptionError(f"`{name}={number}`: at least 1 is needed")
+            raise OptionError(f"`{name}={number}`: must be at least 1")
     search_space = SearchSpace.read(space)
     pruner = Pruner(epochs_before_pruning - 1, max(0, trials_before_pruning))
     with exclusive(folder, FOLDER):

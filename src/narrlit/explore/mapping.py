@@ -144,7 +144,7 @@ def map_stories(
     ['2', '1', '1']
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: at least 1 is needed")
+        raise OptionError(f"`k={k}`: must be at least 1")
     frame = collection.frame
     compared, values = None, list[str]()
     if group is not None:

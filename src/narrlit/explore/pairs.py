@@ -132,7 +132,7 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
     ['1', '2']
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: at least 1 is needed")
+        raise OptionError(f"`k={k}`: must be at least 1")
     table = similar_pairs(collection, k)
     retellings = retelling_groups(collection, threshold, table)
     return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)

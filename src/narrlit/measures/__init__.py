@@ -1,4 +1,4 @@
-"""How alike two stories are, as a number: measures of triples, and of the stories of a collection."""
+"""Measures of the similarity of stories: for triples, and for the stories of a collection."""
 
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.opening import MEANMAX, measure_of, open_measure

@@ -1,8 +1,7 @@
-"""Candidates: the stories of a large collection among which those most like one by their passages are looked for.
+"""Selection of candidates in a large collection, which are then compared by their passages.
 
-Passages are compared along the principal components of some of them, a third of MiniLM's dimensions, so that a sentence
-can be compared with every passage. Long stories are compared by the means of their segments: what happens at about the
-same point of both.
+Passages are reduced to principal components, a third of MiniLM's dimensions, so that a sentence can be compared with
+every passage. Long stories are compared by the means of their segments, each with the segment at the same position.
 
 Letters of the shapes: N stories, P passages of N stories, S passages of one, D dimension, K components, G segments.
 """

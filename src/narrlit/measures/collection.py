@@ -1,4 +1,4 @@
-"""Similarity of the stories of a collection: a measure, with what it takes from the collection fitted on it.
+"""Similarity of the stories of a collection by a measure that is fitted on the collection.
 
 Letters of the shapes: N stories, R references among them, Q queries, D dimension.
 """
@@ -22,9 +22,9 @@ from narrlit.metrics.names import READ_PASSAGES, MeasureName
 KEEP_HUBS = ("centered", "cosine")
 """Measures that leave hubs where they are."""
 REFERENCES = 1000
-"""Stories that a measure is fitted on: all of a smaller collection."""
+"""Number of stories on which a measure is fitted; a smaller collection is used as a whole."""
 CANDIDATES = 200
-"""Stories that each is compared with, where a collection is too large to compare all with all."""
+"""Number of candidates per story in a collection that is too large to compare all pairs."""
 EXACT = 50_000
 """Passages of a collection up to which all stories are compared with all: a minute on two cores."""
 BLOCK = 128
@@ -40,7 +40,7 @@ class MeasureFit:
     """A measure fitted on R reference stories of a collection.
 
     Attributes:
-        measure: its name.
+        measure: name of the measure.
         reader: represents stories, with what it takes from the references.
         mean: (D,) of the references' vectors.
         references: number R of references.
@@ -56,7 +56,7 @@ class MeasureFit:
         """Fit a measure.
 
         Args:
-            measure: its name.
+            measure: name of the measure.
             references: R stories.
             matching: how passages are matched.
         """
@@ -113,7 +113,7 @@ class CollectionSimilarity:
         """Fit a measure on a collection: on all stories, or on a random sample of 1,000.
 
         Args:
-            measure: its name.
+            measure: name of the measure.
             contents: of N stories.
             matching: how passages are matched.
         """

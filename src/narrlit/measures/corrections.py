@@ -1,4 +1,4 @@
-"""Corrections of similarities within a collection: its mean and its hubs removed.
+"""Corrections of similarities within a collection: centering and correction for hubness.
 
 Letters of the shapes: N stories of a collection, Q queries, D dimension.
 """
@@ -8,13 +8,13 @@ import numpy as np
 from narrlit.data.schema import Floats
 
 NEIGHBORS = 10
-"""Nearest stories whose mean similarity tells how much of a hub a story is."""
+"""Number of nearest neighbors whose mean similarity is the hubness of a story."""
 
 
 def centered(vectors: Floats, mean: Floats) -> Floats:
     """Subtract a mean (D,) from unit vectors (N, D) and scale them to length 1 again.
 
-    What all stories of a collection share, such as genre, style and length, no longer makes them alike.
+    This removes what all stories of a collection share, such as genre, style and length.
 
     Source: Mu and Viswanath (2018), "All-but-the-Top", without the removal of components.
 
@@ -28,7 +28,7 @@ def centered(vectors: Floats, mean: Floats) -> Floats:
 
 
 def hubness(similarities: Floats, neighbors: int = NEIGHBORS) -> Floats:
-    """Average the highest similarities of each row (Q, N), (Q,): large for a story that is near to many.
+    """Average the highest similarities of each row of (Q, N), giving (Q,): large for stories that are near many others.
 
     Args:
         similarities: with -inf where a story meets itself.
@@ -48,8 +48,8 @@ def hubness(similarities: Floats, neighbors: int = NEIGHBORS) -> Floats:
 def csls(similarities: Floats, rows: Floats, columns: Floats) -> Floats:
     """Subtract the mean hubness of both stories from each similarity (Q, N).
 
-    Half of the cross-domain similarity local scaling of Conneau et al. (2018), "Word translation without parallel
-    data", section 2.3, which orders stories alike.
+    This is half of the cross-domain similarity local scaling of Conneau et al. (2018), "Word translation without
+    parallel data", section 2.3, which gives the same ranking.
 
     Args:
         similarities: (Q, N).

@@ -1,4 +1,4 @@
-"""Passages of two stories matched: each with its best counterpart at about the same point of the story.
+"""Matching of the passages of two stories: each with the best one at about the same position of the other story.
 
 Letters of the shapes: S and T passages of two stories, P passages of N stories, D dimension.
 """
@@ -17,10 +17,10 @@ class Matching:
     """Settings of the matching of passages.
 
     Attributes:
-        spread: standard deviation of a Gaussian over the distance between two passages, where every story has length 1:
-            a match counts less the farther apart its passages are; inf: positions do not count.
-        support: share of a match, 0 to 1, that comes from the mean of its two neighbors: the match of the passages
-            before, and that of the passages after.
+        spread: standard deviation of a Gaussian weight that decreases with the distance between the relative positions
+            of two passages (every story has length 1); inf: positions are ignored.
+        support: weight, 0 to 1, of the two neighboring matches: that of the preceding passages, and that of the
+            following passages.
     """
 
     spread: float = 0.4

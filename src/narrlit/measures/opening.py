@@ -12,9 +12,9 @@ from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax
 
 MEANMAX = "meanmax:"
-"""In front of a model's name: its sentences are compared."""
+"""Prefix of a model's name: compare its embeddings of sentences."""
 PASSAGES = "passages:"
-"""In front of a model's name: its passages are matched."""
+"""Prefix of a model's name: match its embeddings of passages."""
 
 
 def open_measure(
@@ -23,14 +23,14 @@ def open_measure(
     meanmax: MeanMax = MeanMax(),
     texts: StoryTexts = StoryTexts(),
 ) -> Similarity:
-    """Return the measure that a name stands for.
+    """Return the measure with the given name.
 
     Args:
         name: a baseline (`random`, `jaccard`, `tfidf`, `longer`), a model (run, folder, checkpoint, hub id, `minilm`),
             `meanmax:MODEL` or `passages:MODEL`.
-        load_encoder: loads a model by its name.
+        load_encoder: function that loads a model by its name.
         meanmax: settings of Mean-Max.
-        texts: what baselines read of a story.
+        texts: settings of how baselines read stories.
 
     Raises:
         ModelError: if there is no such model.

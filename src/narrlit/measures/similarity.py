@@ -1,4 +1,4 @@
-"""Measures of similarity: by embeddings, sentence by sentence, by passages, by words.
+"""Measures of similarity: by embeddings, sentences, passages or words.
 
 Letters of the shapes: N triples, D dimension.
 """
@@ -24,20 +24,20 @@ Scores = NDArray[np.float64]
 
 
 class Similarity(ABC):
-    """How alike two stories are, as a number: the larger, the more alike.
+    """Measure of the similarity of two stories: larger scores mean more similar stories.
 
-    Scores are comparable within a triple; whether they are across triples, a measure says.
+    Scores are comparable within a triple; each measure states whether they are comparable across triples.
 
     Attributes:
-        name: what a report calls the measure.
-        encoder: that embeds stories or their sentences; None for a measure of words.
+        name: name of the measure in reports.
+        encoder: encoder of stories or their sentences; None for a lexical measure.
     """
 
     name: str
     encoder: StoryEncoder | None
 
     def fitted_for(self, stories: Sequence[Story]) -> "Similarity":
-        """Return this measure with whatever it fits on stories fitted on others than these."""
+        """Return this measure, fitted on stories other than these, if it is fitted at all."""
         return self
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Similarity(ABC):
 
         Args:
             triples: as they are in their file.
-            progress: show a progress bar on stderr where the work takes long.
+            progress: show a progress bar on stderr for long computations.
         """
 
 
@@ -121,8 +121,7 @@ class MeanMaxSimilarity(Similarity):
 class PassageSimilarity(Similarity):
     """Mean weight of the best matches of two stories' passages, 0 to 1, comparable across triples.
 
-    Vectors of passages are as the encoder gives them: nothing is fitted on the stories that are compared, unlike the
-    measure `passages` of a collection.
+    Unlike the measure `passages` of a collection, nothing is fitted on the compared stories.
 
     Attributes:
         encoder: of the passages.
@@ -176,7 +175,7 @@ class PassageSimilarity(Similarity):
 
 @dataclass(frozen=True)
 class Lexical(Similarity):
-    """A baseline that compares words, or nothing: random, jaccard, tfidf, longer.
+    """Baseline without an encoder: random, jaccard, tfidf or longer.
 
     Attributes:
         name: of the baseline.

@@ -35,7 +35,7 @@ def average_weights(encoders: Sequence[Encoder], trained_share: float = 1.0) -> 
     Source: Wortsman et al. 2022, Model soups, for the mean; Wortsman et al. 2022, WiSE-FT, for the share.
     """
     if not 0 <= trained_share <= 1:
-        raise OptionError(f"`trained_share={trained_share}`: a share from 0 to 1 is needed")
+        raise OptionError(f"`trained_share={trained_share}`: must be between 0 and 1")
     config = encoders[0].config
     weights = [trained_weights(encoder) for encoder in encoders]
     _check_comparable(encoders, weights)

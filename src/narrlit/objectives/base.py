@@ -42,7 +42,7 @@ def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: 
     for name, value in {**positive, **minimum_0}.items():
         if not math.isfinite(value) or value < 0 or (name in positive and value == 0):
             needed = "above 0" if name in positive else "of at least 0"
-            raise OptionError(f"{owner}{name} is {value}: a finite number {needed} is needed")
+            raise OptionError(f"{owner}{name} is {value}: must be a finite number {needed}")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Optimization:
     def __post_init__(self) -> None:
         """Check ranges."""
         if not 0 <= self.warmup <= 1:
-            raise OptionError(f"optimization.warmup is {self.warmup}: a share of the steps from 0 to 1 is needed")
+            raise OptionError(f"optimization.warmup is {self.warmup}: must be a share of the steps from 0 to 1")
         numbers = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
         check_numbers("optimization.", minimum_0=numbers)
 

@@ -207,7 +207,7 @@ class MLPHead(FrozenObjective):
             margin: of the triplet loss, in cosine distance.
         """
         if min([output, *(hidden or [])]) < 1:
-            raise OptionError(f"hidden {hidden} and output {output}: sizes of at least 1 are needed")
+            raise OptionError(f"hidden {hidden} and output {output}: both must be at least 1")
         check_numbers("", minimum_0={"margin": margin})
         super().__init__(encoder, optimization, embeddings)
         self.hidden = list(hidden or [])

@@ -67,7 +67,7 @@ class MultiView(Objective):
                 `views`, three terms.
         """
         if hidden < 1:
-            raise OptionError(f"hidden is {hidden}: at least 1 is needed")
+            raise OptionError(f"hidden is {hidden}: must be at least 1")
         check_numbers("", positive={"temperature": temperature}, minimum_0={"alignment": alignment})
         super().__init__(encoder, optimization)
         self.variant = variant

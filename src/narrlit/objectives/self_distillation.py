@@ -91,9 +91,9 @@ class SelfDistillation(Objective):
         """
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
-            raise OptionError(f"mask_margin is {mask_margin}: a difference of cosines from -2 to 2 is needed")
+            raise OptionError(f"mask_margin is {mask_margin}: must be a difference of cosines from -2 to 2")
         if first_masked_round < 0:
-            raise OptionError(f"first_masked_round is {first_masked_round}: a number of at least 0 is needed")
+            raise OptionError(f"first_masked_round is {first_masked_round}: must be at least 0")
         super().__init__(encoder, optimization)
         self.kept: dict[str, tuple[int, int]] = {}
         self.temperature = temperature

@@ -46,7 +46,7 @@ class Triplet(Objective):
         """
         check_numbers("", minimum_0={"margin": margin} | ({"maximum_margin": maximum_margin} if maximum_margin else {}))
         if maximum_margin is not None and maximum_margin < margin:
-            raise OptionError(f"maximum_margin is {maximum_margin}: at least the margin, {margin}, is needed")
+            raise OptionError(f"maximum_margin is {maximum_margin}: must be at least the margin, {margin}")
         self.needs_unit_vectors = distance == "cosine"
         super().__init__(encoder, optimization)
         self.distance: Distance = distance

@@ -191,7 +191,7 @@ def _result(computation: Computation, cell: Cell) -> CellResult:
 def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
     """Refuse settings that are wrong whatever the folder holds."""
     if settings.seeds < 1:
-        raise OptionError(f"`seeds={settings.seeds}`: at least 1 fit a row is needed")
+        raise OptionError(f"`seeds={settings.seeds}`: must be at least 1 fit per row")
     for name, file in labels.items():
         if file is not None and not Path(file).is_file():
             raise OptionError(f"`{name}` {file}: no such file; check the path")
