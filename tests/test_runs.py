@@ -259,7 +259,7 @@ ALIASES = yaml_bomb()
         ("data:\n  init_args:\n    loading: 5\n", r"data.loading: 5 is not a mapping .*data.loading.batch_size"),
         ("data:\n  init_args:\n    loading:\n", "data.loading: None is not a mapping"),
         ("model:\n  init_args:\n    optimization: 3\n", "model.optimization: 3 is not a mapping"),
-        ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is no mapping"),
+        ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is not a mapping"),
         ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],
     ids=["duplicate", "deep", "aliases", "broken", "list", "5", "null", "3", "inner", "remote code"],

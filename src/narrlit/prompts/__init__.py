@@ -86,7 +86,7 @@ def _check_fields(label: str, fields_in_text: set[str], fields: Mapping[str, str
     names = ", ".join(f"{{{name}}}" for name in fields)
     unknown = sorted(fields_in_text - set(fields))
     if unknown:
-        advice = f"there are {names}; put a space inside braces that are to stay"
+        advice = f"available: {names}; put a space inside braces that are to stay"
         raise OptionError(f"{label}: no field {{{unknown[0]}}}; {advice}")
     missing = [name for name in fields if "text" in name and name not in fields_in_text]
     if missing:
