@@ -116,7 +116,7 @@ def submit(
             `narrlit judge` and `narrlit predict` write it, or a submission.
         layout: columns and lines of a file of Track B.
         out: zip to write.
-        progress: show what is read and a progress bar on stderr.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
         A `Submission`: `.path`, `.contents`, `.answers`, `.embeddings`.

@@ -1,4 +1,4 @@
-"""Embeddings of a server with OpenAI's interface: vLLM, TEI, Ollama, llama.cpp, OpenAI itself."""
+"""Embeddings of a server with an OpenAI-compatible API: vLLM, TEI, Ollama, llama.cpp, OpenAI itself."""
 
 import asyncio
 from collections.abc import Sequence

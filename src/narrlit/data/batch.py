@@ -2,8 +2,8 @@
 
 The classes are not frozen, since half-precision trainers convert a batch's fields in place.
 
-Letters of the shapes: T tokens or frozen embeddings of the batch, U different stories, D dimension, B triples or
-examples, K negatives of an example.
+Letters in shapes: T tokens or frozen embeddings of the batch, U different stories, D dimension, B triples or examples,
+K negatives of an example.
 """
 
 from abc import ABC, abstractmethod

@@ -135,7 +135,7 @@ def pseudonymize(
         pipeline: name or folder of the spaCy pipeline that finds names.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-        names: names with their kinds (PERSON, PLACE or ORGANIZATION), in place of spaCy; or a file of stories with
+        names: names with their kinds (PERSON, PLACE or ORGANIZATION), used instead of spaCy; or a file of stories with
             their names, as `narrlit storyworld` writes *_views.jsonl.
         layout: columns and lines of a file of stories.
         progress: print on stderr how the file is read, with a progress bar.

@@ -527,7 +527,7 @@ def read_any(
 def read_triples(
     path: str | Path, labels: str | Path | None = None, strict: bool = False, stories: StoryTable | None = None
 ) -> Triples:
-    """Read triples from JSON Lines, CSV or TSV, with their labels where there are any.
+    """Read triples from JSON Lines, CSV or TSV, with their labels if there are any.
 
     Args:
         path: file of anchor_text, text_a, text_b and perhaps text_a_is_closer; or of anchor_story, similar_story and

@@ -1,6 +1,6 @@
 """Stories in a table, and triples and training examples as indices into it.
 
-Letters of the shapes: N rows, K negatives of an example.
+Letters in shapes: N rows, K negatives of an example.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ class Story:
     Attributes:
         id: id in its source; by default its story index.
         text: what an encoder reads.
-        views: texts about its aspects, where there are any.
+        views: views of the story, if there are any.
         original: the text before pseudonymization; None where names were never replaced.
     """
 

@@ -1,6 +1,6 @@
 """Folds whose rows share no story, and the overlap of two sets of examples or triples.
 
-Letters of the shapes: N rows.
+Letters in shapes: N rows.
 """
 
 from collections.abc import Iterable, Sequence

@@ -87,7 +87,7 @@ class StoryViews:
                     self.conflicts += first_views != story.views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
-        """Give stories of a table their views, `optional` ones where there are any; those that have some keep them.
+        """Give stories of a table their views, `optional` ones if there are any; those that have some keep them.
 
         Refuses a set (`name`) of which a story has no views, unless positional views are allowed.
         """

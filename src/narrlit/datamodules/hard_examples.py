@@ -1,6 +1,6 @@
 """Training examples that a frozen encoder finds hard.
 
-Letters of the shapes: N examples, H hard ones, D dimension.
+Letters in shapes: N examples, H hard ones, D dimension.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ class Loading:
         batch_size: training examples per process.
         evaluation_batch_size: triples per process in evaluation.
         workers: processes that assemble batches; 0: the training process, which is fast enough for packed tokens.
-        strict: refuse the first row that can't be used, in place of dropping and counting it.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
         samples_per_epoch: training examples of an epoch over all processes, others in each epoch; None: all.
         pseudonyms: placeholders in place of names, in all stories.
     """

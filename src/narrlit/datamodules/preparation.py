@@ -1,6 +1,6 @@
 """Preparation of a fit's rows, between reading and loading: hard examples are chosen, stories are labeled.
 
-Letters of the shapes: N examples, S stories, M unlabelled ones.
+Letters in shapes: N examples, S stories, M unlabelled ones.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Pseudo-labels of stories: clusters of segments' embeddings, or true labels; on disk for a resumed run.
 
-Letters of the shapes: N stories, D dimension, K clusters.
+Letters in shapes: N stories, D dimension, K clusters.
 """
 
 from collections.abc import Callable, Sequence

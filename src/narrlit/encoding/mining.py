@@ -1,6 +1,6 @@
 """Hard negatives: stories with a high cosine to an anchor that are not known to be similar to it.
 
-Letters of the shapes: N examples, M stories, D dimension, K negatives that an example has already.
+Letters in shapes: N examples, M stories, D dimension, K negatives that an example has already.
 """
 
 from dataclasses import dataclass, replace

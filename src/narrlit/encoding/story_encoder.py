@@ -1,6 +1,6 @@
 """The story encoder: every step from a story to its embedding. Outside training, nothing else embeds stories.
 
-Letters of the shapes: N stories, S sentences of a story, D dimension.
+Letters in shapes: N stories, S sentences of a story, D dimension.
 """
 
 import hashlib
@@ -153,7 +153,7 @@ class StoryEncoder:
         else:
             self.name = model.config.model
             self.cache = None
-            self.module = model  # in place of the cached property
+            self.module = model  # instead of the cached property
 
     @cached_property
     def module(self) -> "Encoder":

@@ -35,27 +35,28 @@ def ablate(
     ablations: Sequence[str | Path] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> PlanResult:
-    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted one is repeated.
+    """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted row is repeated.
 
-    The first row, full, is the config as given; each further one adds an overlay, which wins over all configs and
-    options before it.
+    The first row, full, is the unchanged config. Each further row adds an overlay config, which overrides all configs
+    and options before it.
 
     Args:
-        config: a config, or several, as `narrlit.fit` takes them; the first names the system.
-        options: settings that override the config, as `narrlit.fit` takes them.
-        folder: for the rows' configs and runs (full.yaml, full, ...); a new one, or that of the same ablation.
-        ablations: overlay files or patterns, here or among the packaged configs; None: configs/ablations/SYSTEM_*.yaml.
-        seeds: two or more; every row is fitted with each, as full_seed_1.
+        config: a config, or several, as in `narrlit.fit`; the first names the system.
+        options: settings that override the config, as in `narrlit.fit`.
+        folder: folder for the configs and runs of the rows (full.yaml, full, ...); new, or that of the same ablation.
+        ablations: overlay configs or glob patterns, looked up on disk and among the packaged configs; None:
+            configs/ablations/SYSTEM_*.yaml.
+        seeds: two or more seeds; every row is fitted once per seed (full_seed_1, ...).
 
     Returns:
-        A `PlanResult`: `.table()` with the accuracies of each row, `.runs`, `.plot()`, `.write()`. It prints the
+        A `PlanResult`: `.table()` with the accuracies of each row, `.runs`, `.plot()`, `.write()`. It is printed as the
         report, with a paired test of each row and the full system.
 
     Raises:
         DataError: if a file can't be read.
-        OptionError: for a setting that is wrong, rows that do not share their validation triples, or a folder of
+        OptionError: if a setting is invalid, rows do not share their validation triples, or the folder belongs to
             another ablation.
-        NarrlitError: if a fit fails; what is finished is kept.
+        NarrlitError: if a fit fails; finished fits are kept.
 
     >>> from pathlib import Path
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
@@ -133,7 +134,7 @@ class System:
             raise OptionError(f"{run.folder}: {changed} changed since: choose another {FOLDER} or remove {run.folder}")
 
     def _changed_data(self, run: Run) -> str | None:
-        """Name a file or a stage whose data differ from those of a run; None where there is none."""
+        """Name a file or a stage whose data differ from those of a run; None if there is none."""
         for stage, now in self.data.items():
             before = run.record.data_of(stage)
             for old, new in zip(before.files, now.files, strict=False):

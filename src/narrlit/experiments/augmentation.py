@@ -91,7 +91,7 @@ class PivotVersions:
 
 @dataclass(frozen=True, eq=False)
 class Augmentation:
-    """Training examples with their versions, whose stories were translated into other languages and back.
+    """Training examples with their back-translated versions.
 
     Attributes:
         examples: each example, followed by its versions; they are of one group.
@@ -158,7 +158,7 @@ class Augmentation:
         return f"{counted(self.num_examples, 'example')} and {counted(self.num_versions, 'version')} of them"
 
     def __str__(self) -> str:
-        """A row a language, in Markdown."""
+        """Format one row per language, in Markdown."""
         table = markdown_table("", self._rows())
         if self.settings["bertscore"] == "none":
             return table.rstrip("\n")
@@ -191,21 +191,21 @@ def back_translate_examples(
     strict: bool = False,
     progress: bool = False,
 ) -> Augmentation:
-    """Add to training examples versions whose stories were translated into other languages and back.
+    """Add back-translated versions to training examples.
 
-    An example and its versions are of one group, so that folds keep them together. The same call resumes where it
-    stopped: finished translations are in the log.
+    An example and its versions share a group, so that they fall into the same fold. Repeat the call to resume: finished
+    translations are kept in the log.
 
     Args:
         source: a file of training examples or labeled triples, or training examples.
         log: file of finished translations (.jsonl).
-        pivots: languages and models.
-        quality: BERTScore of the versions.
-        mixed: replace one story of an example at a time: a triple has 3 versions per language; by default all stories
-            are replaced together: 1 version per language.
+        pivots: pivot languages and translation models.
+        quality: settings of BERTScore, which measures how close the versions are to the originals.
+        mixed: replace one story of an example at a time, which gives a triple 3 versions per language; by default all
+            stories are replaced together, which gives 1 version per language.
         device: device to compute on.
-        strict: refuse the first row of a file that can't be used, in place of dropping and counting it.
-        progress: print on stderr what is read.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        progress: print on stderr how files were read.
 
     Returns:
         An `Augmentation`: `.examples`, `.table()`, `.plot()`, `.write(path)`, `.write_report(folder)`.
@@ -213,7 +213,7 @@ def back_translate_examples(
     Raises:
         DataError: if the examples can't be read.
         ModelError: if a model can't be loaded.
-        OptionError: if the machine lacks the device.
+        OptionError: if the machine has no such device.
     """
     examples = source if isinstance(source, TrainingExamples) else read_examples(source, strict=strict)
     if progress:

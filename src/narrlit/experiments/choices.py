@@ -1,6 +1,6 @@
 """Questions with several candidates: which of them is most like a story.
 
-Letters of the shapes: Q questions, C candidates of a question.
+Letters in shapes: Q questions, C candidates of a question.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`narrlit.crossval`: one fit a fold of the training data, each evaluated on its own fold."""
+"""`narrlit.crossval`: one fit per fold of the training data, each evaluated on its own fold."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,28 +29,29 @@ def crossval(
     ungrouped: bool = False,
     seeds: Sequence[int] | None = None,
 ) -> PlanResult:
-    """Fit and evaluate a config once a fold; finished folds are kept, an interrupted one is repeated.
+    """Fit and evaluate a config once per fold; finished folds are kept, an interrupted one is repeated.
 
     The training examples are divided into folds; examples that share a story are in the same fold. Each fold is
-    evaluated by a fit on the others.
+    evaluated by a model fitted on the other folds.
 
     Args:
-        config: a config, or several, as `narrlit.fit` takes them.
-        options: settings that override the config, as `narrlit.fit` takes them.
-        folder: for the folds' runs (fold_0, ...); a new one, or that of the same cross-validation.
+        config: a config, or several, as in `narrlit.fit`.
+        options: settings that override the config, as in `narrlit.fit`.
+        folder: folder for the runs of the folds (fold_0, ...); new, or that of the same cross-validation.
         folds: number of folds.
         fold_seed: seed of the division, separate from `seed_everything` so that seeds share folds.
-        ungrouped: divide by example, so that evaluated stories may have trained; shows the inflation.
-        seeds: two or more; all folds are fitted with each, as seed_1_fold_0.
+        ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
+            shows how much this inflates the accuracy.
+        seeds: two or more seeds; all folds are fitted once per seed (seed_1_fold_0, ...).
 
     Returns:
         A `PlanResult`: `.table()` with a row for each accuracy of a fold and pooled over all, or by seed, `.runs`,
-        `.plot()`, `.write()`. It prints the report.
+        `.plot()`, `.write()`. It is printed as the report.
 
     Raises:
         DataError: if a file can't be read.
-        OptionError: for a setting that is wrong, or a folder of another cross-validation.
-        NarrlitError: if a fit fails; what is finished is kept.
+        OptionError: if a setting is invalid, or the folder belongs to another cross-validation.
+        NarrlitError: if a fit fails; finished fits are kept.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
@@ -234,7 +235,7 @@ def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
 
 
 def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Spread]) -> list[Entry]:
-    """Format a row a fold, then all examples, then the mean over folds."""
+    """Format one row per fold, then all examples, then the mean over folds."""
     rows: list[Entry] = []
     for fit in fits:
         fold = fit.fold

@@ -29,7 +29,7 @@ class DataCheck:
     Attributes:
         record: all findings as plain data, with the lines of shared stories and near-duplicates.
         tables: rows by title.
-        threshold: Jaccard index of three-word shingles from which stories are near-duplicates.
+        threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
         independence: by file, a sentence that its stories' vectors do not depend on each other; empty without an
             encoder.
         diagnostics: by file, how far the cosines of its stories follow their length and have hubs; empty without an
@@ -83,26 +83,27 @@ def check_data(
     layout: Layout = Layout(),
     progress: bool = False,
 ) -> DataCheck:
-    """Check whether files share stories, and whether word overlap, length or position alone solve their triples.
+    """Check files for shared stories, and for triples that word overlap, length or position alone can solve.
 
     Args:
         train: file of training examples, triples or stories.
         validation: file of triples, training examples or stories.
         test: file of triples, with or without labels, or of stories.
-        labels: file of text_a_is_closer for the validation triples, where it is a file of its own.
-        threshold: Jaccard index of three-word shingles from which stories are near-duplicates, above 0, at most 1.
-        encoder: encoder whose vectors of validation and test stories are checked not to depend on other stories, as
-            Track B demands, and whose cosines are checked for following the length of stories and for hubs.
+        labels: file of text_a_is_closer for the validation triples, if they are in a separate file.
+        threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates, above 0,
+            at most 1.
+        encoder: encoder to check: its embedding of a validation or test story must not depend on other stories, as
+            Track B demands; its cosines are diagnosed for length bias and hubness.
         layout: how files of stories are read.
-        progress: print on stderr what is read.
+        progress: print on stderr how files were read.
 
     Returns:
         A `DataCheck`: `.findings`, `.table()`, `.write(folder)`.
 
     Raises:
         DataError: if a file can't be read.
-        ModelError: if a vector depends on other stories.
-        OptionError: for a wrong threshold.
+        ModelError: if an embedding depends on other stories.
+        OptionError: if the threshold is out of range.
 
     >>> folder = getfixture("tmp_path")
     >>> for name, thing in (("train", "grail"), ("dev", "pearl")):

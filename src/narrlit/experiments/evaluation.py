@@ -80,7 +80,7 @@ class Evaluation:
         return pd.DataFrame(answer_rows([self.answers], self.triples))
 
     def write(self, folder: str | Path) -> None:
-        """Write evaluate.json and evaluate.md, and answers.csv with a row a triple."""
+        """Write evaluate.json and evaluate.md, and answers.csv with one row per triple."""
         keep_report(Path(folder), "evaluate", self.record, f"{self}\n")
         write_table(Path(folder) / "answers.csv", answer_rows([self.answers], self.triples))
 
@@ -109,11 +109,11 @@ def evaluate(
         system: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, a measure of
             `narrlit.measures`, or a baseline: `random`, `jaccard`, `tfidf`, `longer`.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
-        strict: refuse the first invalid row of the file, in place of dropping and counting it.
-        progress: show what is read and a progress bar on stderr.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %, Wilson), `.table()`, `.write(folder)`. It prints as
+        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %, Wilson), `.table()`, `.write(folder)`. It is printed as
         `minilm: accuracy 0.550 [0.481, 0.617] (110 of 200)`.
 
     Raises:
@@ -173,7 +173,7 @@ class Comparison:
         return pd.DataFrame(answer_rows(self.systems, self.triples))
 
     def write(self, folder: str | Path) -> None:
-        """Write compare.json, .csv, .md, .tex and (with matplotlib) .svg, and answers.csv with a row a triple."""
+        """Write compare.json, .csv, .md, .tex and (with matplotlib) .svg, and answers.csv with one row per triple."""
         self.report.write(Path(folder), "compare")
         write_table(Path(folder) / "answers.csv", answer_rows(self.systems, self.triples))
 
@@ -193,7 +193,7 @@ def compare(
     track: Track | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Compare systems on the same labeled triples with the first of them, by paired tests.
+    """Compare systems with the first one, on the same labeled triples, by paired tests.
 
     Args:
         triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
@@ -201,13 +201,13 @@ def compare(
             submissions (.zip).
         by: accuracy by quartile of `overlap` (of words), `length` or `margin`, or by a column of the triples' file.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
-        strict: refuse the first invalid row of the file, in place of dropping and counting it.
-        stories: file whose row i is the story of vector i, for .npy files and submissions.
-        track: track of the shared task that the triples are of, by which a submission answers.
-        progress: show what is read and a progress bar on stderr.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
+        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.write(folder)`. It prints its tables.
+        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.write(folder)`. It is printed as its tables.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.

@@ -87,17 +87,17 @@ def fuse(  # noqa: PLR0913 (options)
         folds: number of folds; triples that share a story are in the same fold.
         fold_seed: seed of the folds.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
-        strict: refuse the first invalid row of the file, in place of dropping and counting it.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
         out: folder into which the report is written after each model, so that a failing one loses no other.
-        progress: show what is read and a progress bar on stderr.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `FusionComparison`: `.table()`, `.models`, `.plot()`, `.write(folder)`. It prints its tables.
+        A `FusionComparison`: `.table()`, `.models`, `.plot()`, `.write(folder)`. It is printed as its tables.
 
     Raises:
         DataError: if a file can't be read, or a story has no views.
         ModelError: if a model can't be loaded.
-        OptionError: for a setting that is wrong, or models that read stories differently.
+        OptionError: if a setting is invalid, or models that read stories differently.
 
     Source: ttda704, section 4.2, Table 2 and appendix A.4.
 

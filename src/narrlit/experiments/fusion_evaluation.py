@@ -1,6 +1,6 @@
 """Accuracies of weights of a story's text and views, and of the best ones of a grid, chosen on other folds.
 
-Letters of the shapes: T triples, U different stories, W weights, D dimension.
+Letters in shapes: T triples, U different stories, W weights, D dimension.
 """
 
 from collections.abc import Mapping, Sequence

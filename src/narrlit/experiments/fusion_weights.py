@@ -1,6 +1,6 @@
 """Weights of text and views: a grid of them, the answers by many at once, and the choice of the best.
 
-Letters of the shapes: T triples, U different stories, W weights, P parts, D dimension.
+Letters in shapes: T triples, U different stories, W weights, P parts, D dimension.
 """
 
 from collections.abc import Sequence

@@ -142,7 +142,7 @@ def judge(  # noqa: PLR0913 (options)
         out: file of answers to write (.jsonl), or a submission to Track A (.zip); with the files of
             `Judgements.write`.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
-        swap: judge twice, with A and B swapped; a choice counts only if it is the same story both times.
+        swap: judge each triple twice, with A and B swapped; a choice counts only if both replies choose the same story.
         prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
         overwrite: replace the files of a call with other settings.
         progress: show what is read, and progress bars, on stderr.

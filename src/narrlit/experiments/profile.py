@@ -1,6 +1,6 @@
 """`narrlit.profile`: what a model's similarity follows, measured on Twice Told: plots, worlds, length, single aspects.
 
-Letters of the shapes: N stories.
+Letters in shapes: N stories.
 """
 
 from collections.abc import Mapping, Sequence

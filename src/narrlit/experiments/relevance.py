@@ -1,6 +1,6 @@
 """Relevance: which stories are relevant to which queries, and how high a system ranks them.
 
-Letters of the shapes: Q queries, N stories, R relevant stories of a query, K metrics, B queries of a block.
+Letters in shapes: Q queries, N stories, R relevant stories of a query, K metrics, B queries of a block.
 """
 
 import math

@@ -1,6 +1,6 @@
 """`narrlit.retrieval`: how high measures rank versions of a story, or the stories that judgments call relevant.
 
-Letters of the shapes: Q queries, N stories, R relevant stories of a query, K metrics, B rows of a block.
+Letters in shapes: Q queries, N stories, R relevant stories of a query, K metrics, B rows of a block.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ def retrieval(
     Args:
         stories: a collection, or several by name; a file, folder or index; a table or texts, which narrlit-mini embeds.
         qrels: file of relevance judgments (`read_qrels`), or what is in it.
-        same: column of the stories, in place of `qrels`.
+        same: column of the stories, instead of `qrels`.
         measures: that are compared, the others with the first; None: that of each collection.
         control: column, such as book or translator, that may make versions alike: values are permuted within it.
         queries: of the judgments, encoded like the collection (by the same names); None: queries are stories.

@@ -1,6 +1,6 @@
 """Results of an evaluation of retrieval: means, intervals and paired tests of systems, as tables.
 
-Letters of the shapes: Q queries, K metrics.
+Letters in shapes: Q queries, K metrics.
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,8 +20,8 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
     The folder of the runs is that of the config's logger: its version, or `seeds`.
 
     Args:
-        config: a config, or several, as `narrlit.fit` takes them.
-        options: settings that override the config, as `narrlit.fit` takes them.
+        config: a config, or several, as in `narrlit.fit`.
+        options: settings that override the config, as in `narrlit.fit`.
         seeds: two or more.
 
     Returns:
@@ -30,8 +30,8 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
 
     Raises:
         DataError: if a file can't be read.
-        OptionError: for a setting that is wrong, or a folder of other fits.
-        NarrlitError: if a fit fails; what is finished is kept.
+        OptionError: if a setting is invalid, or a folder of other fits.
+        NarrlitError: if a fit fails; finished fits are kept.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}

@@ -73,11 +73,11 @@ def report(  # noqa: PLR0913 (options)
         triples: labeled triples; None: those that the first run was validated by.
         by: accuracy by quartile of `overlap` (of words) or `length`, or by a column of the triples' file.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
-        strict: refuse the first invalid row of the file, in place of dropping and counting it.
-        stories: file whose row i is the story of vector i, for .npy files and submissions.
-        track: track of the shared task that the triples are of, by which a submission answers.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
+        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
         projection: of embeddings to the plane; `auto` is UMAP where it is installed and there are 60 stories.
-        progress: show what is read and a progress bar on stderr.
+        progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
         A `SystemReport`: `.html`, `.table()`, `.write(path)`. A notebook shows the page.

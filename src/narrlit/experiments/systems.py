@@ -131,8 +131,8 @@ def answers_of(
         system: a measure, an encoder, the name of one of these, or a file.
         labeled: N triples as they are in their file, by which a model that was trained on them is recognized.
         name: what to call the system; None: as it is named, or its model.
-        stories: file whose row i is the story of vector i, for .npy files and submissions.
-        track: track of the shared task that the triples are of, by which a submission answers.
+        stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
+        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
         progress: show a progress bar on stderr.
 
     Raises:

@@ -63,8 +63,8 @@ def tune(  # noqa: PLR0913 (options)
     the folder holds are kept; a killed one is repeated.
 
     Args:
-        config: a config, or several, as `narrlit.fit` takes them.
-        options: settings that override the config, as `narrlit.fit` takes them.
+        config: a config, or several, as in `narrlit.fit`.
+        options: settings that override the config, as in `narrlit.fit`.
         space: settings of `narrlit.fit`, each with {low, high}, and step or log, or with {choices}; or a YAML file of
             them.
         trials: number of trials, including pruned and failed ones; with more of them, a search goes on.
@@ -76,12 +76,12 @@ def tune(  # noqa: PLR0913 (options)
 
     Returns:
         A `PlanResult`: `.table()` with the best accuracy of each trial and those on the other folds, `.runs`,
-        `.plot()`, `.write()`. It prints the report, with the winner's settings.
+        `.plot()`, `.write()`. It is printed as the report, with the winner's settings.
 
     Raises:
         DataError: if a file can't be read.
         MissingExtraError: if Optuna is not installed.
-        OptionError: for a setting that is wrong, or a folder of another search.
+        OptionError: if a setting is invalid, or a folder of another search.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}

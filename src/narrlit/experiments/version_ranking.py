@@ -1,6 +1,6 @@
 """How high measures rank versions of a story, and what else may make versions alike.
 
-Letters of the shapes: N stories, Q stories with another version, K metrics.
+Letters in shapes: N stories, Q stories with another version, K metrics.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

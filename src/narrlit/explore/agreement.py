@@ -1,6 +1,6 @@
 """Agreement of similarity with a catalog: share of nearest neighbors with the same value in a column.
 
-Letters of the shapes: N stories that have a value, k neighbors.
+Letters in shapes: N stories that have a value, k neighbors.
 """
 
 from collections.abc import Sequence

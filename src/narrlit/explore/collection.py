@@ -71,7 +71,7 @@ class Collection:
             encoder: encoder from `narrlit.load`, or the name of a model.
             measure: measure of similarity; None: `passages`, or `csls` for a model that can't embed passages.
             layout: columns and lines of the stories.
-            progress: show what is read and a progress bar on stderr.
+            progress: print how files were read, and show a progress bar, on stderr.
 
         Raises:
             DataError: if the stories can't be read, or two have the same id.

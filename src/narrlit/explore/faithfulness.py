@@ -1,6 +1,6 @@
 """Check of an explanation: similarities of two stories without the passages whose links have the largest shares.
 
-Letters of the shapes: S and T passages of two stories, D dimension, F fractions.
+Letters in shapes: S and T passages of two stories, D dimension, F fractions.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Measures fitted on the stories of an index, on disk: means, scales, and what a measure needs of each story.
 
-Letters of the shapes: N stories, F references among them, P passages of N stories, S of one, D dimension, K components.
+Letters in shapes: N stories, F references among them, P passages of N stories, S of one, D dimension, K components.
 """
 
 import zipfile

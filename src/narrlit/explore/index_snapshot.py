@@ -1,6 +1,6 @@
 """Stories of an index at one version of its table, which later writing does not change.
 
-Letters of the shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
+Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
 from collections.abc import Iterator, Sequence

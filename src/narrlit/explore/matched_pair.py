@@ -1,6 +1,6 @@
 """Two stories whose passages are matched: the links that their similarity consists of.
 
-Letters of the shapes: S and T passages of two stories, R background stories, D dimension.
+Letters in shapes: S and T passages of two stories, R background stories, D dimension.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Ranking of the stories of an index for a query, and the table of results.
 
-Letters of the shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
+Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
 from collections.abc import Sequence

@@ -63,7 +63,7 @@ class SearchResults:
         return render_page(template, [], title=title, columns=list(self.frame), rows=rows)
 
     def __str__(self) -> str:
-        """Rank, similarity, id, title where there are any, and snippet, for a screen of 100 columns."""
+        """Rank, similarity, id, title if there are any, and snippet, for a screen of 100 columns."""
         if "query" not in self.frame:
             return screen_table(self.frame)
         tables = []

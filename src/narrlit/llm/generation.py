@@ -169,8 +169,8 @@ def generate(
         progress: show what is read, a progress bar and the number of requests on stderr.
 
     Returns:
-        A `GeneratedNegatives` or `GeneratedViews`: `.table()`, `.incomplete`, `.write(path)`. It prints as the number
-        of replies by verdict.
+        A `GeneratedNegatives` or `GeneratedViews`: `.table()`, `.incomplete`, `.write(path)`. It is printed as the
+        number of replies by verdict.
 
     Raises:
         DataError: if the source can't be read.

@@ -1,6 +1,6 @@
 """Losses as pure functions on tensors. They import torch and nothing else of narrlit.
 
-Letters of the shapes: B anchors (or triples), C positives, K negatives of an anchor's own, M = C + K candidates of an
+Letters in shapes: B anchors (or triples), C positives, K negatives of an anchor's own, M = C + K candidates of an
 anchor, D dimension of an embedding.
 """
 

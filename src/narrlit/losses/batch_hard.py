@@ -1,6 +1,6 @@
 """Batch-hard triplet loss over labels, and the subspaces of an embedding that it is computed in.
 
-Letters of the shapes: N rows (stories of a batch), D dimension of a vector.
+Letters in shapes: N rows (stories of a batch), D dimension of a vector.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Contrastive losses, an anchor's own positive against every other candidate, and the alignment of embeddings.
 
-Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor, D
+Letters in shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor, D
 dimension of a vector.
 """
 

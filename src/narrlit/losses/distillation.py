@@ -1,6 +1,6 @@
 """Distillation: KL divergence of a student's distribution over an anchor's candidates from its teacher's.
 
-Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
+Letters in shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Masks of the candidates that an anchor is compared with: True keeps a candidate.
 
-Letters of the shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
+Letters in shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Triplet loss on paired distances, with a fixed or an adaptive margin.
 
-Letters of the shapes: B triples, D dimension of a vector.
+Letters in shapes: B triples, D dimension of a vector.
 """
 
 from typing import Literal

@@ -3,7 +3,7 @@
 Passages are reduced to principal components, a third of MiniLM's dimensions, so that a sentence can be compared with
 every passage. Long stories are compared by the means of their segments, each with the segment at the same position.
 
-Letters of the shapes: N stories, P passages of N stories, S passages of one, D dimension, K components, G segments.
+Letters in shapes: N stories, P passages of N stories, S passages of one, D dimension, K components, G segments.
 """
 
 from dataclasses import dataclass

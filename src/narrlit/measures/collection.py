@@ -1,6 +1,6 @@
 """Similarity of the stories of a collection by a measure that is fitted on the collection.
 
-Letters of the shapes: N stories, R references among them, Q queries, D dimension.
+Letters in shapes: N stories, R references among them, Q queries, D dimension.
 """
 
 from collections.abc import Iterator

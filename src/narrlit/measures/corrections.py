@@ -1,6 +1,6 @@
 """Corrections of similarities within a collection: centering and correction for hubness.
 
-Letters of the shapes: N stories of a collection, Q queries, D dimension.
+Letters in shapes: N stories of a collection, Q queries, D dimension.
 """
 
 import numpy as np

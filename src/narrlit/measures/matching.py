@@ -1,6 +1,6 @@
 """Matching of the passages of two stories: each with the best one at about the same position of the other story.
 
-Letters of the shapes: S and T passages of two stories, P passages of N stories, D dimension.
+Letters in shapes: S and T passages of two stories, P passages of N stories, D dimension.
 """
 
 from collections.abc import Sequence

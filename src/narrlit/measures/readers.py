@@ -1,6 +1,6 @@
 """Readers of stories: each makes the representation that a measure compares, with what it takes from a collection.
 
-Letters of the shapes: N stories, D dimension, V words.
+Letters in shapes: N stories, D dimension, V words.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,6 @@
 """Stories as a measure compares them: as vectors, as passages, as words.
 
-Letters of the shapes: N stories, M other stories, D dimension, V words, P passages.
+Letters in shapes: N stories, M other stories, D dimension, V words, P passages.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,6 @@
 """Measures of similarity: by embeddings, sentences, passages or words.
 
-Letters of the shapes: N triples, D dimension.
+Letters in shapes: N triples, D dimension.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,6 @@
 """Diagnostics of a similarity: whether it follows the length of stories, and whether a few stories are near to all.
 
-Letters of the shapes: N stories.
+Letters in shapes: N stories.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ part that grows with its length and a rest, all independent of each other, then 
 sum of the variances of the parts that they share. So the variances are coefficients of a regression of the
 similarities of pairs.
 
-Letters of the shapes: N stories, M pairs of stories.
+Letters in shapes: N stories, M pairs of stories.
 """
 
 from collections.abc import Iterator

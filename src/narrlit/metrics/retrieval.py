@@ -1,6 +1,6 @@
 """Retrieval of relevant stories: metrics of one query's ranks, and baselines that compare words.
 
-Letters of the shapes: Q queries, N stories, V words, R relevant stories of a query.
+Letters in shapes: Q queries, N stories, V words, R relevant stories of a query.
 """
 
 from collections.abc import Callable, Sequence

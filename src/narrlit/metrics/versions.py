@@ -1,6 +1,6 @@
 """Versions of one story in a collection: those with the same value of a column, and what else may make them alike.
 
-Letters of the shapes: N stories, Q stories with another version, P pairs of versions, S permutations.
+Letters in shapes: N stories, Q stories with another version, P pairs of versions, S permutations.
 """
 
 from collections.abc import Hashable, Sequence

@@ -89,7 +89,7 @@ class EncoderConfig:
         packed: concatenate stories without padding, where the architecture can.
         token_budget: tokens per forward pass; None: 8,192 on a CPU (2,048 with gradient caching), 65,536 elsewhere.
         dtype: of the weights.
-        lora: adapters that train in place of the model's own weights; None: the model itself trains.
+        lora: adapters that train instead of the model's own weights; None: the model itself trains.
         quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
             None: in `dtype`.
         gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.

@@ -2,7 +2,7 @@
 
 This file lies in exported folders whose model needs it (`copy_code`), and works there without the package.
 
-Letters of the shapes: U stories, T sentences of all of them, D dimension, H hidden.
+Letters in shapes: U stories, T sentences of all of them, D dimension, H hidden.
 """
 
 import json

@@ -59,7 +59,7 @@ class Record(RecordHead):
 
     Attributes:
         system: whose tables are computed.
-        backbones: encoders in place of the paper's.
+        backbones: encoders instead of the paper's.
         seeds: number of fits of each trained row.
         options: of the fits, beside those of the tables.
         files: digests by path.

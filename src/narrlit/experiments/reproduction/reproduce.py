@@ -68,14 +68,14 @@ def reproduce(  # noqa: PLR0913 (options)
     Args:
         system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
         tables: their numbers; None: all of the paper.
-        backbones: encoders in place of the paper's: names in configs/backbones, folders or hub ids, recognized by their
+        backbones: encoders instead of the paper's: names in configs/backbones, folders or hub ids, recognized by their
             names; none: the paper's own.
         data: folder with the layout of the task's repository.
         labels_a: labels of the test triples of Track A; None: those in the data folder.
         labels_b: labeled test triples of Track B; None: those in the data folder.
         seeds: number of fits of each trained row, with seeds 42, 43, ...; the row is their mean.
         folder: SYSTEM/record.json and the runs are written into it.
-        options: settings of the fits, as `narrlit.fit` takes them, to shorten these.
+        options: settings of the fits, as in `narrlit.fit`, to shorten these.
 
     Returns:
         A `PaperComparison`: `.table()` with a row a cell, `.plot()`, `.write()`. It prints the tables.
@@ -83,7 +83,7 @@ def reproduce(  # noqa: PLR0913 (options)
     Raises:
         DataError: if the development triples are missing.
         ModelError: if the paper's encoder is absent, and no other is given.
-        OptionError: for a setting that is wrong, or a folder of other settings.
+        OptionError: if a setting is invalid, or a folder of other settings.
 
     >>> from narrlit.data.schema import StoryTable
     >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
@@ -139,7 +139,7 @@ class Reproduction:
         Raises:
             DataError: if the development triples are missing.
             ModelError: if the paper's encoder is absent, and no other is given.
-            OptionError: for a setting that is wrong, or a folder of other settings.
+            OptionError: if a setting is invalid, or a folder of other settings.
         """
         _check_settings(settings, labels)
         files = {name: None if file is None else Path(file) for name, file in labels.items()}
