@@ -241,7 +241,7 @@ class Help:
 
 
 def _plain(text: object) -> str:
-    """Return a text of cyclopts or rich on one line, without its style."""
+    """Convert a text of cyclopts or rich to one line without style."""
     text = getattr(text, "primary_renderable", text)
     return " ".join(str(getattr(text, "plain", text)).split())
 
@@ -338,12 +338,12 @@ def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
 
 
 def _is_choice(hint: object) -> bool:
-    """Return True for a type with fixed choices, none of which is a path."""
+    """Return True for a type with fixed choices, which can't name a file."""
     return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
 
 
 def _words(value: object) -> Iterator[str]:
-    """Yield the strings in a value, whole and split at commas."""
+    """Yield the strings in a value, both whole and split at commas."""
     if isinstance(value, str):
         yield value
         yield from filter(None, (part.strip() for part in value.split(",")))

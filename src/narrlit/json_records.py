@@ -34,7 +34,7 @@ def read_json(path: Path, model: type[Record], what: str, remedy: str, error: ty
 
 
 def json_digest(content: object) -> str:
-    """Compute the SHA-256, in hex, of plain data.
+    """Compute the SHA-256 of plain data as a hexadecimal string.
 
     >>> json_digest({"k": 1, "long": None}) == json_digest({"long": None, "k": 1})
     True

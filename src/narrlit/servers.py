@@ -197,7 +197,7 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
 
 
 def _check_depth(content: object) -> None:
-    """Raise ValueError if lists and objects are nested more than MAX_DEPTH deep."""
+    """Raise ValueError if lists and objects are nested more than MAX_DEPTH levels deep."""
     level = [content]
     for _ in range(MAX_DEPTH):
         level = [part for parent in level for part in _containers_in(parent)]

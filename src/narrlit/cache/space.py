@@ -56,9 +56,9 @@ class EmbeddingSpace:
         Args:
             model: its name, as `model_identity` gives it.
             files: digest of its files, as `model_identity` gives it.
-            max_length: tokens of a text that are read at once; None: as it was trained.
-            long: treatment of longer texts.
-            precision: number format to compute in; None: the model's own.
+            max_length: maximum length of a text in tokens; None: that of the model's training.
+            long: how to handle longer texts.
+            precision: floating-point format of the computation; None: the model's own.
             fusion: weights of text and views; None: the model's own.
         """
         return cls(

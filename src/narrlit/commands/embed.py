@@ -40,7 +40,7 @@ def embed(  # noqa: PLR0913 (options)
         stories: a folder with one story per file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or
             document, or - for standard input. If --out is a folder: JSON Lines, CSV or Parquet, as a file, a folder, a
             glob pattern or an address in an object store (s3://, gs://).
-        model: a folder, a run folder, a checkpoint, a hub id, narrlit-mini or minilm.
+        model: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
         out: file or folder to write. .jsonl, .csv, .tsv, .xlsx and .parquet files contain the embeddings, the row
             number and all columns of the input; an .npy file contains the embeddings alone, and NAME.columns.csv the
             other columns except the text. A folder takes any number of stories, which are embedded in parts; an

@@ -28,13 +28,14 @@ def explain(  # noqa: PLR0913 (options)
     """Explain by links between passages why two stories are similar, or why A is closer to an anchor than B.
 
     Args:
-        a: a text, a file with one story, or an id of --stories; before two others, the anchor.
-        b: the story compared with it; before a third, A.
-        other: B, a third story.
-        stories: index, file or folder of the stories that ids name; the stories are compared as those of it.
-        views: file of stories' views (text, theme, plot_events or course_of_action, outcome), shown side by side.
-        check: also leave out the passages that are linked the strongest, against random ones; takes longer.
-        out: HTML file to write, in place of printing.
+        a: a text, a file with one story, or an id of --stories; the anchor, if three stories are given.
+        b: the story to compare it with; candidate A, if three stories are given.
+        other: a third story, candidate B.
+        stories: index, file or folder in which ids are looked up; similarities are computed as in this collection.
+        views: file of views (text, theme, plot_events or course_of_action, outcome), which are shown side by side.
+        check: verify the explanation: remove the most strongly linked passages, and compare the effect with that of
+            random passages; takes longer.
+        out: HTML file to write instead of printing.
         loading: the model; narrlit-mini if none is named, or that of an index.
         files: how files of stories are read.
     """

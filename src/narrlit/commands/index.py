@@ -23,9 +23,9 @@ def index(
 
     Args:
         stories: a file or a folder of stories.
-        out: the index, a LanceDB folder; new, or made with the same model and settings.
+        out: folder of the index (LanceDB); new, or made with the same model and settings.
         loading: the model; narrlit-mini if none is named.
-        reading: what it reads of a story.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of the stories.
     """
     source = files.read(stories)

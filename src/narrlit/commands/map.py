@@ -33,16 +33,17 @@ def map(  # noqa: PLR0913 (options)
 
     Args:
         stories: an index, or stories as `narrlit embed` reads them.
-        out: the HTML file.
-        group: column whose values are compared with the nearest stories: how many share it, by chance how many.
-        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
-            or csls for a model that can't embed a single text.
-        triples: labeled triples that the model's accuracy is measured on, for the head of the page.
-        k: nearest stories that are listed of each.
+        out: HTML file to write.
+        group: column of labels; the page shows how often nearest stories share a label, against the rate expected by
+            chance.
+        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
+            for a model that can't embed single texts.
+        triples: labeled triples on which the model is evaluated; the accuracy is shown at the top of the page.
+        k: number of nearest stories listed per story.
         loading: the model, where the stories are no index; narrlit-mini if none is named.
-        reading: what it reads of a story.
-        files: files of stories.
-        labels: the triples' labels.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of files of stories.
+        labels: labels of the triples.
     """
     if index_at(stories):
         open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed

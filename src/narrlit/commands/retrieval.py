@@ -30,21 +30,22 @@ def retrieval(  # noqa: PLR0913 (options)
     The result is recall@1, recall@10, MRR and nDCG@10 with 95 % intervals, next to those of TF-IDF.
 
     Args:
-        stories: an index, or stories as `narrlit embed` reads them, to rank; several with commas between, which are
-            compared with the first.
-        same: column, such as tale type, work or author; stories with the same value are versions of each other.
-        measure: passages, fused, csls, centered, cosine or lexical, or several with commas between, which are compared
-            with the first; by default passages.
-        control: column, such as book or translator, that may make versions alike; values are permuted within it.
-        qrels: in place of --same, relevance judgments: query-id, corpus-id and score with tabs between, or TREC's four
-            columns.
-        queries: file of the queries of --qrels; by default they are ids of the ranked stories.
-        baseline: also rank the stories of the first collection by their words.
-        json: print one JSON object, and nothing else, to stdout.
-        out: folder for retrieval.json and .md, and answers.csv with the figures of each query.
+        stories: the stories to rank: an index, or stories as `narrlit embed` reads them; or several collections,
+            comma-separated, each compared with the first.
+        same: column, such as tale type, work or author, in which versions of the same story have the same value.
+        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; or several, comma-separated,
+            each compared with the first; default: passages.
+        control: column of a confounder, such as book or translator, that may make versions similar; the permutation
+            test permutes --same within its values.
+        qrels: file of relevance judgments, instead of --same: query-id, corpus-id and score separated by tabs, or the
+            four columns of TREC.
+        queries: file of queries for --qrels; default: the queries are ids of the ranked stories.
+        baseline: also rank the first collection by TF-IDF.
+        json: print one JSON object to stdout, and nothing else.
+        out: folder for retrieval.json, retrieval.md and answers.csv, which lists the figures of each query.
         loading: the model, where the stories are no index; narrlit-mini if none is named.
-        reading: what it reads of a story.
-        files: files of stories.
+        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
+        files: columns and lines of files of stories.
     """
     measures = [check_measure(name) for name in listed(measure)]
     collections = read_collections(listed(stories), loading, reading, files, queries is not None)

@@ -117,7 +117,7 @@ def embed_to_file(
 
 
 def check_columns(values: Sequence[object], source: str) -> None:
-    """Refuse rows with a column that the output has itself."""
+    """Refuse rows with a column that is reserved for the output."""
     for name in OWN_COLUMNS:
         if any(isinstance(value, Mapping) and name in value for value in values):
             raise DataError(f"{source}: rename column {name}, which is reserved for the output")
@@ -157,7 +157,7 @@ def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None
 
 
 def _write_columns(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write the columns beside an .npy file, where there are more than the number of the row."""
+    """Write the columns of an .npy file, if there are any besides the row number."""
     if any(len(row) > 1 for row in rows):
         write_table(path, rows)
     else:

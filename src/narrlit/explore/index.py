@@ -380,7 +380,7 @@ class Index:
         return IndexedCollection(snapshot.frame(), snapshot.vectors, self._encoder, about, measure, snapshot=snapshot)
 
     def _check_settings(self, settings: Mapping[str, object]) -> None:
-        """Refuse other settings than those that the index was made with."""
+        """Refuse settings that differ from those of the index."""
         made = self._storage.record.settings.model_dump()
         for name, value in settings.items():
             if made.get(name) != value:
@@ -426,7 +426,7 @@ class IndexedCollection(Collection):
 
 
 def _parameter(name: str, value: object) -> str:
-    """Name a parameter of `narrlit.load` and its value, for messages.
+    """Format a parameter of `narrlit.load` and its value for messages.
 
     >>> _parameter("max_length", 64), _parameter("max_length", None), _parameter("views", True)
     ('`max_length=64`', 'the default `max_length`', '`views`')
