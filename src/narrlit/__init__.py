@@ -164,7 +164,7 @@ _MODULES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a public name on first use, so that `import narrlit` costs nothing."""
+        """Import a public name on first use, so that `import narrlit` is fast."""
         if name in ("losses", "measures"):
             return import_module(f"narrlit.{name}")
         if name not in _MODULES:

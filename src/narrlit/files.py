@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from narrlit.errors import OptionError, reason
 
 LOCK = ".lock"
-"""Name of the lock file in a folder that a run writes."""
+"""Name of the lock file in the folder of a run."""
 PAGE_SUFFIXES = (".html", ".htm")
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
 """Suffixes of outputs that are never read as stories in a folder of stories."""

@@ -25,7 +25,7 @@ def cache(
         json: print a JSON list of objects (ls only).
     """
     if (json and action == "rm") or (yes and action == "ls"):
-        raise OptionError("--json belongs to ls, --yes to rm")
+        raise OptionError("--json is an option of ls, --yes of rm")
     caches = narrlit.embedding_caches(folder, model)
     print_result(caches, json)
     if yes:

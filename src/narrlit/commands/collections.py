@@ -23,7 +23,7 @@ APPLICABLE = ("model", "device", "trust_remote_code")
 def read_collection(
     source: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions, measure: MeasureName | None = None
 ) -> "Collection":
-    """Read the stories of an index with the vectors there, or embed the stories of a file or folder.
+    """Read the stories of an index with their embeddings, or embed the stories of a file or folder.
 
     Args:
         source: an index, a file or a folder.
@@ -48,7 +48,7 @@ def open_index(
     reading: StoryOptions = StoryOptions(),
     files: InputOptions = InputOptions(),
 ) -> "Index":
-    """Open an index by the options of a command.
+    """Open an index with the options of a command.
 
     Args:
         path: folder of the index.
@@ -83,7 +83,7 @@ def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list
 def read_collections(
     sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, files: InputOptions, with_queries: bool
 ) -> "dict[str, Collection]":
-    """Read collections by the names of their systems: the model, or the source where several have the same model.
+    """Read collections, keyed by system name: the model, or the source if several sources have the same model.
 
     Args:
         sources: indexes, files or folders.
@@ -103,7 +103,7 @@ def read_collections(
 
 
 def read_queries(path: str, collections: "Mapping[str, Collection]", files: InputOptions) -> "dict[str, Collection]":
-    """Read the queries of each collection, encoded like it."""
+    """Read a file of queries for each collection, encoded in the same way as the collection."""
     queries = {}
     for system, collection in collections.items():
         queries[system] = narrlit.Collection.read(path, collection.encoder, layout=files.layout, progress=True)

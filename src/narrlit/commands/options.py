@@ -138,7 +138,7 @@ class TextOptions:
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
-        """Load a model that reads stories by these options.
+        """Load a model that reads stories as these options say.
 
         Raises:
             ModelError: if there is no such model.
@@ -189,7 +189,7 @@ class StoryOptions(TextOptions):
         return postprocessing_of(self.postprocess, self.fit_on or (), self.transductive)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
-        """Load a model that reads stories by these options.
+        """Load a model that reads stories as these options say.
 
         Raises:
             ModelError: if there is no such model.
@@ -261,7 +261,7 @@ class ScorerOptions(MeanMax):
         return MeanMax(self.reading, self.gamma, self.windows, self.tau)
 
     def measure(self, encoder: "StoryEncoder") -> "Similarity":
-        """Return the measure of similarity by an encoder."""
+        """Return the measure of similarity with the given encoder."""
         if self.scorer == "passages":
             return narrlit.measures.PassageSimilarity(encoder)
         if self.scorer == "meanmax":

@@ -35,8 +35,8 @@ def reproduce(  # noqa: PLR0913 (options)
             comma-separated, which are matched to those of the paper by name.
         data: folder with the layout of the task's repository (dev/dev_track_a.jsonl, synthetic/, test/labels/, ...)
             and, optionally, views/, negatives/ and augmented/.
-        labels_a: file with the labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
-        labels_b: file of labeled test triples of Track B; default: test/labels/*track_b*.
+        labels_a: file with the file with the labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
+        labels_b: file of file of labeled test triples of Track B; default: test/labels/*track_b*.
         seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
         out: folder for SYSTEM/record.json, the runs and the report (reproduce.md, .csv, .json and .tex).
     """
@@ -44,7 +44,7 @@ def reproduce(  # noqa: PLR0913 (options)
         print(list_tables([system] if system else SYSTEMS), end="")
         return
     if system is None:
-        raise OptionError("name a system; narrlit reproduce --list lists all tables")
+        raise OptionError("name a system; `narrlit reproduce --list` lists all tables")
     result = narrlit.reproduce(
         system,
         tables=listed(table),

@@ -46,7 +46,7 @@ def submit(  # noqa: PLR0913 (options)
     encodes = loading != ModelOptions() or reading != StoryOptions()
     if check is not None:
         if encodes or answers is not None or out is not None:
-            raise OptionError("--check reads a zip alone: leave --model, --answers, --out and their options out")
+            raise OptionError("--check only reads a zip: leave out --model, --answers, --out and their options")
         say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
     if answers is not None and scoring.scorer != "cosine":

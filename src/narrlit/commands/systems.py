@@ -56,7 +56,7 @@ class SystemOptions:
         return names
 
     def open(self, loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax) -> "dict[str, System]":
-        """Return the systems by their names, models loaded by a command's options; as `open_systems`."""
+        """Return the systems by name, as `open_systems` does; models are loaded with the options of a command."""
         return open_systems(self.names, loading, reading, meanmax)
 
 
@@ -72,7 +72,7 @@ def open_systems(
 def model_or_baseline(
     loading: ModelOptions, reading: StoryOptions, scoring: ScorerOptions, baseline: BaselineName | None
 ) -> "Similarity":
-    """Return the measure by a model, or the baseline that is named in its place.
+    """Return the measure of similarity of a model or of a baseline.
 
     Raises:
         ModelError: if there is no such model.

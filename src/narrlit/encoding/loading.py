@@ -122,7 +122,7 @@ def _check_exists(model: str) -> None:
 
 
 def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
-    """Warn if a model was trained on pseudonyms, and reads names."""
+    """Warn if a model was trained on pseudonymized stories, but reads names."""
     trained = pseudonyms_of(model)
     if trained is not None and texts.pseudonyms is None:
         say(

@@ -48,7 +48,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
 
 
 def pick_device(name: Device) -> torch.device:
-    """Return the device of a name; `auto` is a GPU where there is one.
+    """Return the device with the given name; `auto` is a GPU if there is one.
 
     Raises:
         OptionError: if the machine has no such device.

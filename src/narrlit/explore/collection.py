@@ -209,7 +209,7 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
 
 
 def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
-    """Read texts, or the rows of a table with a column of texts, as those of a file."""
+    """Read texts, or the rows of a DataFrame with a column of texts, like those of a file."""
     rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
     if not rows:
         raise DataError("no stories: give at least one")
@@ -245,12 +245,12 @@ def story_frame(stories: Stories) -> pd.DataFrame:
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Replace missing values of any kind by None."""
+    """Replace missing values of any kind with None."""
     return frame.astype(object).where(frame.notna(), None)
 
 
 def languages(encoder: StoryEncoder, texts: Sequence[str]) -> dict[str, int]:
-    """Count the texts of a sample by language; warn of languages that the encoder does not read."""
+    """Count the texts of a sample by language; warn of languages that the encoder does not support."""
     counts = detect_languages(texts)
     warning = language_warning(encoder.facts.vocabulary, counts)
     if warning:

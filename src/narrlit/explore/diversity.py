@@ -66,7 +66,7 @@ class Diversity:
         return {name: value for name, value in asdict(self).items() if name not in ("cosine", "jaccard")}
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the figures: a row each."""
+        """Tabulate the figures, one row each."""
         figures = {name: value for name, value in self.record.items() if name not in ("model", "most_alike")}
         return pd.DataFrame({"figure": figures.keys(), "value": figures.values()})
 

@@ -66,7 +66,7 @@ class Explanation:
         return float("nan") if self.other is None else self.pair.similarity - self.other.similarity
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the links, those with the largest shares first.
+        """Tabulate the links, largest share first.
 
         Returns:
             One row per link: passage_a, passage_b (numbers from 1), share (shares add up to the score), match (of the
@@ -85,7 +85,7 @@ class Explanation:
 
     @property
     def margins(self) -> pd.DataFrame:
-        """The anchor's passages by their part of the margin, the largest first.
+        """Tabulate the passages of the anchor by their contribution to the margin, largest first.
 
         Columns: passage, share_a and share_b (the sums of its links with A and with B), difference, text. The
         differences add up to the difference of both scores.

@@ -284,7 +284,7 @@ class Index:
         exclude_same: str | None = None,
         distinct: float | None = None,
     ) -> pd.DataFrame:
-        """Find the stories most similar to one of the index, without that story; the model is not needed.
+        """Find the stories most similar to a story of the index, excluding that story; the model is not loaded.
 
         Args:
             id: id of the story.

@@ -18,14 +18,14 @@ class SearchOptions:
     """Options of a search.
 
     Attributes:
-        k: number of stories.
-        where: condition on the columns in SQL, such as "country = 'France' AND year < 1900".
-        measure: by which stories are compared: passages, fused, csls, centered, cosine or lexical; by default passages,
-            or csls for a model that embeds no passages.
-        exclude_same: column, such as author; stories with the value of the story that others are like are left out.
-        distinct: leave out near-copies, stories whose cosine with a better result, or with the story that others are
-            like, reaches this; 0.95 is usual.
-        leave_out_text: leave out stories with exactly the text of the query.
+        k: number of results.
+        where: SQL condition on the columns, such as "country = 'France' AND year < 1900".
+        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
+            for a model that can't embed passages.
+        exclude_same: column, such as author; with --like, stories with the same value as the given story are excluded.
+        distinct: exclude near-copies: stories with at least this cosine to a better result, or to the story of --like;
+            0.95 is a common value.
+        leave_out_text: exclude stories with exactly the text of the query.
     """
 
     k: int = 10
@@ -37,7 +37,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise OptionError(f"`k={self.k}`: at least 1 is needed")
+            raise OptionError(f"`k={self.k}`: must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class PartOptions:
     """Options of a folder of embeddings.
 
     Attributes:
-        part_rows: rows of the input that are embedded and written at once, to a file of their own.
-        format: parquet holds the embeddings, all columns and the number of the row in the input, from 0; npy the
-            embeddings alone, with the other columns than the text in part-N.columns.csv.
-        engine: local is this process, and those that torchrun or srun start with it; ray a cluster, by Ray Data.
-        workers: processes of Ray that embed.
+        part_rows: rows per part, which are embedded at once and written to one file.
+        format: parquet contains the embeddings, all columns and the row number in the input, from 0; npy the embeddings
+            alone, with the other columns except the text in part-N.columns.csv.
+        engine: local embeds in this process and those started with it by torchrun or srun; ray uses Ray Data on a
+            cluster.
+        workers: number of Ray workers.
     """
 
     part_rows: int = 16_384
@@ -59,7 +60,7 @@ class PartOptions:
 
     def __post_init__(self) -> None:
         if min(self.part_rows, self.workers) < 1:
-            raise OptionError("`part_rows` and `workers`: at least 1 is needed")
+            raise OptionError("`part_rows` and `workers`: must be at least 1")
 
 
 def index_at(path: str | Path) -> bool:

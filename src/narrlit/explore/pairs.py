@@ -23,7 +23,7 @@ from narrlit.tables import markdown_table
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
 """Size of the sample that estimates the similarities of all pairs; the second number is for large collections."""
 ROUNDING = 1e-5
-"""Difference below which similarities are equal: sums of float32 in another order."""
+"""Difference below which similarities count as equal: rounding of float32 sums in a different order."""
 SHOWN = 20
 """Largest number of pairs, and of groups, that are printed."""
 WIDTH = 60

@@ -39,7 +39,7 @@ class SearchResults:
         return len(self.frame)
 
     def table(self) -> pd.DataFrame:
-        """Return a copy of the frame: rank from 1, id, title, similarity, snippet, metadata; of several texts query."""
+        """Return a copy of the frame: rank, id, title, similarity, snippet, metadata; query, if there are several."""
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:
