@@ -173,7 +173,7 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
     result = narrlit.evaluate(world_files / "validation.jsonl", run)
     np.testing.assert_allclose(narrlit.embed(KNIGHTS, run), narrlit.load(str(run.folder)).embed(KNIGHTS), atol=1e-6)
     assert result.n == 9
-    with pytest.raises(OptionError, match="holds another fit"):
+    with pytest.raises(OptionError, match="contains another fit"):
         narrlit.fit(configs, options)
 
 
