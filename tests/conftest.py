@@ -13,10 +13,6 @@ import random
 from dataclasses import dataclass
 
 import hypothesis
-
-# Before transformers: typing hands Lightning's Union[int, float] an equal Union[float, int] that another library made
-# first, and then "--trainer.limit_val_batches 1" is parsed as 1.0, all batches in place of one.
-import lightning  # noqa: F401
 import numpy as np
 import pytest
 import torch

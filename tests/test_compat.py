@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from jsonargparse import ArgumentParser
 from torch import nn
 
 import narrlit
@@ -82,6 +83,19 @@ def test_lightning_keeps_the_option_of_the_distributed_sampler(shares):
 
         trainer = Trainer(accelerator="cpu", use_distributed_sampler=shares, logger=False, enable_progress_bar=False)
         assert compat_lightning.uses_distributed_sampler(trainer) is shares
+
+
+def test_a_whole_number_of_batches_stays_one_whatever_was_imported_before():
+    def options(batches: "float | int | None" = None, epochs: int = 1) -> None: ...
+
+    options.__annotations__["batches"] = float | int | None
+    compat_lightning.read_whole_numbers_as_such(options)
+
+    parser = ArgumentParser()
+    parser.add_function_arguments(options)
+    assert repr(parser.parse_args(["--batches=1"]).batches) == "1"
+    assert repr(parser.parse_args(["--batches=0.5"]).batches) == "0.5"
+    assert parser.parse_args(["--batches=null"]).batches is None
 
 
 def test_lightning_saves_after_epochs_beside_steps(tmp_path):

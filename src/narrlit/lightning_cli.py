@@ -40,6 +40,7 @@ from narrlit.callbacks import (
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
+from narrlit.compat.lightning import read_whole_numbers_as_such
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
@@ -97,6 +98,7 @@ class StageCLI(LightningCLI):
         self.stage = stage
         self.with_trainer = with_trainer
         arguments = _find_configs(arguments)
+        read_whole_numbers_as_such(Trainer.__init__)
         try:
             super().__init__(
                 Objective,

@@ -1,8 +1,12 @@
 """Private names of Lightning, checked with 2.6."""
 
+import inspect
+import operator
 import shutil
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_args
 
 import lightning as L
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
@@ -43,6 +47,20 @@ def save_after_epochs(callback: ModelCheckpoint) -> None:
     together, that would replace this.
     """
     callback._every_n_epochs = 1
+
+
+def read_whole_numbers_as_such(function: Callable[..., Any]) -> None:
+    """Put int before float in a function's annotations, so that a command line's `1` is one batch, not all of them.
+
+    `typing` may return the same object for `Union[int, float]` and `Union[float, int]`. If another package requests
+    the second first, jsonargparse reads `limit_val_batches: 1` as 1.0. Annotations of the form `int | float` in
+    Lightning would replace this.
+    """
+    annotations = inspect.unwrap(function).__annotations__
+    for name, annotation in annotations.items():
+        members = get_args(annotation)
+        if int in members and float in members:
+            annotations[name] = reduce(operator.or_, sorted(members, key=lambda member: member is float))
 
 
 class ReplacingCheckpoint(ModelCheckpoint):
