@@ -165,6 +165,13 @@ def test_subspaces_are_cut_in_order_and_have_length_1():
             begin += size
 
 
+def test_subspaces_are_those_of_the_last_axis():
+    rows = vectors(6, 11, sum(SIZES))
+    parts = subspaces(rows.reshape(2, 3, -1), SIZES)
+    for part, expected in zip(parts, subspaces(rows, SIZES), strict=True):
+        assert torch.equal(part.reshape(6, -1), expected)
+
+
 def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
     assert torch.autograd.gradcheck(lambda x: subspaces(x, SIZES), (vectors(3, 12, sum(SIZES)).requires_grad_(),))
 
@@ -188,6 +195,8 @@ def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
         (10, (0.98, 0.01, 0.01), (8, 1, 1)),
         (10, (0.3, 0.3, 0.4), (3, 3, 4)),
         (5, (1,), (5,)),
+        (10, (7.4, 1.3, 1.3), (8, 1, 1)),
+        (7, (3.1, 3.1, 0.4, 0.4), (2, 3, 1, 1)),  # of equal ones the first becomes smaller: weights depend on it
     ],
 )
 def test_sizes_are_shared_out_by_largest_remainder(dimension, ratios, sizes):

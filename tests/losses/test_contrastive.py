@@ -127,3 +127,20 @@ def test_a_mask_of_another_shape_is_refused(shape):
         ranking_loss(vectors(2, seed=0), vectors(2, seed=1), torch.arange(2), keep=keep)
     with pytest.raises(ValueError, match=r"keep has shape .* \(2, 2\)"):
         info_nce(torch.zeros(2, 2), torch.arange(2), keep)
+
+
+@pytest.mark.parametrize(
+    ("similarities", "target"),
+    [((4,), (4,)), ((2, 2, 2), (2,)), ((2, 2), (1,)), ((2, 2), (2, 1))],
+)
+def test_similarities_and_targets_that_do_not_fit_are_refused(similarities, target):
+    with pytest.raises(ValueError, match=r"similarities must be \(B, M\), target \(B,\)"):
+        info_nce(torch.zeros(similarities), torch.zeros(target, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_info_nce_of_half_precision_is_computed_in_float32(dtype):
+    similarities = candidate_cosines(vectors(4, seed=0), vectors(4, seed=1)).to(dtype)
+    loss = info_nce(similarities, torch.arange(4))
+    assert loss.dtype == torch.float32
+    assert torch.equal(loss, info_nce(similarities.float(), torch.arange(4)))

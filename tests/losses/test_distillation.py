@@ -177,3 +177,9 @@ def test_the_weight_stays_within_its_ends():
 def test_a_training_of_one_step_or_none_has_the_first_weight():
     assert [linear_weight(step, 1, 0.7, 0.05) for step in (0, 1, 7)] == [0.7] * 3
     assert linear_weight(0, 0, 0.7, 0.05) == 0.7
+
+
+def test_the_temperature_is_fifteen_hundredths_unless_told_otherwise():
+    student, teacher = similarities(3, 5, 0), similarities(3, 5, 1)
+    default = distillation_loss(student, teacher, torch.arange(3))
+    assert default == distillation_loss(student, teacher, torch.arange(3), temperature=0.15)

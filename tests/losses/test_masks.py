@@ -81,3 +81,9 @@ def test_teacher_mask_does_not_round_in_bfloat16():
     teacher = torch.tensor([[0.90625, 0.8671875, 0.859375]], dtype=torch.bfloat16)
     # 0.90625 - 0.04 = 0.86625, which bfloat16 would round to 0.8671875, the second candidate.
     assert teacher_mask(teacher, torch.tensor([0]), margin=-0.04).tolist() == [[True, False, True]]
+
+
+def test_the_teachers_margin_is_five_hundredths_below_the_positive():
+    # The limit is 0.45: a margin that is off by a fiftieth of itself moves it past one of the two others.
+    teacher = torch.tensor([[0.5, 0.4505, 0.4495]], dtype=torch.float64)
+    assert teacher_mask(teacher, torch.tensor([0])).tolist() == [[True, False, True]]

@@ -77,3 +77,8 @@ def test_the_very_same_story_never_counts_against_itself():
     expected = by_hand(cosines_by_hand(anchors, positives, vectors(3, 0, seed=2)), target, by_mask, 1 / 20)
 
     assert ranking_loss(anchors, positives, target, keep=keep).item() == pytest.approx(expected)
+
+
+def test_the_scale_is_20_unless_told_otherwise():
+    anchors, positives, target = vectors(3, seed=0), vectors(3, seed=1), torch.arange(3)
+    assert ranking_loss(anchors, positives, target) == ranking_loss(anchors, positives, target, scale=20.0)

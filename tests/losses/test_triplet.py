@@ -125,3 +125,29 @@ def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
     loss.backward()
     assert d_positive.grad.item() == pytest.approx(slope)
     assert d_negative.grad.item() == pytest.approx(-slope)
+
+
+def test_the_distance_is_cosine_unless_another_is_named():
+    x, y = vectors(3, 0), vectors(3, 1)
+    assert torch.equal(distances(x, y), distances(x, y, "cosine"))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_vectors_of_different_shapes_have_no_distance(metric):
+    # Broadcasting would compare the one row with each of three.
+    with pytest.raises(ValueError, match=r"the shapes are \(3, 4\) and \(1, 4\)"):
+        distances(vectors(3, 0), vectors(1, 1), metric)
+
+
+def test_an_unknown_distance_is_refused():
+    with pytest.raises(ValueError, match=r"no distance named 'manhattan': cosine, euclidean, squared_euclidean"):
+        distances(vectors(2, 0), vectors(2, 1), "manhattan")
+
+
+def test_without_reduction_each_row_has_its_cost():
+    d_positive = torch.tensor([0.5, 0.25, 0.75])
+    d_negative = torch.tensor([0.25, 1.0, 0.75])
+    costs = triplet_loss(d_positive, d_negative, 0.5, reduction="none")
+
+    assert costs.tolist() == [0.75, 0.0, 0.5]  # all exact in binary
+    assert triplet_loss(d_positive, d_negative, 0.5).item() == pytest.approx(1.25 / 3)

@@ -1,6 +1,7 @@
 """The losses of views: by hand, and their gradients."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -69,3 +70,16 @@ def test_gradients_are_those_of_the_values():
     inputs = [unit_vectors(5, 4, seed=seed).requires_grad_() for seed in range(3)]
     assert torch.autograd.gradcheck(lambda a, p, n: view_contrast(a, p, n, 0.3), inputs)
     assert torch.autograd.gradcheck(alignment_loss, inputs[:2])
+
+
+def test_a_contrast_divides_by_seven_hundredths_unless_told_otherwise():
+    a, p, n = vectors(0), vectors(1), vectors(2)
+    assert view_contrast(a, p, n) == view_contrast(a, p, n, temperature=0.07)
+
+
+@pytest.mark.parametrize("rows", [(1, 5, 5), (5, 1, 5), (5, 5, 1)])
+def test_views_of_different_shapes_are_refused(rows):
+    # Broadcasting would contrast every row with the same one.
+    shapes = ", ".join(f"({n}, 4)" for n in rows)
+    with pytest.raises(ValueError, match=re.escape(f"compared row by row, but the shapes are {shapes}") + "$"):
+        view_contrast(*(unit_vectors(n, 4, seed=seed) for seed, n in enumerate(rows)))
