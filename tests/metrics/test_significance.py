@@ -18,6 +18,9 @@ from narrlit.metrics.significance import (
     interval_by_story,
     mcnemar,
     mcnemar_by_story,
+    p_text,
+    paired,
+    paired_text,
     permutation_test,
     seed_spread,
     smallest_difference,
@@ -53,6 +56,23 @@ def test_wilson_solves_its_equation(n):
         assert ends == pytest.approx((1 - mirrored[1], 1 - mirrored[0]))
 
 
+@pytest.mark.parametrize("confidence", [-0.5, 0, 1, 1.5, float("nan")])
+def test_a_confidence_that_is_no_probability_is_refused(confidence):
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
+        wilson_interval(1, 2, confidence)
+
+
+def test_wilson_without_observations_knows_nothing_and_refuses_answers():
+    assert wilson_interval(0, 0) == (0, 1)
+    with pytest.raises(ValueError, match=r"\bn\b"):
+        wilson_interval(1, 0)
+
+
+def test_wilson_of_another_confidence_has_its_quantile():
+    for end in wilson_interval(110, 200, confidence=0.8):
+        assert (0.55 - end) ** 2 == pytest.approx(norm.isf(0.1) ** 2 * end * (1 - end) / 200, abs=1e-9)
+
+
 def judgements(only_first, only_second, both=3, neither=2):
     first = [True] * only_first + [False] * only_second + [True] * both + [False] * neither
     second = [False] * only_first + [True] * only_second + [True] * both + [False] * neither
@@ -66,6 +86,12 @@ def test_mcnemar_counts_the_splits_at_least_as_uneven(b, c):
     assert mcnemar(*judgements(b, c)) == pytest.approx(uneven / 2**n)
     # On right and wrong answers, all permutations give the same p.
     assert permutation_test(*judgements(b, c)) == pytest.approx(mcnemar(*judgements(b, c)))
+
+
+@pytest.mark.parametrize("lengths", [(3, 2), (2, 3)])
+def test_answers_to_different_numbers_of_items_are_not_paired(lengths):
+    with pytest.raises(ValueError, match="{} and {} answers can't be paired".format(*lengths)):
+        mcnemar(*([True] * length for length in lengths))
 
 
 def test_permutations_of_numbers_are_all_sign_flips():
@@ -403,3 +429,27 @@ def test_systems_that_never_differ_need_few_triples_and_few_triples_show_nothing
 def test_spread_over_seeds():
     assert seed_spread([0.5, 0.6, 0.7]) == pytest.approx((0.6, 0.1))
     assert isnan(seed_spread([0.5])[1])
+
+
+def test_a_comparison_counts_what_one_system_alone_has_right():
+    # Of ten triples, both miss 5, the first alone 1 and 2, the second alone 3, 4, 6, 7 and 8.
+    comparison = paired({1, 2, 5}, {3, 4, 5, 6, 7, 8}, n=10)
+
+    assert comparison == {"difference": 0.3, "lost": 2, "won": 5, "p": pytest.approx(2 * (1 + 7 + 21) / 2**7)}
+    assert paired_text(comparison) == "2 lost, 5 won, p = 0.453"
+
+    turned = paired({3, 4, 5, 6, 7, 8}, {1, 2, 5}, n=10)
+    assert turned == {"difference": -0.3, "lost": 5, "won": 2, "p": comparison["p"]}
+
+
+@pytest.mark.parametrize(("wrong", "other"), [(None, {1}), ({1}, None), (None, None)])
+def test_without_answers_there_is_no_comparison(wrong, other):
+    assert paired(wrong, other, n=10) == {"difference": None, "lost": None, "won": None, "p": None}
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [(None, "p unknown"), (0.0, "p < 0.001"), (0.00099, "p < 0.001"), (0.001, "p = 0.001"), (1.0, "p = 1.000")],
+)
+def test_p_is_printed_with_three_digits_down_to_a_thousandth(p, text):
+    assert p_text(p) == text
