@@ -101,7 +101,7 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
         for steps in STEPS:
             fitted = fit_steps(parse_steps(steps), vectors.astype(np.float32))
             wrong = wrong_rows(fitted(dev.astype(np.float32)), right)
-            results[name][steps] = {**summary(wrong, len(right)), **paired(wrong, plain, len(right))}
+            results[name][steps] = {**summary(wrong, len(right)), **paired(wrong, plain, len(right)).as_dict()}
     return results
 
 

@@ -5,7 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +24,7 @@ from narrlit.compat.lightning import undeclared
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import AccuracySummary, paired, paired_text, smallest_difference
+from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired, smallest_difference
 from narrlit.models.run_file import ANSWERS, RECORD, VERSION
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
@@ -34,6 +34,23 @@ SIGNIFICANT = 0.05
 FEWEST_DIFFERING = 6
 """Triples that two systems must answer differently before McNemar's p can be below 0.05."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
+
+
+@dataclass(frozen=True)
+class ComparedReference:
+    """Paired comparison of an evaluation with a model before training.
+
+    Attributes:
+        reference: `frozen` or `untrained`.
+        paired: the evaluation minus the reference.
+    """
+
+    reference: str
+    paired: PairedComparison
+
+    def as_dict(self) -> dict[str, str | float | None]:
+        """Convert to JSON values."""
+        return {"reference": self.reference, **self.paired.as_dict()}
 
 
 class RunRecord(Callback):
@@ -182,8 +199,8 @@ class RunRecord(Callback):
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters with the metric for TensorBoard."""
         best = _best(self.record["validations"], trainer)
-        compared = {} if best is None else self._compare(best)
-        self.record |= compared
+        comparisons = {} if best is None else self._compare(best)
+        self.record |= {name: comparison.as_dict() for name, comparison in comparisons.items()}
         self._finish(trainer, best=best)
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
@@ -206,14 +223,14 @@ class RunRecord(Callback):
                 "evaluate the run on others"
             )
             return
-        for comparison in reversed(compared.values()):
-            before = best["accuracy"] - comparison["difference"]
+        for comparison in reversed(comparisons.values()):
+            before = best["accuracy"] - comparison.paired.difference
             rank_zero_info(
-                f"{comparison['reference']} {before:.3f} -> {best['accuracy']:.3f} ({paired_text(comparison)}), "
-                f"{evaluations}{_verdict(comparison, best['n'])}"
+                f"{comparison.reference} {before:.3f} -> {best['accuracy']:.3f} ({comparison.paired}), "
+                f"{evaluations}{_verdict(comparison.paired, best['n'])}"
             )
 
-    def _compare(self, best: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def _compare(self, best: dict[str, Any]) -> dict[str, ComparedReference]:
         """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
         answers = next(one for one in self._answers if one["epoch"] == best["epoch"] and one["step"] == best["step"])
         untrained = self._references.get("untrained", {}).get("wrong")
@@ -222,7 +239,7 @@ class RunRecord(Callback):
         if frozen != untrained:
             references["comparison_untrained"] = ("untrained", untrained)
         return {
-            key: {"reference": name, **paired(set(answers["wrong"]), set(wrong), best["n"])}
+            key: ComparedReference(name, paired(set(answers["wrong"]), set(wrong), best["n"]))
             for key, (name, wrong) in references.items()
             if wrong is not None
         }
@@ -257,11 +274,11 @@ def _shared(flags: dict[str, Any]) -> str:
     return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate train"
 
 
-def _verdict(comparison: dict[str, Any], n: int) -> str:
+def _verdict(comparison: PairedComparison, n: int) -> str:
     """Describe the difference that n triples could show, if a comparison shows none; else empty."""
-    if comparison["p"] < SIGNIFICANT:
+    if comparison.p < SIGNIFICANT:
         return ""
-    differing = max(comparison["lost"] + comparison["won"], FEWEST_DIFFERING)
+    differing = max(comparison.lost + comparison.won, FEWEST_DIFFERING)
     needed = smallest_difference(n, differing / n) + 1 / n  # exact tests need 1/n more than normal ones
     return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 

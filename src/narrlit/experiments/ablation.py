@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from glob import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
@@ -20,6 +19,7 @@ from narrlit.experiments.plan import FOLDER, FinishedFit, Plan, PlannedFit, Plan
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.experiments.seed_report import check_seeds, seeds_report
+from narrlit.metrics.significance import PairedComparison
 from narrlit.models.run_file import DataPart
 
 FULL = "full"
@@ -282,9 +282,14 @@ def ablation_report(rows: Sequence[Ablated]) -> Report:
     systems: list[Entry] = []
     cells: list[Entry] = []
     for row in rows:
-        difference = None if row is full else _difference(row.outcome, full.outcome)
-        systems.append({**row.as_dict(), "difference_to_full": difference})
-        cells.append(_cells(row, difference))
+        if row is full:
+            systems.append({**row.as_dict(), "difference_to_full": None})
+            cells.append(_cells(row, {}))
+            continue
+        differences = _differences(row.outcome, full.outcome)
+        values = {name: difference.as_dict() for name, difference in differences.items()}
+        systems.append({**row.as_dict(), "difference_to_full": values})
+        cells.append(_cells(row, differences))
     notes = _notes(rows)
     return Report(
         content={"notes": notes, "systems": systems},
@@ -295,18 +300,17 @@ def ablation_report(rows: Sequence[Ablated]) -> Report:
     )
 
 
-def _difference(outcome: Outcome, full: Outcome) -> dict[str, Any]:
+def _differences(outcome: Outcome, full: Outcome) -> dict[str, PairedComparison]:
     """Compare a row with the full system, by evaluation."""
     return {name: compared(outcome.scores[name], full.scores[name]) for name in EVALUATIONS}
 
 
-def _cells(row: Ablated, difference: Mapping[str, Any] | None) -> Entry:
-    """Format a row."""
+def _cells(row: Ablated, differences: Mapping[str, PairedComparison]) -> Entry:
+    """Format a row; the full system has no differences."""
     cells: Entry = {"system": row.system.name, "n": row.outcome.best.summary.n}
     for name, (title, cell) in zip(EVALUATIONS, report.accuracy_cells(row.outcome).items(), strict=True):
         cells[title] = cell
-        shown = None if difference is None else difference[name]
-        cells[f"difference, {report.spoken(name)}"] = report.difference_cell(shown)
+        cells[f"difference, {report.spoken(name)}"] = report.difference_cell(differences.get(name))
     return {**cells, "selected": report.selected_cell(row.outcome), "flags": ", ".join(row.outcome.flags)}
 
 

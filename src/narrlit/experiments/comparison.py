@@ -23,6 +23,7 @@ from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.baselines import jaccard_scores
 from narrlit.metrics.significance import (
     AccuracySummary,
+    PairedComparison,
     SharedStories,
     holm,
     interval_by_story,
@@ -220,14 +221,19 @@ class Difference:
         if _is_testable(shared):
             design_effect = shared.design_effect(system.correct.astype(np.float64) - first.correct)
         return cls(
-            value=counts["difference"],
-            lost=counts["lost"],
-            won=counts["won"],
+            value=counts.difference,
+            lost=counts.lost,
+            won=counts.won,
             n=shared.num_triples,
-            p=counts["p"],
+            p=counts.p,
             p_by_story=p_by_story,
             design_effect=design_effect,
         )
+
+    @property
+    def counts(self) -> PairedComparison:
+        """Comparison of the two systems that takes triples as independent."""
+        return PairedComparison(self.value, self.lost, self.won, self.p)
 
     @property
     def discordance(self) -> float:
@@ -247,10 +253,7 @@ class Difference:
     def record(self) -> Entry:
         """Return what there is as plain data."""
         record: Entry = {
-            "difference": self.value,
-            "lost": self.lost,
-            "won": self.won,
-            "p": self.p,
+            **self.counts.as_dict(),
             "discordance": self.discordance,
         }
         for name in ("p_by_story", "design_effect", "adjusted_p"):
@@ -337,7 +340,7 @@ class ComparedSystem:
             row["interval by story"] = "[{:.3f}, {:.3f}]".format(*self.interval_by_story)
         difference = self.difference
         if difference is not None:
-            row[f"difference to {first}"] = report.difference_cell(difference.record())
+            row[f"difference to {first}"] = report.difference_cell(difference.counts)
             row["p by story"] = _p_cell(difference.p_by_story)
             row["design effect"] = "" if difference.design_effect is None else f"{difference.design_effect:.2f}"
             row["adjusted p"] = _p_cell(difference.adjusted_p)

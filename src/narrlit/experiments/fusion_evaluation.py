@@ -19,7 +19,7 @@ from narrlit.experiments.fusion_weights import (
     fused_answers,
     simplex_grid,
 )
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, PairedComparison
 from narrlit.models.config import PRESETS, Fusion
 from narrlit.models.coverage import Coverage
 
@@ -32,13 +32,13 @@ class EvaluatedSetting:
         name: of the setting.
         weights: of full text, theme, action and outcome.
         accuracy: with its interval.
-        difference: to the full text alone, as `narrlit.metrics.significance.paired` returns it.
+        difference: to the full text alone.
     """
 
     name: str
     weights: Sequence[float]
     accuracy: AccuracySummary
-    difference: Mapping[str, Any]
+    difference: PairedComparison
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to JSON values."""
@@ -46,7 +46,7 @@ class EvaluatedSetting:
             "name": self.name,
             "weights": list(self.weights),
             **self.accuracy.as_dict(),
-            "difference_to_full": self.difference,
+            "difference_to_full": self.difference.as_dict(),
         }
 
 
@@ -82,19 +82,19 @@ class SelectedByFold:
 
     Attributes:
         accuracy: on all folds.
-        difference: to the full text alone, as `narrlit.metrics.significance.paired` returns it.
+        difference: to the full text alone.
         folds: the setting of each.
     """
 
     accuracy: AccuracySummary
-    difference: Mapping[str, Any]
+    difference: PairedComparison
     folds: Sequence[FoldSetting]
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to JSON values."""
         return {
             **self.accuracy.as_dict(),
-            "difference_to_full": self.difference,
+            "difference_to_full": self.difference.as_dict(),
             "by_fold": [fold.as_dict() for fold in self.folds],
         }
 

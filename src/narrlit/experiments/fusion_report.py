@@ -11,6 +11,7 @@ from narrlit.encoding.story_texts import StoryTexts
 from narrlit.experiments import report
 from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
 from narrlit.experiments.report import Entry, Report
+from narrlit.metrics.significance import AccuracySummary, PairedComparison
 from narrlit.models.config import PARTS
 
 
@@ -104,25 +105,27 @@ def _setting_rows(model: ModelFusions) -> list[Entry]:
     """Format the settings, and the best ones of the grid."""
     accuracies = model.accuracies
     by_fold, here = accuracies.best_on_other_folds, accuracies.best_on_these_triples
-    rows = [
-        _setting_row(setting.name, _weights_text(setting.weights), setting.as_dict()) for setting in accuracies.settings
-    ]
+    rows = []
+    for setting in accuracies.settings:
+        rows.append(_setting_row(setting.name, _weights_text(setting.weights), setting.accuracy, setting.difference))
     return [
         *rows,
-        _setting_row("best on other folds", "by fold, below", by_fold.as_dict()),
-        _setting_row("best on these triples, NOT A RESULT", _weights_text(here.weights), here.as_dict()),
+        _setting_row("best on other folds", "by fold, below", by_fold.accuracy, by_fold.difference),
+        _setting_row("best on these triples, NOT A RESULT", _weights_text(here.weights), here.accuracy),
     ]
 
 
-def _setting_row(name: str, weights: str, entry: Entry) -> Entry:
+def _setting_row(
+    name: str, weights: str, accuracy: AccuracySummary, difference: PairedComparison | None = None
+) -> Entry:
     """Format an accuracy, with its difference to the full text where it has one."""
     return {
         "setting": name,
         "weights": weights,
-        "n": entry["n"],
-        "accuracy": report.accuracy_cell(entry),
-        "ties": entry["ties"],
-        "difference to full only": report.difference_cell(entry.get("difference_to_full")),
+        "n": accuracy.n,
+        "accuracy": report.accuracy_cell(accuracy.as_dict()),
+        "ties": accuracy.ties,
+        "difference to full only": report.difference_cell(difference),
     }
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError
-from narrlit.metrics.significance import AccuracySummary, paired
+from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.config import PARTS
 
 Bools = NDArray[np.bool_]
@@ -46,8 +46,8 @@ class FusedAnswers:
         """Accuracy of one setting."""
         return AccuracySummary(len(self.right), int(self.right.sum()), int(self.ties.sum()))
 
-    def difference_to(self, other: "FusedAnswers") -> dict[str, Any]:
-        """Compare one setting with another, as `narrlit.metrics.significance.paired` does."""
+    def difference_to(self, other: "FusedAnswers") -> PairedComparison:
+        """Compare one setting with another."""
         wrong = set(np.flatnonzero(~self.right).tolist())
         other_wrong = set(np.flatnonzero(~other.right).tolist())
         return paired(wrong, other_wrong, len(self.right))

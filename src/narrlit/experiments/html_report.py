@@ -18,7 +18,7 @@ from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.options import Projection
-from narrlit.experiments.outcome import summary_of
+from narrlit.experiments.outcome import comparison_of, summary_of
 from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
@@ -222,7 +222,7 @@ def _run_row(name: str, run: Run) -> Entry:
     for title, evaluation in {"untrained": record.untrained, "last epoch": last, "best": record.best}.items():
         if evaluation is not None:
             row[title] = accuracy_cell(summary_of(evaluation).as_dict())
-    row["gain, best"] = difference_cell(record.comparison)
+    row["gain, best"] = difference_cell(comparison_of(record))
     row["evaluations"] = "" if record.num_evaluations is None else record.num_evaluations
     return row
 

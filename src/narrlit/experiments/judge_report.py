@@ -8,7 +8,7 @@ from typing import Any
 
 from narrlit.experiments.report import difference_cell
 from narrlit.llm.judge import Judgement
-from narrlit.metrics.significance import AccuracySummary, paired, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired, wilson_interval
 from narrlit.tables import markdown_table
 
 Choices = Sequence[bool | None]
@@ -96,8 +96,7 @@ class JudgeFigures:
         triples: their number.
         labeled: number of those with a label.
         accuracies: by the keys of `NAMES`; empty without labels.
-        difference: of the language model with similarities to the similarities alone, as
-            `narrlit.metrics.significance.paired` returns it; None without labels.
+        difference: of the language model with similarities to the similarities alone; None without labels.
         fallbacks: triples that the similarities decide.
         reasons: number of fallbacks by reason, the most frequent first.
         overrides: choices against the similarities.
@@ -110,7 +109,7 @@ class JudgeFigures:
     triples: int
     labeled: int
     accuracies: Accuracies
-    difference: Mapping[str, Any] | None
+    difference: PairedComparison | None
     fallbacks: Share
     reasons: Mapping[str, int]
     overrides: Overrides
@@ -151,7 +150,7 @@ class JudgeFigures:
             "triples": self.triples,
             "labeled": self.labeled,
             "accuracy": _as_dicts(self.accuracies) if self.labeled else None,
-            "hybrid_against_similarities": self.difference,
+            "hybrid_against_similarities": None if self.difference is None else self.difference.as_dict(),
             "fallbacks": {**self.fallbacks.as_dict(), "by_reason": self.reasons},
             "overrides": self.overrides.as_dict(),
             "swap_agreement": None if self.swap_agreement is None else self.swap_agreement.as_dict(),
@@ -276,7 +275,7 @@ def _accuracies_at(
     return accuracies
 
 
-def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> dict[str, Any]:
+def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> PairedComparison:
     """Compare the language model with similarities to the similarities alone."""
     wrong = {index for index in labeled if systems["hybrid"][index] != labels[index]}
     other_wrong = {index for index in labeled if systems["similarities"][index] != labels[index]}

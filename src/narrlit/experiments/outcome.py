@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from narrlit.metrics.significance import AccuracySummary, paired
-from narrlit.models.run_file import Evaluation
+from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
+from narrlit.models.run_file import Evaluation, RunFile
 
 LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
 EVALUATIONS = (LAST, BEST)
@@ -90,6 +90,14 @@ def summary_of(evaluation: Evaluation) -> AccuracySummary:
     return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined)
 
 
+def comparison_of(record: RunFile) -> PairedComparison | None:
+    """Take a record's comparison of the best evaluation with the frozen encoder; None if it has none."""
+    stored = record.comparison
+    if stored is None:
+        return None
+    return PairedComparison(stored.difference, stored.lost, stored.won, stored.p)
+
+
 def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
     """Pool the fits of several folds, which were evaluated on different triples.
 
@@ -124,6 +132,6 @@ def _pooled(scores: Mapping[int, Scored]) -> Scored:
     return Scored(summary, wrong)
 
 
-def compared(score: Scored, other: Scored) -> dict[str, Any]:
-    """Compare two evaluations of the same triples, as `narrlit.metrics.significance.paired` does."""
+def compared(score: Scored, other: Scored) -> PairedComparison:
+    """Compare two evaluations of the same triples."""
     return paired(score.wrong, other.wrong, score.summary.n)

@@ -13,7 +13,7 @@ import pandas as pd
 from narrlit.data.writers import write_table
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.files import atomic_path, write_text
-from narrlit.metrics.significance import paired_text, seed_spread
+from narrlit.metrics.significance import PairedComparison, seed_spread
 from narrlit.optional import require
 from narrlit.tables import markdown_table
 
@@ -89,17 +89,17 @@ def accuracy_cell(entry: Row) -> str:
     return f"{entry['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def difference_cell(entry: Row | None) -> str:
-    """Format a paired comparison.
+def difference_cell(comparison: PairedComparison | None) -> str:
+    """Format a paired comparison; empty without one.
 
-    >>> difference_cell({"difference": 0.1, "lost": 1, "won": 20, "p": 1e-5})
+    >>> difference_cell(PairedComparison(difference=0.1, lost=1, won=20, p=1e-5))
     '+0.100 (1 lost, 20 won, p < 0.001)'
     """
-    if entry is None:
+    if comparison is None:
         return ""
-    if entry["difference"] is None:
+    if not comparison.known:
         return "none: scores are NaN"
-    return f"{entry['difference']:+.3f} ({paired_text(entry)})"
+    return f"{comparison.difference:+.3f} ({comparison})"
 
 
 def accuracy_cells(outcome: Outcome) -> dict[str, str]:

@@ -12,6 +12,7 @@ from narrlit.experiments.outcome import EVALUATIONS, REFERENCE, Outcome, compare
 from narrlit.experiments.plan import FinishedFit
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
+from narrlit.metrics.significance import PairedComparison
 from narrlit.models.run_file import Evaluation, Part
 
 
@@ -123,7 +124,7 @@ def tune_report(
     num_evaluations = sum(len(trial.evaluations) for trial in trials)
     others = f"folds 1 to {fold.folds - 1}" if fold.folds > 2 else "fold 1"
     ours, theirs = held_out["winner"].pooled, held_out["given"].pooled
-    comparison = {name: compared(ours.scores[name], theirs.scores[name]) for name in EVALUATIONS}
+    comparisons = {name: compared(ours.scores[name], theirs.scores[name]) for name in EVALUATIONS}
     notes = _notes(len(trials), num_evaluations, fold.evaluated, others, deciding)
     lines = [*report.note_lines(notes), report.INDEPENDENCE]
     if earlier_winners:
@@ -141,13 +142,13 @@ def tune_report(
             "winner": {"trial": winner.trial, "settings": winner.settings, **best},
             "trials": [trial.as_dict() for trial in trials],
             "held_out": {name: side.as_dict() for name, side in held_out.items()},
-            "comparison": comparison,
+            "comparison": {name: comparison.as_dict() for name, comparison in comparisons.items()},
             "notes": notes,
             "space": dict(space),
             "earlier_winners": list(earlier_winners),
             "command": command,
         },
-        tables={"Trials": _trial_rows(trials, winner), "Held-out folds": _held_out_rows(held_out, others, comparison)},
+        tables={"Trials": _trial_rows(trials, winner), "Held-out folds": _held_out_rows(held_out, others, comparisons)},
         notes=lines,
         records=[],
         intervals={name: side.pooled.last.as_dict() for name, side in held_out.items()},
@@ -182,13 +183,15 @@ def _trial_rows(trials: Sequence[Trial], winner: Trial) -> list[Entry]:
     return rows
 
 
-def _held_out_rows(held_out: Mapping[str, HeldOut], others: str, comparison: Mapping[str, Entry]) -> list[Entry]:
+def _held_out_rows(
+    held_out: Mapping[str, HeldOut], others: str, comparisons: Mapping[str, PairedComparison]
+) -> list[Entry]:
     """Format both systems on the other folds, and their difference."""
     rows: list[Entry] = []
     for name, side in held_out.items():
         rows.append({others: name, "n": side.pooled.last.summary.n, **report.accuracy_cells(side.pooled)})
     titles = report.accuracy_cells(held_out["given"].pooled)
-    cells = [report.difference_cell(difference) for difference in comparison.values()]
+    cells = [report.difference_cell(comparison) for comparison in comparisons.values()]
     rows.append({others: "difference", **dict(zip(titles, cells, strict=True))})
     return rows
 

@@ -1,7 +1,8 @@
 """Accuracies with intervals, and tests of the difference of two systems on the same triples."""
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence, Set
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class AccuracySummary:
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to JSON values; an undefined accuracy is None."""
-        values: dict[str, Any] = {
+        values: dict[str, int | float | list[float] | None] = {
             "n": self.n,
             "correct": self.correct,
             "accuracy": self.accuracy if self.known else None,
@@ -470,7 +471,45 @@ def seed_spread(values: Sequence[float]) -> tuple[float, float]:
     return float(numbers.mean()), deviation
 
 
-def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """Comparison of two systems by their answers to the same triples.
+
+    Attributes:
+        difference: of the accuracies, from -1 to 1, first minus second; NaN if a system has no answers.
+        lost: number of triples that only the second has right.
+        won: number of triples that only the first has right.
+        p: of the exact paired McNemar test; NaN if a system has no answers.
+
+    >>> print(PairedComparison(difference=0.1, lost=1, won=20, p=1e-5))
+    1 lost, 20 won, p < 0.001
+    """
+
+    difference: float
+    lost: int
+    won: int
+    p: float
+
+    @property
+    def known(self) -> bool:
+        """True if both systems have answers."""
+        return not math.isnan(self.difference)
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Convert to JSON values, which are all None if a system has no answers."""
+        values = asdict(self)
+        return values if self.known else dict.fromkeys(values)
+
+    def __str__(self) -> str:
+        """Counts and p, without the difference."""
+        return f"{self.lost} lost, {self.won} won, {p_text(self.p if self.known else None)}"
+
+
+WITHOUT_ANSWERS = PairedComparison(difference=math.nan, lost=0, won=0, p=math.nan)
+"""Comparison with a system whose scores are NaN."""
+
+
+def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> PairedComparison:
     """Compare two systems on n triples by the triples that they answer wrongly.
 
     Args:
@@ -478,28 +517,14 @@ def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> dict
         other: those of the second system.
         n: number of triples.
 
-    Returns:
-        Plain data: `difference` of the accuracies, first minus second; `lost`, the number of triples that only the
-        second has right; `won`, that only the first has right; `p` of the exact paired McNemar test. All are None if a
-        system has no answers.
-
     >>> paired({1, 2}, {2, 3, 4}, n=10)
-    {'difference': 0.1, 'lost': 1, 'won': 2, 'p': 1.0}
+    PairedComparison(difference=0.1, lost=1, won=2, p=1.0)
     """
     if wrong is None or other is None:
-        return dict.fromkeys(("difference", "lost", "won", "p"))
+        return WITHOUT_ANSWERS
     lost, won = len(wrong - other), len(other - wrong)
     p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
-    return {"difference": (won - lost) / n, "lost": lost, "won": won, "p": p}
-
-
-def paired_text(comparison: Mapping[str, Any]) -> str:
-    """Format what `paired` returns, without the difference.
-
-    >>> paired_text({"difference": 0.1, "lost": 1, "won": 20, "p": 1e-5})
-    '1 lost, 20 won, p < 0.001'
-    """
-    return f"{comparison['lost']} lost, {comparison['won']} won, {p_text(comparison['p'])}"
+    return PairedComparison((won - lost) / n, lost, won, p)
 
 
 def p_text(p: float | None) -> str:

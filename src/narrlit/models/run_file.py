@@ -49,6 +49,24 @@ class Evaluation(Part):
     step: int | None = None
 
 
+class Comparison(Part):
+    """Paired test of an evaluation with a reference on the same triples.
+
+    Attributes:
+        reference: frozen or untrained.
+        difference: of the accuracies, that of the reference subtracted.
+        lost: number of triples that only the reference has right.
+        won: number of triples that only the evaluation has right.
+        p: of the exact McNemar test.
+    """
+
+    reference: str | None = None
+    difference: float
+    lost: int
+    won: int
+    p: float
+
+
 class DataFile(Part):
     """A file that was read, with its digest and its number of rows."""
 
@@ -145,7 +163,7 @@ class RunFile(RecordHead):
         best: the evaluation of the best checkpoint.
         untrained: the model before training.
         frozen: the encoder without a new head, where the model has one.
-        comparison: paired test of `best` with the frozen encoder, as `paired` returns it.
+        comparison: paired test of `best` with the frozen encoder.
     """
 
     status: str | None = None
@@ -161,7 +179,7 @@ class RunFile(RecordHead):
     best: Evaluation | None = None
     untrained: Evaluation | None = None
     frozen: Evaluation | None = None
-    comparison: dict[str, Any] | None = None
+    comparison: Comparison | None = None
 
     @classmethod
     def read(cls, path: Path) -> "RunFile":
