@@ -120,7 +120,7 @@ def wrong_rows(vectors: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> 
 
 def summary(wrong: set[int], n: int) -> Result:
     """Count right answers, with the interval."""
-    return AccuracySummary(n, n - len(wrong)).as_dict()
+    return {**AccuracySummary(n, n - len(wrong)).as_dict()}
 
 
 def windows(chosen: argparse.Namespace) -> Result:

@@ -5,11 +5,12 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import lightning as L
 import torch
@@ -21,10 +22,11 @@ from torch import Tensor
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.compat.lightning import undeclared
+from narrlit.datamodules.provenance import ContaminationFlags
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired, smallest_difference
+from narrlit.metrics.significance import AccuracyRecord, AccuracySummary, PairedComparison, paired, smallest_difference
 from narrlit.models.run_file import ANSWERS, RECORD, VERSION
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
@@ -34,6 +36,67 @@ SIGNIFICANT = 0.05
 FEWEST_DIFFERING = 6
 """Triples that two systems must answer differently before McNemar's p can be below 0.05."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
+
+
+class EvaluationRecord(AccuracyRecord):
+    """Evaluation of the validation triples after an epoch and a step."""
+
+    epoch: int
+    step: int
+
+
+class AnswersRecord(TypedDict):
+    """Wrong answers after an epoch and a step: ascending positions of triples; None where a score was NaN."""
+
+    epoch: int
+    step: int
+    wrong: list[int] | None
+
+
+class ReferenceRecord(AccuracyRecord):
+    """Evaluation of a model before training, with its wrong answers."""
+
+    wrong: list[int] | None
+
+
+class FlagsRecord(ContaminationFlags):
+    """Conditions that the validation accuracy depends on."""
+
+    trained_on_validation: bool
+    stories_shared_with_validation: int
+    pairs_shared_with_validation: int
+
+
+class RecordFields(TypedDict, total=False):
+    """Contents of run.json as they are written; `narrlit.models.run_file.RunFile` reads them."""
+
+    version: int
+    status: str
+    stage: str
+    started: str
+    ended: str
+    command: dict[str, str | None]
+    seed: int | None
+    git: str | None
+    versions: dict[str, str]
+    machine: dict[str, str]
+    model: dict[str, object]
+    trainer: dict[str, object]
+    data: Mapping[str, object]
+    loading: dict[str, object]
+    flags: FlagsRecord
+    data_check: Mapping[str, object]
+    untrained: AccuracyRecord
+    frozen: AccuracyRecord
+    validations: list[EvaluationRecord]
+    num_evaluations: int
+    checkpoints: dict[str, str]
+    best: EvaluationRecord | None
+    comparison: dict[str, str | float | None]
+    comparison_untrained: dict[str, str | float | None]
+    validation: AccuracyRecord
+    test: AccuracyRecord
+    rounds: Sequence[object]
 
 
 @dataclass(frozen=True)
@@ -57,10 +120,10 @@ class RunRecord(Callback):
     """Write run.json and validation_answers.json to the run's directory, atomically, after every change."""
 
     def __init__(self) -> None:
-        self.record: dict[str, Any] = {}
-        self._earlier: list[dict[str, Any]] = []
-        self._answers: list[dict[str, Any]] = []
-        self._references: dict[str, dict[str, Any]] = {}
+        self.record: RecordFields = {}
+        self._earlier: list[EvaluationRecord] = []
+        self._answers: list[AnswersRecord] = []
+        self._references: dict[str, ReferenceRecord] = {}
         self._outputs: list[dict[str, Tensor]] = []
         self._folder: Path | None = None
 
@@ -98,8 +161,10 @@ class RunRecord(Callback):
         self._begin(trainer, pl_module)
         if trainer.ckpt_path:
             trainer.num_sanity_val_steps = 0  # a resumed fit keeps the accuracy before its training
-        flags = _flags(trainer, pl_module)
-        self.record |= {"flags": flags, **self._accuracies(), "validations": self._earlier, "checkpoints": {}}
+        flags = _flags(trainer, cast(Objective, pl_module))
+        self.record["flags"] = flags
+        self.record |= self._accuracies()
+        self.record |= {"validations": self._earlier, "checkpoints": {}}
         if flags["trained_on_validation"]:
             rank_zero_warn(
                 f"training data contain validation triples ({_shared(flags)}): the validation accuracy of this fit is "
@@ -120,7 +185,7 @@ class RunRecord(Callback):
     on_test_start = on_predict_start = _begin
 
     def on_validation_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: object, **__: object
     ) -> None:
         """Collect the batch's wrong answers."""
         self._outputs.append({name: outputs[name] for name in ("wrong", "wrong_frozen") if name in outputs})
@@ -139,13 +204,13 @@ class RunRecord(Callback):
         if trainer.sanity_checking:
             self._record_references(summary, wrong)
         else:
-            when = {"epoch": trainer.current_epoch, "step": trainer.global_step}
-            self.record["validations"].append({**when, **summary.as_dict()})
-            self._answers.append({**when, "wrong": wrong["wrong"]})
-            rank_zero_info(f"epoch {trainer.current_epoch}: validation accuracy {summary}")
+            epoch, step = trainer.current_epoch, trainer.global_step
+            self.record["validations"].append({"epoch": epoch, "step": step, **summary.as_dict()})
+            self._answers.append({"epoch": epoch, "step": step, "wrong": wrong["wrong"]})
+            rank_zero_info(f"epoch {epoch}: validation accuracy {summary}")
         self._write(trainer)
         triples = data_of(trainer).triples["validation"]
-        references = {name: entry["wrong"] for name, entry in self._references.items()}
+        references = {name: reference["wrong"] for name, reference in self._references.items()}
         answers = {"triples": triples_digest(triples), **references, "evaluations": self._answers}
         self._write_json(trainer, ANSWERS, answers)
 
@@ -159,8 +224,12 @@ class RunRecord(Callback):
             rank_zero_info(f"frozen encoder: validation accuracy {without_head}")
         self.record |= self._accuracies()
 
-    def _accuracies(self) -> dict[str, dict[str, Any]]:
-        return {name: {k: v for k, v in one.items() if k != "wrong"} for name, one in self._references.items()}
+    def _accuracies(self) -> RecordFields:
+        """Accuracies of the models before training, without their answers."""
+        accuracies = {}
+        for name, reference in self._references.items():
+            accuracies[name] = {field: value for field, value in reference.items() if field != "wrong"}
+        return cast(RecordFields, accuracies)
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the accuracy, and show it."""
@@ -172,7 +241,7 @@ class RunRecord(Callback):
 
     def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: AccuracySummary) -> None:
         rank_zero_info(f"{stage} accuracy {summary}")
-        self._finish(trainer, "finished", **{stage: summary.as_dict()})
+        self._finish(trainer, "finished", cast(RecordFields, {stage: summary.as_dict()}))
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the checkpoints of the previous epoch, which are written after all other callbacks."""
@@ -194,28 +263,27 @@ class RunRecord(Callback):
         self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
         if self.record:  # sharded strategies load after the record has begun
-            self.record |= {**self._accuracies(), "validations": self._earlier}
+            self.record |= self._accuracies()
+            self.record["validations"] = self._earlier
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Close the record; also write hyperparameters with the metric for TensorBoard."""
         best = _best(self.record["validations"], trainer)
         comparisons = {} if best is None else self._compare(best)
-        self.record |= {name: comparison.as_dict() for name, comparison in comparisons.items()}
-        self._finish(trainer, best=best)
+        compared = {name: comparison.as_dict() for name, comparison in comparisons.items()}
+        self.record |= cast(RecordFields, compared)
+        self._finish(trainer, result={"best": best})
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
             rank_zero_info("no accuracy: no validation triples were evaluated after training, or their scores are NaN")
             return
+        summary = AccuracySummary(best["n"], best["correct"])
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
-                logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": best["accuracy"]})
+                logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": summary.accuracy})
         count = len(self.record["validations"])
         evaluations = f"best of {count} evaluation{'s' * (count != 1)}"
-        low, high = best["interval"]
-        rank_zero_info(
-            f"best validation accuracy {best['accuracy']:.3f} [{low:.3f}, {high:.3f}] "
-            f"({best['correct']} of {best['n']}) in epoch {best['epoch']}, the {evaluations}"
-        )
+        rank_zero_info(f"best validation accuracy {summary} in epoch {best['epoch']}, the {evaluations}")
         flags = self.record["flags"]
         if flags["trained_on_validation"]:
             rank_zero_info(
@@ -224,35 +292,37 @@ class RunRecord(Callback):
             )
             return
         for comparison in reversed(comparisons.values()):
-            before = best["accuracy"] - comparison.paired.difference
+            before = summary.accuracy - comparison.paired.difference
             rank_zero_info(
-                f"{comparison.reference} {before:.3f} -> {best['accuracy']:.3f} ({comparison.paired}), "
-                f"{evaluations}{_verdict(comparison.paired, best['n'])}"
+                f"{comparison.reference} {before:.3f} -> {summary.accuracy:.3f} ({comparison.paired}), "
+                f"{evaluations}{_verdict(comparison.paired, summary.n)}"
             )
 
-    def _compare(self, best: dict[str, Any]) -> dict[str, ComparedReference]:
+    def _compare(self, best: EvaluationRecord) -> dict[str, ComparedReference]:
         """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
         answers = next(one for one in self._answers if one["epoch"] == best["epoch"] and one["step"] == best["step"])
-        untrained = self._references.get("untrained", {}).get("wrong")
+        best_wrong = set(cast(list[int], answers["wrong"]))  # known, as the accuracy is
+        untrained = self._references["untrained"]["wrong"] if "untrained" in self._references else None
         frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
         references = {"comparison": ("frozen", frozen)}
         if frozen != untrained:
             references["comparison_untrained"] = ("untrained", untrained)
-        return {
-            key: ComparedReference(name, paired(set(answers["wrong"]), set(wrong), best["n"]))
-            for key, (name, wrong) in references.items()
-            if wrong is not None
-        }
+        compared = {}
+        for key, (name, wrong) in references.items():
+            if wrong is not None:
+                compared[key] = ComparedReference(name, paired(best_wrong, set(wrong), best["n"]))
+        return compared
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         """Record how a fit ended, by the exception's `run_status` if it has one."""
         if self.record.get("stage") == "fit":
             interrupted = isinstance(exception, KeyboardInterrupt | SystemExit)
             status = "interrupted" if interrupted else getattr(exception, "run_status", "failed")
-            self._finish(trainer, status, best=_best(self.record["validations"], trainer))
+            self._finish(trainer, status, {"best": _best(self.record["validations"], trainer)})
 
-    def _finish(self, trainer: L.Trainer, status: str = "finished", **result: Any) -> None:
-        self.record |= {"status": status, "ended": _now(), **result}
+    def _finish(self, trainer: L.Trainer, status: str = "finished", result: RecordFields | None = None) -> None:
+        self.record |= {"status": status, "ended": _now()}
+        self.record |= result or {}
         self._write(trainer)
 
     def _write(self, trainer: L.Trainer) -> None:
@@ -260,7 +330,8 @@ class RunRecord(Callback):
             self.record["checkpoints"] = _checkpoints(trainer, self._folder)
             self.record["num_evaluations"] = len(self.record["validations"])
             for callback in undeclared(trainer).callbacks:
-                self.record |= getattr(callback, "recorded", dict)()  # its own entry
+                recorded: Callable[[], RecordFields] = getattr(callback, "recorded", RecordFields)
+                self.record |= recorded()  # its own entry
         self._write_json(trainer, RECORD, self.record, indent=2)
 
     def _write_json(self, trainer: L.Trainer, name: str, content: object, indent: int | None = None) -> None:
@@ -269,7 +340,7 @@ class RunRecord(Callback):
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
 
 
-def _shared(flags: dict[str, Any]) -> str:
+def _shared(flags: FlagsRecord) -> str:
     stories, pairs = flags["stories_shared_with_validation"], flags["pairs_shared_with_validation"]
     return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate train"
 
@@ -283,14 +354,17 @@ def _verdict(comparison: PairedComparison, n: int) -> str:
     return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 
 
-def _best(validations: list[dict[str, Any]], trainer: L.Trainer) -> dict[str, Any] | None:
+def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> EvaluationRecord | None:
     """Find the validation that the best checkpoint was saved for; without one, the best of all."""
-    known = [validation for validation in validations if validation["accuracy"] is not None]
+    known = []
+    for validation in validations:
+        if validation["accuracy"] is not None:
+            known.append((validation["accuracy"], validation))
     for callback in trainer.checkpoint_callbacks:
         if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_score is not None:
             score = float(callback.best_model_score)
-            known = [validation for validation in known if abs(validation["accuracy"] - score) < 1e-6] or known
-    return max(known, key=lambda validation: validation["accuracy"]) if known else None
+            known = [(accuracy, validation) for accuracy, validation in known if abs(accuracy - score) < 1e-6] or known
+    return max(known, key=lambda scored: scored[0])[1] if known else None
 
 
 def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
@@ -308,7 +382,7 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
     return paths
 
 
-def _flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
+def _flags(trainer: L.Trainer, objective: Objective) -> FlagsRecord:
     data = data_of(trainer)
     overlap = data.train_validation_overlap(anchors_only=objective.learns_anchors)
     # A shared (anchor, candidate) pair is enough: its label has been seen.
@@ -321,7 +395,7 @@ def _flags(trainer: L.Trainer, objective: Any) -> dict[str, Any]:
     }
 
 
-def _machine(trainer: L.Trainer) -> dict[str, Any]:
+def _machine(trainer: L.Trainer) -> dict[str, str]:
     device = trainer.strategy.root_device
     processor = platform.processor() or platform.machine()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor

@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 from narrlit.datamodules.hard_examples import HardExampleRecord
 from narrlit.datamodules.pseudo_labels import PseudoLabelRecord
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
+
+
+class ContaminationFlags(TypedDict):
+    """Use of validation stories or triples in training."""
+
+    mined_validation: bool
+    transductive: bool
 
 
 @dataclass(frozen=True)
@@ -47,20 +54,20 @@ class Provenance:
     {'divided': {'share': 0.8, 'evaluated': 4, 'set_apart': 1}}
     """
 
-    files: list[dict[str, Any]] | None = None
-    views: dict[str, Any] | None = None
+    files: list[dict[str, object]] | None = None
+    views: dict[str, object] | None = None
     storyworld: StoryWorldRecord | None = None
-    fold: dict[str, Any] | None = None
+    fold: dict[str, object] | None = None
     pseudonyms: PseudonymOptions | None = None
     divided: DivisionRecord | None = None
     hard_examples: HardExampleRecord | None = None
     pseudo_labels: PseudoLabelRecord | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for run.json, without what does not apply."""
         entry = _known(asdict(self))
         return {name: _known(value) if isinstance(value, dict) else value for name, value in entry.items()}
 
 
-def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _known(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}

@@ -26,7 +26,7 @@ from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.loaders import Loading, ResumableLoader
 from narrlit.datamodules.preparation import Preparation, Prepared, TrainingSet, TripleSet, divide
-from narrlit.datamodules.provenance import DivisionRecord, Provenance
+from narrlit.datamodules.provenance import ContaminationFlags, DivisionRecord, Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
@@ -80,7 +80,7 @@ class StoryData(L.LightningDataModule):
         self.prepared: Prepared | None = None
         self.sets: dict[Stage, TripleSet] = {}
         self.minable = TripleSet(Triples(self.tables.source, []), Triples(self.stories, []))
-        self.provenance: dict[str, dict[str, Any]] = {}
+        self.provenance: dict[str, dict[str, object]] = {}
         self.synthetic_rows = 0
         self._records: dict[str, Provenance] = {}
         self._inputs: StoryInputs[Any] | None = None
@@ -236,7 +236,7 @@ class StoryData(L.LightningDataModule):
 
     # Checks ----------------------------------------------------------------------------------------------------------
 
-    def flags(self) -> dict[str, bool]:
+    def flags(self) -> ContaminationFlags:
         """Return contamination notes of the run."""
         mined, transductive = self.hard_examples.mine_validation, self.pseudo_labels.transductive
         return {"mined_validation": mined, "transductive": transductive}

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import pandas as pd
 import torch
@@ -42,6 +42,15 @@ PAPER = {"fr": (0.87, 0.05), "ru": (0.82, 0.05), "hi": (0.83, 0.05)}
 SCORES = ("precision", "recall", "f1")
 
 
+class ScoreFigures(TypedDict):
+    """Mean, standard deviation and quartiles of a score over n stories."""
+
+    n: int
+    mean: float
+    standard_deviation: float
+    quartiles: list[float]
+
+
 @dataclass
 class PivotVersions:
     """Versions through one language.
@@ -64,11 +73,11 @@ class PivotVersions:
         old = [table[index].text for index in self.replaced]
         return new, old
 
-    def figures(self) -> dict[str, Any]:
-        """Mean, standard deviation and quartiles of each score, as plain data."""
+    def figures(self) -> dict[str, ScoreFigures | None]:
+        """Figures of each score; None without scores."""
         if self.scores is None:
             return dict.fromkeys(SCORES)
-        figures: dict[str, Any] = {"truncated": self.scores.truncated}
+        figures: dict[str, ScoreFigures | None] = {}
         for name in SCORES:
             column = pd.Series(getattr(self.scores, name))
             figures[name] = {
@@ -79,12 +88,14 @@ class PivotVersions:
             }
         return figures
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Counts and figures, as plain data."""
+        truncated = {} if self.scores is None else {"truncated": self.scores.truncated}
         return {
             "versions": self.versions,
             "left_out": self.left_out,
             "stories": len(self.replaced),
+            **truncated,
             **self.figures(),
         }
 
@@ -103,7 +114,7 @@ class Augmentation:
     examples: TrainingExamples
     num_examples: int
     pivots: Mapping[str, PivotVersions]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
 
     @property
     def num_versions(self) -> int:
@@ -111,7 +122,7 @@ class Augmentation:
         return len(self.examples) - self.num_examples
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Counts, figures and settings, as plain data."""
         pivots = {name: pivot.record() for name, pivot in self.pivots.items()}
         counts = {"rows": self.num_examples, "versions": self.num_versions}
@@ -166,7 +177,7 @@ class Augmentation:
         note = f"Mean ± standard deviation over stories; BERTScore by {encoder}, not rescaled, without idf weights."
         return f"{table}\n{note}"
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, object]]:
         rows = []
         for name, pivot in self.pivots.items():
             reasons = ", ".join(f"{count} {reason}" for reason, count in pivot.left_out.items()) or "0"

@@ -19,9 +19,9 @@ from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.options import Projection
 from narrlit.experiments.outcome import comparison_of, summary_of
-from narrlit.experiments.report import Entry, Report, accuracy_cell, difference_cell
+from narrlit.experiments.report import Entry, Report, Row, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
-from narrlit.experiments.systems import SystemAnswers
+from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.metrics.set_checks import check_tables
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.run_file import Evaluation
@@ -92,7 +92,7 @@ class Section:
     title: str
     note: str = ""
     key: Sequence[tuple[str, str]] = ()
-    figures: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, object] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     lines: Sequence[str] = ()
     errors: Mapping[str, Sequence[WrongAnswer]] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def html_report(
     )
 
 
-def _plots(sections: Sequence[Section]) -> dict[str, Any]:
+def _plots(sections: Sequence[Section]) -> dict[str, object]:
     """Collect the plots of sections by their place, such as 0-1, as the page names them."""
     plots = {}
     for number, section in enumerate(sections):
@@ -188,13 +188,13 @@ def _claim(summary: AccuracySummary) -> str:
     return "no difference from guessing is shown"
 
 
-def _flags(flags: Mapping[str, Any], evaluations: bool = True) -> str:
+def _flags(flags: Flags, evaluations: bool = True) -> str:
     """Describe what an accuracy depends on, by the flags of a system."""
     words = [text for name, text in FLAGS.items() if flags.get(name)]
     if "seen_in_training" in flags:
         words.append(str(flags["seen_in_training"]))
     if evaluations and "num_evaluations" in flags:
-        words.append(f"chosen among {counted(flags['num_evaluations'], 'evaluation')} on its validation triples")
+        words.append(f"chosen among {counted(int(flags['num_evaluations']), 'evaluation')} on its validation triples")
     if "track" in flags:
         words.append(f"{'vectors' if flags['track'] == 'B' else 'answers'} of Track {flags['track']}")
     return "; ".join(words)
@@ -252,7 +252,7 @@ def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
     return [(COLORS[number], name) for number, name in enumerate(names)]
 
 
-def _intervals(plot: Any, entries: Sequence[tuple[float, Entry]], number: int, horizontal: bool = False) -> None:
+def _intervals(plot: Any, entries: Sequence[tuple[float, Row]], number: int, horizontal: bool = False) -> None:
     """Draw accuracies with intervals.
 
     Args:
@@ -353,12 +353,12 @@ class MappedTriples:
         stories = ordered.reshape(3 * len(self.rows), -1)[self.first]
         return project(stories)[self.corners]
 
-    def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, Any]:
+    def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, object]:
         """Collect the data of a map: a row a triple, with the places of its corners and its answer."""
         answers = []
         for row, good in zip(self.rows, right, strict=True):
             answers.append(f"Row {row + 1}, {'right' if good else 'wrong'}")
-        columns: dict[str, Any] = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
+        columns: dict[str, object] = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
         columns["anchor"], columns["closer"], columns["other"] = self.texts
         for axis, name in enumerate("xy"):
             values = points[:, :, axis]
@@ -374,7 +374,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
         return
     mapped = MappedTriples.choose(labeled)
     method, project = _projector(projection, len(mapped.first))
-    figures: dict[str, Any] = {}
+    figures: dict[str, object] = {}
     for system in systems:
         vectors: Any = system.vectors
         right = system.correct[mapped.rows]
@@ -387,7 +387,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     yield Section("Map of the stories", f"Projection: {method}.{some}", key, figures)
 
 
-def _map(columns: Mapping[str, Any], name: str) -> Any:
+def _map(columns: Mapping[str, object], name: str) -> Any:
     """Plot the triangles of triples; one is shown where its anchor is pointed at or selected."""
     from bokeh.models import ColumnDataSource, HoverTool, TapTool
 

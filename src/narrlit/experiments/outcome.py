@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.run_file import Evaluation, RunFile
@@ -37,7 +36,7 @@ class Scored:
         """Share of right answers; None where a score was NaN."""
         return self.summary.accuracy if self.summary.known else None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values, without the answers."""
         epoch = {} if self.epoch is None else {"epoch": self.epoch}
         return epoch | self.summary.as_dict()
@@ -73,7 +72,7 @@ class Outcome:
         """The encoder before training; None where the fit did not evaluate it."""
         return self.scores.get(REFERENCE)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values, without the answers."""
         accuracies = {name: self.scores[name].as_dict() for name in EVALUATIONS}
         reference = None if self.reference is None else self.reference.as_dict()

@@ -28,6 +28,8 @@ from narrlit.submission import check_vectors, read_answers, read_submission
 Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
+Flags = dict[str, bool | int | str]
+"""What else an accuracy depends on, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class SystemAnswers:
     answers: Bools
     scores: Scores | None = None
     vectors: FloatArray | None = None
-    flags: dict[str, Any] = field(default_factory=dict)
+    flags: Flags = field(default_factory=dict)
 
     @classmethod
     def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
@@ -159,7 +161,7 @@ def answers_of(
     return SystemAnswers.scored(name, "model", labels, scores, vectors=vectors, flags=flags)
 
 
-def flags_of_similarity(similarity: Similarity, labeled: Triples) -> dict[str, Any]:
+def flags_of_similarity(similarity: Similarity, labeled: Triples) -> Flags:
     """Collect what the accuracy of a measure on triples depends on; only what applies."""
     if similarity.encoder is None:
         return {}
@@ -182,12 +184,12 @@ def _from_file(
     return _from_answers(path, name, labeled, labels)
 
 
-def flags_of(model: str, triples: str | None) -> dict[str, Any]:
+def flags_of(model: str, triples: str | None) -> Flags:
     """Collect from a run's record what its accuracy depends on; only what applies."""
     record = read_record(model)
     if record is None:
         return {}
-    flags: dict[str, Any] = dict.fromkeys(record.flags.names, True)
+    flags: Flags = dict.fromkeys(record.flags.names, True)
     if record.num_evaluations:
         flags["num_evaluations"] = record.num_evaluations
     seen = None if triples is None else seen_in_training(model, file_digest(triples))
@@ -242,7 +244,7 @@ def _from_submission(
             f"{name} holds Track {tracks[0].upper()} alone, and the triples are of Track {scored.upper()} {cause}: "
             f"leave {name} out, or give `track={tracks[0]}` if it answers these triples"
         )
-    flags = {"track": scored.upper()}
+    flags: Flags = {"track": scored.upper()}
     if scored == "b":
         return replace(_from_vectors(name, "submission", labeled, labels, vectors, stories), flags=flags)
     return SystemAnswers(name, "submission", labels, _fitting(name, answers or [], labeled), flags=flags)
@@ -291,9 +293,9 @@ def _from_vectors(
     return SystemAnswers.scored(name, kind, labels, triple_cosines(chosen), vectors=chosen)
 
 
-def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict[str, Any]]:
+def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict[str, object]]:
     """Tabulate answers, a row a triple: its number from 1, its label, and by system scores, margin and right."""
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {"row": row, "anchor": printable(anchor, 60), "text_a_is_closer": bool(label)}
         for row, ((anchor, _, _), label) in enumerate(zip(labeled.texts(), labeled.labels == 1, strict=True), 1)
     ]

@@ -1,7 +1,7 @@
 """Diversity of a collection: effective number of distinct stories, and near-duplicates."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,14 @@ def vendi_score(vectors: FloatArray) -> float:
     return float(np.exp(-(values * np.log(values)).sum()))
 
 
+class MostAlike(TypedDict):
+    """Two stories whose vectors are the most alike."""
+
+    similarity: float
+    ids: list[str]
+    titles: list[str]
+
+
 @dataclass(frozen=True)
 class Diversity:
     """Diversity of N stories.
@@ -56,12 +64,12 @@ class Diversity:
     alike: int
     copies: int
     near_duplicates: int
-    most_alike: dict[str, Any]
+    most_alike: MostAlike
     cosine: float
     jaccard: float
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The figures as plain data."""
         return {name: value for name, value in asdict(self).items() if name not in ("cosine", "jaccard")}
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,9 @@ from scipy.stats import binomtest, bootstrap, t
 from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems has right."""
@@ -33,6 +36,17 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
         return 0.0, 1.0
     interval = binomtest(correct, n).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
+
+
+class AccuracyRecord(TypedDict):
+    """JSON values of an accuracy; None if it is undefined, as then `undefined` triples have scores that are NaN."""
+
+    n: int
+    correct: int
+    accuracy: float | None
+    interval: list[float] | None
+    ties: int
+    undefined: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +79,9 @@ class AccuracySummary:
         """Wilson's 95 % confidence interval; (0, 1) if undefined."""
         return wilson_interval(self.correct, self.n) if self.known else (0.0, 1.0)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> AccuracyRecord:
         """Convert to JSON values; an undefined accuracy is None."""
-        values: dict[str, int | float | list[float] | None] = {
+        values: AccuracyRecord = {
             "n": self.n,
             "correct": self.correct,
             "accuracy": self.accuracy if self.known else None,
@@ -311,7 +325,7 @@ class SharedStories:
         return max(1.0, float(variance / variance_if_independent))
 
 
-def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> Any:
+def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> "csr_array":
     """Compute the sparse weights (N, N) of pairs of triples that share a story; a triple pairs with itself, too.
 
     Of a pair that shares two stories the weight is that of the story in more triples.

@@ -20,6 +20,7 @@ from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
 from narrlit.distributed import averages
 from narrlit.errors import ModelError, OptionError
+from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.triples import TripleAccuracy, answered_rightly
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
@@ -111,9 +112,9 @@ class Objective(L.LightningModule):
         self.strict_loading = self.encoder_config.lora is None
         self.validation_accuracy = TripleAccuracy(allow_nan=True)
         self.test_accuracy = TripleAccuracy(allow_nan=True)
-        self.summaries: dict[str, Any] = {}
+        self.summaries: dict[str, AccuracySummary] = {}
 
-    def save_settings(self, **own: Any) -> None:
+    def save_settings(self, **own: object) -> None:
         """Save the settings of a subclass with the shared ones, as plain data: checkpoints load without any class."""
         shared = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
         self.save_hyperparameters({"objective": type(self).__name__, **shared, **own})
@@ -183,7 +184,7 @@ class Objective(L.LightningModule):
         """Compute the embeddings (U, D) of a batch's stories that the loss reads."""
         return self.forward(stories)
 
-    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(self, batch: object, batch_idx: int) -> None:
         """Seed each step by its number, so that a resumed run has the dropout of an uninterrupted one."""
         seed_step(run_seed() + 1 + self.batches_done * self.trainer.world_size + self.global_rank, self.device)
 

@@ -101,7 +101,8 @@ class Computation:
         """Evaluate a model on triples."""
         answers = self.answers(cell.row, model, labeled)
         summary = self._judged(answers, labeled) if cell.is_judged else answers.summary
-        return CellResult(system=model, **summary.as_dict(), flags=answers.flags)
+        figures: dict[str, Any] = {**summary.as_dict()}
+        return CellResult(system=model, **figures, flags=answers.flags)
 
     def answers(self, row: PaperRow, model: str, labeled: Triples) -> SystemAnswers:
         """Get a model's answers to triples, read as the row's fit read its own.
