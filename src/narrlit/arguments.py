@@ -174,7 +174,7 @@ def _flattened(command: Command) -> Command:
         parameters.append(_flattened_parameter(added, OutputOptions))
 
     @functools.wraps(command)
-    def flattened(*arguments: Any, **options: Any) -> int | None:
+    def flattened(*arguments: object, **options: object) -> int | None:
         if is_extended:
             del options[OUTPUT_OPTIONS]
         return command(*arguments, **options)
@@ -271,7 +271,7 @@ def _metadata(hint: Any) -> list[Any]:
     return metadata
 
 
-def _check_outputs(command: Command, arguments: Mapping[str, Any]) -> None:
+def _check_outputs(command: Command, arguments: Mapping[str, object]) -> None:
     """Refuse an output that has a wrong suffix, is also an input or another output, can't be written, or exists."""
     outputs, values = outputs_of(command), dict(_flat(arguments))
     for name, output in outputs:
@@ -308,7 +308,7 @@ def _new_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any])
             yield file, "folder" if file.parent == folder else "file"
 
 
-def _input_words(command: Command, values: Mapping[str, Any]) -> list[str]:
+def _input_words(command: Command, values: Mapping[str, object]) -> list[str]:
     """List the words that may name a command's inputs: values of options that are neither outputs nor choices."""
     outputs = {name for name, _ in outputs_of(command)}
     choices = {name for name, hint in _hints(command) if _is_choice(hint)}
@@ -319,7 +319,7 @@ def _input_words(command: Command, values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(values: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     """Yield options and their values; a dataclass is replaced by its fields."""
     for name, value in values.items():
         if is_dataclass(value):

@@ -13,7 +13,7 @@ class Recorded(Protocol):
     """Result that can be converted to plain data."""
 
     @property
-    def record(self) -> Mapping[str, Any] | Sequence[Mapping[str, Any]]:
+    def record(self) -> Mapping[str, object] | Sequence[Mapping[str, object]]:
         """The result as plain data."""
 
 

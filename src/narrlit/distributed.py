@@ -45,14 +45,14 @@ class _Gathered(torch.autograd.Function):
     """Gather rows in the forward pass, and sum the gradients of each process's rows in the backward pass."""
 
     @staticmethod
-    def forward(_context: Any, x: Tensor) -> Tensor:
+    def forward(_context: object, x: Tensor) -> Tensor:
         """Concatenate the rows (B, ...) of all processes."""
         pieces = [torch.empty_like(x) for _ in range(world_size())]
         dist.all_gather(pieces, x.contiguous())
         return torch.cat(pieces)
 
     @staticmethod
-    def backward(_context: Any, *gradients: Tensor) -> Tensor:
+    def backward(_context: object, *gradients: Tensor) -> Tensor:
         """Sum all processes' gradients of this process's rows."""
         return summed(gradients[0]).chunk(world_size())[rank()]
 
@@ -147,6 +147,6 @@ def check_shared(folder: Path, option: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _patient_group(_world: Any) -> Any:
+def _patient_group(_world: object) -> Any:
     """Create a process group for objects on the CPU, with a long time-out, once per default group."""
     return dist.new_group(backend="gloo", timeout=PATIENCE)

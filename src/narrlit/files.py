@@ -307,9 +307,9 @@ def _check_free(target: Path, folder: bool) -> None:
         raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
 
 
-def _identities(path: str | Path) -> set[Any]:
+def _identities(path: str | Path) -> set[object]:
     """Return the resolved path and, for an existing file, its device and inode, which hard links share."""
-    identities: set[Any] = {os.path.realpath(path)}
+    identities: set[object] = {os.path.realpath(path)}
     with suppress(OSError, ValueError):  # the word is not a path
         status = os.stat(path)  # noqa: PTH116  (of words longer than Path accepts)
         identities.add((status.st_dev, status.st_ino))

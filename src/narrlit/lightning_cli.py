@@ -313,7 +313,7 @@ def _check_mappings(option: str, configured: Namespace) -> None:
     _check_parameters(option, getattr(import_module(module), name), vars(parameters) if parameters else {})
 
 
-def _check_parameters(option: str, kind: type, values: Mapping[str, Any]) -> None:
+def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> None:
     signature: Any = kind.__init__  # type: ignore[misc]  # a class, and not an instance whose class may differ
     for name, hint in get_type_hints(signature).items():
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -36,7 +36,7 @@ THEME = {
 
 
 def bokeh_parts(
-    plots: Mapping[str, Any], extra: str = "report", components: Sequence[str] = ("bokeh",)
+    plots: Mapping[str, object], extra: str = "report", components: Sequence[str] = ("bokeh",)
 ) -> tuple[list[str], dict[str, Any]]:
     """Convert Bokeh plots to scripts and HTML elements.
 
@@ -63,7 +63,7 @@ def bokeh_parts(
     return [library, drawing], marked
 
 
-def render_page(template: Path, scripts: Sequence[str], **values: Any) -> str:
+def render_page(template: Path, scripts: Sequence[str], **values: object) -> str:
     """Render a template that extends page.html.
 
     Args:

@@ -141,7 +141,7 @@ class Endpoint:
         return printable(str(text) if key == NO_KEY else str(text).replace(key, "[key]"))
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[object, object, T]) -> T:
     """Run a coroutine to completion, even inside a running event loop, as in notebooks."""
     try:
         asyncio.get_running_loop()

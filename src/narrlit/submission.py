@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from narrlit.console import say, say_truncated
@@ -415,7 +415,7 @@ def _check_embeddings(embeddings: object, where: str) -> None:
     check_vectors(embeddings, where)
 
 
-def check_vectors(vectors: NDArray[Any], where: str) -> None:
+def check_vectors(vectors: NDArray[np.generic], where: str) -> None:
     """Refuse vectors (N, D) of any number type that have no cosine in float32.
 
     Raises:
@@ -575,6 +575,6 @@ def _difference(first: Any, second: Any) -> float:
     return float(np.abs(_unit(first) - _unit(second)).max())
 
 
-def _unit(vector: Any) -> NDArray[np.float64]:
+def _unit(vector: ArrayLike) -> NDArray[np.float64]:
     """Scale a vector to the length 1."""
     return np.asarray(vector, dtype=np.float64) / max(float(np.linalg.norm(vector)), 1e-12)

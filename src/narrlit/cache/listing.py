@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -34,7 +33,7 @@ class CacheInfo:
     bytes: int
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The description as plain data."""
         return asdict(self) | {"folder": str(self.folder)}
 
@@ -62,7 +61,7 @@ class CacheListing:
         return format_bytes(sum(cache.bytes for cache in self.caches))
 
     @property
-    def record(self) -> list[dict[str, Any]]:
+    def record(self) -> list[dict[str, object]]:
         """The caches as plain data."""
         return [cache.record for cache in self.caches]
 
@@ -114,7 +113,7 @@ def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None =
 
 def describe_cache(folder: Path) -> CacheInfo:
     """Describe the cache in a folder; raise ModelError if its record is broken."""
-    space: dict[str, Any] = {}
+    space: dict[str, object] = {}
     if (folder / SPACE).is_file():
         with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
             space = dict(json.loads((folder / SPACE).read_text(encoding="utf-8")))

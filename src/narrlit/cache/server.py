@@ -45,7 +45,7 @@ class ServerOptions:
     timeout: float = 600
     api_key_variable: str = "OPENAI_API_KEY"
     model: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: dict[str, object] | None = None
 
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_variable, self.concurrency, self.max_retries, self.timeout)

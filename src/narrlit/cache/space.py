@@ -75,7 +75,7 @@ class EmbeddingSpace:
 
     @classmethod
     def of_frozen(
-        cls, config: EncoderConfig, stored: CacheDtype, parameters: Mapping[str, Any] | None = None
+        cls, config: EncoderConfig, stored: CacheDtype, parameters: Mapping[str, object] | None = None
     ) -> "EmbeddingSpace":
         """Describe the encoder under a head that is trained.
 
@@ -88,7 +88,7 @@ class EmbeddingSpace:
             parameters: of the requests to a server that computes them, if it has any.
         """
         folder = model_folder(config.model)
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "model": config.model if folder is None or config.model == "minilm" else folder.name,
             "files": None if folder is None else folder_digest(folder),
         }

@@ -108,7 +108,7 @@ class Shard:
             yield joined[row * KEY_BYTES : (row + 1) * KEY_BYTES], row
 
 
-def checksum(*arrays: NDArray[Any]) -> str:
+def checksum(*arrays: NDArray[np.generic]) -> str:
     """Compute CRC-32 over the types, shapes and contents of arrays.
 
     >>> checksum(np.zeros((2, 3), np.float32)) == checksum(np.zeros((3, 2), np.float32))

@@ -8,6 +8,7 @@ import lightning as L
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 
 from narrlit.compat.lightning import ReplacingCheckpoint, save_after_epochs
 from narrlit.errors import OptionError, reason
@@ -20,7 +21,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
     Lightning writes to the temporary folder first, from where a file is copied if that is another file system.
     """
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: object | None = None) -> None:
         """Write the file; raise OptionError if that fails, and leave an earlier file as it was."""
         try:
             with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -66,7 +67,7 @@ class LastCheckpoint(ReplacingCheckpoint):
         super().setup(trainer, pl_module, stage)
 
     def on_train_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: STEP_OUTPUT, batch: object, batch_idx: int
     ) -> None:
         """Save within an epoch."""
         if not trainer.is_last_batch:

@@ -126,7 +126,7 @@ class Projector(Callback):
         self._embeddings, self._wrong = {}, set()
 
     def on_validation_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: Any, **__: Any
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: object, **__: object
     ) -> None:
         """Collect the batch's embeddings by story index."""
         if trainer.sanity_checking:

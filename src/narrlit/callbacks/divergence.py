@@ -32,7 +32,7 @@ class StopOnDivergence(Callback):
     """
 
     def on_train_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: object, batch_idx: int
     ) -> None:
         """Check the loss of the step."""
         loss = trainer.callback_metrics.get("train/loss")

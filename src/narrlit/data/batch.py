@@ -172,7 +172,7 @@ class StoryInputs(ABC, Generic[P]):
     of their own.
     """
 
-    provenance: dict[str, Any]
+    provenance: dict[str, object]
     """Plain data for run.json."""
 
     def __init__(self, num_stories: int, symmetric: bool) -> None:

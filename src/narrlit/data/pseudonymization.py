@@ -39,12 +39,12 @@ class TextReplacements:
     """
 
     row: int
-    id: Any
+    id: object
     field: str
     replacements: tuple[Replacement, ...]
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Plain data, for a line of a map."""
         identity = {} if self.id is None else {"id": self.id}
         replacements = [asdict(one) for one in self.replacements]
@@ -116,7 +116,7 @@ class Restored:
 
 
 def pseudonymize(
-    source: str | Path | Sequence[str] | Sequence[Mapping[str, Any]] | TextRows,
+    source: str | Path | Sequence[str] | Sequence[Mapping[str, object]] | TextRows,
     *,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
@@ -177,7 +177,7 @@ def pseudonymize(
 
 
 def restore_names(
-    source: str | Path | Sequence[str] | Sequence[Mapping[str, Any]] | TextRows,
+    source: str | Path | Sequence[str] | Sequence[Mapping[str, object]] | TextRows,
     replacements: str | Path | Sequence[TextReplacements],
     *,
     layout: Layout = Layout(),

@@ -340,7 +340,7 @@ class ReadReport:
             parts.append(f"suspicious: {counts(self.suspicious)}")
         return "; ".join(parts)
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, object]:
         """Return plain data for run.json."""
         return {
             "path": str(self.path),
@@ -402,7 +402,7 @@ class Stories(Sequence[Story]):
         return [str(row[name]) if isinstance(row, Mapping) and row.get(name) else None for row in self.values]
 
     @property
-    def metadata(self) -> list[dict[str, Any]]:
+    def metadata(self) -> list[dict[str, object]]:
         """All other columns of the rows (N), in order."""
         story_columns = set(self.columns.values())
         metadata = []

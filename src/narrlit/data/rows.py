@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TextIO
 
 from charset_normalizer import from_bytes
 
@@ -244,9 +244,9 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     return rows
 
 
-def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[str, dict[str, Any]], list[Path]]:
+def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[str, dict[str, object]], list[Path]]:
     """Read the columns of tables in a folder of stories, by the story's file name; return also the files not read."""
-    columns: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, object]] = {}
     unread = []
     for file in files:
         of_file_name = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
@@ -256,7 +256,7 @@ def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[s
     return columns, unread
 
 
-def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, object]]:
     """Read the cells of a table that are not empty by their row's file_name; nothing if it has no such column."""
     table_notes: list[str] = []
     of_file_name = {}
@@ -270,7 +270,7 @@ def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, Any]
 
 
 @lru_cache(maxsize=1)
-def _standard_input(stream: Any) -> bytes:
+def _standard_input(stream: TextIO) -> bytes:
     """Read standard input, once: it can't be read again."""
     with reading("file", "standard input", "give a file, or data through a pipe"):
         content: bytes = stream.buffer.read()
@@ -367,7 +367,7 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
     return [Row(1, _story(path, text))]
 
 
-def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
+def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]:
     """Make a story of a text file or document; its first heading is the title, and left out at the top."""
     heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
     if heading:
@@ -378,7 +378,7 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, Any]:
     return {name: value for name, value in story.items() if value or name == "text"}
 
 
-def _document(path: Path, notes: list[str]) -> dict[str, Any]:
+def _document(path: Path, notes: list[str]) -> dict[str, object]:
     """Read a text file or, as Markdown, a document as one story."""
     suffix = path.suffix.lower()
     content = _bytes(path)
@@ -396,7 +396,7 @@ def _document(path: Path, notes: list[str]) -> dict[str, Any]:
     return story
 
 
-def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[Any]]]:
+def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[object]]]:
     """Read the cells of the first sheet that has any, row by row with their numbers."""
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
@@ -423,7 +423,7 @@ def _delimiter(header: str, usual: str = ",") -> str:
     return max((usual, ",", ";", "\t", "|"), key=re.sub('"[^"]*"', "", header).count)
 
 
-def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[Any]]]:
+def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[object]]]:
     """Read the cells of CSV, row by row with the numbers of their first lines; `usual` is the delimiter in doubt."""
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
     delimiter = _delimiter(next(filter(str.strip, iter(text.readline, "")), ""), usual)
@@ -444,7 +444,7 @@ def _without_guard(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-def _table_rows(path: Path, records: Iterable[tuple[int, list[Any]]]) -> Iterator[Row]:
+def _table_rows(path: Path, records: Iterable[tuple[int, list[object]]]) -> Iterator[Row]:
     """Pair the cells of each record with the names in the first; records without a cell are left out."""
     header: list[str] = []
     for line, cells in records:

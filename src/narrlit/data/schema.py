@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.floating[Any]]
+Floats = npt.NDArray[np.floating]
 """Numbers of any precision."""
 Role = Literal["anchor", "candidate"]
 """Position of a story in a comparison; asymmetric encoders have a prompt for each."""

@@ -41,7 +41,7 @@ class TextRows:
     @classmethod
     def read(
         cls,
-        source: str | Path | Sequence[str] | Sequence[Mapping[str, Any]],
+        source: str | Path | Sequence[str] | Sequence[Mapping[str, object]],
         layout: Layout = Layout(),
         *,
         progress: bool = False,

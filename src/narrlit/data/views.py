@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect
 from narrlit.data.rows import read_rows
@@ -128,7 +128,7 @@ class StoryViews:
         line = "; ".join(report.summary() for report in self._reports) or "no files of views"
         return f"{line}; conflicts: {self.conflicts} (the first views of a story count)" if self.conflicts else line
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> dict[str, object]:
         """Return plain data for run.json."""
         return {
             "files": [report.provenance() for report in self._reports],

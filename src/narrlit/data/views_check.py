@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import pandas as pd
 
@@ -54,7 +53,7 @@ class ViewsCheck:
     mean_words: Mapping[str, float]
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """All findings as plain data."""
         shown = [{"line": story.line, "beginning": story.beginning} for story in self.missing[:SHOWN]]
         return {

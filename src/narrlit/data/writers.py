@@ -31,7 +31,7 @@ def write_triples(path: str | Path, triples: Triples) -> None:
     has_labels = any(triple.a_is_closer is not None for triple in triples)
     rows = []
     for triple, (anchor, text_a, text_b) in zip(triples, triples.texts(), strict=True):
-        row: dict[str, Any] = {"anchor_text": anchor, "text_a": text_a, "text_b": text_b}
+        row: dict[str, object] = {"anchor_text": anchor, "text_a": text_a, "text_b": text_b}
         if has_labels:
             row[LABEL] = triple.a_is_closer
         rows.append(row)
@@ -47,7 +47,7 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
         negatives = []
         for text, kind in zip(negative_texts, example.kinds, strict=True):
             negatives.append({"text": text, "kind": kind} if kind else {"text": text})
-        row: dict[str, Any] = {"anchor": anchor, "positive": positive, "negatives": negatives}
+        row: dict[str, object] = {"anchor": anchor, "positive": positive, "negatives": negatives}
         if example.group:
             row["group"] = example.group
         rows.append(row)
@@ -84,7 +84,7 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
 
 
-def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArray) -> list[dict[str, Any]]:
+def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArray) -> list[dict[str, object]]:
     """Copy N rows with their embeddings (N, D) as lists."""
     return [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
 

@@ -4,15 +4,15 @@ Letters in shapes: N examples, H hard ones, D dimension.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from narrlit.data.batch import StoryReader
 from narrlit.data.schema import IntArray, Role, TrainingExamples
 from narrlit.errors import OptionError
 
-Cosines = np.ndarray[Any, np.dtype[np.floating[Any]]]
+Cosines = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

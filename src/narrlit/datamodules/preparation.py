@@ -5,11 +5,11 @@ Letters in shapes: N examples, S stories, M unlabelled ones.
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from typing import Any
 
 import lightning as L
 import numpy as np
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
+from numpy.typing import NDArray
 
 from narrlit.data.batch import StoryReader
 from narrlit.data.schema import ASPECTS, PADDING, IntArray, StoryTable, TrainingExamples, Triples, example_of
@@ -85,7 +85,7 @@ class Prepared:
     examples: TrainingExamples
     unlabelled: IntArray
     mined: tuple[int, ...] = ()
-    weights: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    weights: NDArray[np.float64] | None = None
     labels: IntArray | None = None
     hard_examples: HardExampleRecord | None = None
     pseudo_labels: PseudoLabelRecord | None = None

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import lightning as L
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
@@ -153,7 +154,7 @@ def positional_labels(
     return np.stack(columns, axis=1), PseudoLabelRecord("positional", rounding, clusters.seed, details)
 
 
-def cluster(embeddings: np.ndarray[Any, np.dtype[np.float64]], count: int, seed: int) -> tuple[IntArray, float]:
+def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[IntArray, float]:
     """Return K-means clusters (N,), numbered by size and then by their first story, and the inertia."""
     # Several threads would add up a center's stories in the order in which they happen to finish.
     with threadpool_limits(1):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
@@ -256,7 +255,7 @@ def _check_columns(table: Stories, columns: Columns) -> None:
             raise DataError(f"{table.report.path}: column {name!r} is missing; found: {', '.join(present) or 'none'}")
 
 
-def _value(row: Mapping[str, Any], column: str) -> str | None:
+def _value(row: Mapping[str, object], column: str) -> str | None:
     """Return a row's value in a column as text; None if it is absent or empty."""
     value = row.get(column)
     return None if value in (None, "") else str(value)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from narrlit.console import say
 from narrlit.data.readers import read_any
@@ -28,7 +27,7 @@ class PostprocessingFit:
     steps: str
     stories: Sequence[Story]
     embedded: frozenset[str]
-    record: dict[str, Any]
+    record: dict[str, object]
 
     @property
     def is_transductive(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from narrlit.console import say
 from narrlit.data.rows import file_digest
@@ -63,9 +63,9 @@ class StoryTexts:
         return Triples(prepared, rows, triples.report)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Settings that decide what is read, as plain data: contents of files, not their names."""
-        settings: dict[str, Any] = {}
+        settings: dict[str, object] = {}
         if self.views is not None:
             digests = [file_digest(path) for path in self.views.paths]
             settings["views"] = {"files": digests, "missing": self.views.missing}
@@ -74,7 +74,7 @@ class StoryTexts:
         return settings
 
     @property
-    def provenance(self) -> dict[str, Any] | None:
+    def provenance(self) -> dict[str, object] | None:
         """Files of the views, as plain data for records; None where none are read."""
         return None if self._files is None else self._files.provenance()
 

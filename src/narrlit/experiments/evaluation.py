@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -37,7 +36,7 @@ class Evaluation:
 
     answers: SystemAnswers
     triples: Triples
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
 
     @property
     def accuracy(self) -> float:
@@ -67,11 +66,11 @@ class Evaluation:
     @property
     def seen_in_training(self) -> str | None:
         """Why the accuracy is no result, if the model was trained on the triples; else None."""
-        seen: str | None = self.answers.flags.get(SEEN)
-        return seen
+        seen = self.answers.flags.get(SEEN)
+        return None if seen is None else str(seen)
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Figures and settings, as plain data."""
         return {**self.answers.summary.as_dict(), "truncated": 0, **self.settings}
 
@@ -134,7 +133,7 @@ def evaluate(
     seen = answers.flags.get(SEEN)
     if seen is not None:
         say(f"warning: {answers.name} was {seen}")
-    settings: dict[str, Any] = {"model": answers.name}
+    settings: dict[str, object] = {"model": answers.name}
     if labeled.report is not None:
         settings |= {"triples": str(labeled.report.path), "dropped": labeled.report.dropped}
     if seen is not None:
@@ -231,7 +230,7 @@ def compare(
         answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress)
         for name, system in named.items()
     ]
-    about: dict[str, Any] = {"triples": {"n": len(labeled)}}
+    about: dict[str, object] = {"triples": {"n": len(labeled)}}
     if labeled.report is not None:
         path = str(labeled.report.path)
         about["triples"] = {"path": path, "sha256": file_digest(path), "n": len(labeled)}
@@ -256,7 +255,7 @@ def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str,
     return named
 
 
-def _reading(systems: Iterable[System]) -> dict[str, Any]:
+def _reading(systems: Iterable[System]) -> dict[str, object]:
     """How the first model reads stories, if not as they are."""
     for system in systems:
         encoder = getattr(system, "encoder", system)
@@ -265,13 +264,13 @@ def _reading(systems: Iterable[System]) -> dict[str, Any]:
     return {}
 
 
-def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> dict[str, Any]:
+def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> dict[str, object]:
     """Describe how stories were read and compared; print how much was read of long ones."""
     encoder = similarity.encoder
     if encoder is None:
         return {}
     facts, coverage = encoder.facts, encoder.coverage
-    settings: dict[str, Any] = {"model": encoder.name, "scorer": "cosine", "long": encoder.loading.long}
+    settings: dict[str, object] = {"model": encoder.name, "scorer": "cosine", "long": encoder.loading.long}
     unit = facts.unit
     if isinstance(similarity, MeanMaxSimilarity):
         settings |= {"scorer": "meanmax", **asdict(similarity.settings), "aligned": similarity.aligned}

@@ -5,7 +5,6 @@ Letters in shapes: T triples, U different stories, W weights, D dimension.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class EvaluatedSetting:
     accuracy: AccuracySummary
     difference: PairedComparison
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "name": self.name,
@@ -66,7 +65,7 @@ class FoldSetting:
     on_others: AccuracySummary
     accuracy: AccuracySummary
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "fold": self.fold,
@@ -90,7 +89,7 @@ class SelectedByFold:
     difference: PairedComparison
     folds: Sequence[FoldSetting]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             **self.accuracy.as_dict(),
@@ -106,7 +105,7 @@ class SelectedHere:
     weights: Sequence[float]
     accuracy: AccuracySummary
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {"weights": list(self.weights), **self.accuracy.as_dict()}
 
@@ -125,7 +124,7 @@ class FusionAccuracies:
     best_on_other_folds: SelectedByFold
     best_on_these_triples: SelectedHere
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "settings": [setting.as_dict() for setting in self.settings],
@@ -154,7 +153,7 @@ class ModelFusions:
     coverage: Coverage
     seen_in_training: str | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "model": self.model,
@@ -200,7 +199,7 @@ class GridSearch:
         positions = grouped_folds(groups, folds, fold_seed)
         return cls(prepared, positions, weights, step, fold_seed, len(np.unique(groups)))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "grid": self.step,

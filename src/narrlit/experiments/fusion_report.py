@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
 
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Triples
@@ -33,9 +32,9 @@ class FusionData:
         return None if self.path is None else file_digest(self.path)
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """What was read, as plain data."""
-        count: dict[str, Any] = {"n": len(self.triples)}
+        count: dict[str, object] = {"n": len(self.triples)}
         file = {} if self.path is None else {"path": self.path, "sha256": self.sha256}
         pseudonyms = self.texts.pseudonyms
         return {

@@ -6,7 +6,6 @@ Letters in shapes: T triples, U different stories, W weights, P parts, D dimensi
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ class FusedAnswers:
     right: Bools
     ties: Bools
 
-    def at(self, *index: Any) -> "FusedAnswers":
+    def at(self, *index: int | IntArray) -> "FusedAnswers":
         """Select answers as an array's index does: `at(setting)`, `at(setting, triples)`."""
         return FusedAnswers(self.right[index], self.ties[index])
 

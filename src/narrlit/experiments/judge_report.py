@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 from narrlit.experiments.report import difference_cell
 from narrlit.llm.judge import Judgement
@@ -39,7 +38,7 @@ class Share:
     count: int
     of: int
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values, with Wilson's 95 % interval."""
         counts = {"n": self.count, "of": self.of}
         if not self.of:
@@ -58,7 +57,7 @@ class Overrides:
     share: Share
     right: AccuracySummary
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {**self.share.as_dict(), "right": self.right.as_dict()}
 
@@ -71,7 +70,7 @@ class MarginPart:
     high: float
     accuracies: Accuracies
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {"margin": [self.low, self.high], "accuracy": _as_dicts(self.accuracies)}
 
@@ -83,7 +82,7 @@ class LabelPart:
     label: str
     accuracies: Accuracies
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {"label": self.label, "accuracy": _as_dicts(self.accuracies)}
 
@@ -144,7 +143,7 @@ class JudgeFigures:
             by_label=by_label(compared, labels),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {
             "triples": self.triples,
@@ -293,7 +292,7 @@ def _shown_first(judgements: Sequence[Judgement]) -> Share:
     return Share(sum(chosen), len(chosen))
 
 
-def _as_dicts(accuracies: Accuracies) -> dict[str, Any]:
+def _as_dicts(accuracies: Accuracies) -> dict[str, object]:
     return {name: accuracy.as_dict() for name, accuracy in accuracies.items()}
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -50,7 +49,7 @@ class Judgements:
 
     rows: list[Judgement]
     triples: Triples
-    settings: dict[str, Any]
+    settings: dict[str, object]
 
     @property
     def answers(self) -> list[bool]:
@@ -204,7 +203,7 @@ class JudgeJob:
         return json_digest([self.triples.texts(), self._encoder_record, model, self.instruction.digest, self.swap])
 
     @property
-    def _encoder_record(self) -> dict[str, Any]:
+    def _encoder_record(self) -> dict[str, object]:
         """All that decides the similarities, with a digest of the model's files, or its revision in the hub."""
         record = self.encoder.record
         if record["files"] is None:  # a hub's model, which loading downloads
@@ -228,7 +227,7 @@ class JudgeJob:
             ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(self.triples.texts(), scores.tolist(), strict=True)
         ]
 
-    def record(self, usage: Usage) -> dict[str, Any]:
+    def record(self, usage: Usage) -> dict[str, object]:
         """Return plain data for the report, with the requests that the job took."""
         report = self.triples.report
         record = {

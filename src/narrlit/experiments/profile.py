@@ -6,7 +6,7 @@ Letters in shapes: N stories.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -187,7 +187,7 @@ def _read_column(name: str, triples: Triples) -> list[str]:
     return [] if values is None else [str(value) for value in values]
 
 
-def _estimate_by_group(values: NDArray[Any], groups: ArrayLike) -> Estimate:
+def _estimate_by_group(values: NDArray[np.float64], groups: ArrayLike) -> Estimate:
     """Compute the mean of values (N,) with its interval over resamples of the groups (N,)."""
     [(low, high)] = group_bootstrap_intervals(values[:, None].astype(float), groups)
     return Estimate(float(np.mean(values)), low, high, len(values))

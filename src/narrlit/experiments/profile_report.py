@@ -41,7 +41,7 @@ class ModelProfile:
     accuracies: Mapping[str, Estimate]
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """All figures, as plain data."""
         return {
             "model": self.name,

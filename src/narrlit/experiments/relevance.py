@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,7 @@ class Relevance:
 
     queries: IntArray
     stories: Sequence[IntArray]
-    gains: Sequence[NDArray[Any]]
+    gains: Sequence[NDArray[np.float64]]
     groups: IntArray
     among_stories: bool
 
@@ -113,7 +112,7 @@ class Relevance:
         gains = [np.ones(len(partners)) for partners in stories]
         return cls(versions.queries, stories, gains, versions.groups, True)
 
-    def metrics(self, score: Callable[[IntArray], Floats], metrics: Metrics = METRICS) -> NDArray[Any]:
+    def metrics(self, score: Callable[[IntArray], Floats], metrics: Metrics = METRICS) -> NDArray[np.float64]:
         """Compute the metrics (Q, K) of the queries.
 
         Args:

@@ -120,7 +120,7 @@ def _judged_retrieval(
     file: str | None,
 ) -> Retrieval:
     """Rank the stories for judged queries."""
-    values: dict[str, NDArray[Any]] = {}
+    values: dict[str, NDArray[np.float64]] = {}
     for name, collection in collections.items():
         asked = None if queries is None else queries[name]
         relevance = _relevance(qrels, asked, collection)

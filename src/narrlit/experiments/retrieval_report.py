@@ -79,22 +79,22 @@ class SystemRetrieval:
     """
 
     name: str
-    values: NDArray[Any]
+    values: NDArray[np.float64]
     estimates: Mapping[str, Estimate]
     differences: Mapping[str, Difference]
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Means by metric, n, and the same with intervals and tests as details."""
         means = {metric: estimate.mean for metric, estimate in self.estimates.items()}
-        details: dict[str, Any] = {}
+        details: dict[str, object] = {}
         for metric, estimate in self.estimates.items():
             tested = asdict(self.differences[metric]) if metric in self.differences else {}
             details[metric] = {"mean": estimate.mean, "interval": [estimate.low, estimate.high], **tested}
         return {**means, "n": len(self.values), "details": details}
 
 
-def compare_systems(values: Mapping[str, NDArray[Any]], groups: IntArray) -> list[SystemRetrieval]:
+def compare_systems(values: Mapping[str, NDArray[np.float64]], groups: IntArray) -> list[SystemRetrieval]:
     """Compute the means of systems, and their differences to the first.
 
     Args:
@@ -112,7 +112,7 @@ def compare_systems(values: Mapping[str, NDArray[Any]], groups: IntArray) -> lis
     return systems
 
 
-def estimates_of(values: NDArray[Any], groups: IntArray) -> dict[str, Estimate]:
+def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Estimate]:
     """Compute the mean of each metric, with its interval over groups; nothing without a query.
 
     Args:
@@ -146,7 +146,7 @@ class Confounds:
     diagnostics: SimilarityDiagnostics
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """All figures as plain data."""
         return {
             "permuted": {
@@ -197,7 +197,7 @@ class Retrieval:
     confounds: Mapping[str, Confounds]
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """All figures as plain data."""
         measures = {}
         for system in self.systems:
@@ -323,7 +323,7 @@ class Retrieval:
         return [f"{first}: {warning}" for warning in warnings]
 
 
-def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+def _plain(estimates: Mapping[str, Estimate]) -> dict[str, object]:
     """Write estimates as plain data."""
     return {
         metric: {"mean": each.mean, "interval": [each.low, each.high], "n": each.n}

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -107,7 +106,7 @@ def report(  # noqa: PLR0913 (options)
     return SystemReport(comparison, page)
 
 
-def _check_sides(triples: Triples) -> dict[str, Any]:
+def _check_sides(triples: Triples) -> dict[str, object]:
     """Check triples for texts that occur twice and for shortcuts, as a fit checks its data."""
     checked = CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)
     return check_sets([checked], None)

@@ -40,7 +40,7 @@ class Trial(Part):
     repeats: int | None
 
     @classmethod
-    def of(cls, run: Run, number: int, settings: Mapping[str, Any], repeats: int | None) -> "Trial":
+    def of(cls, run: Run, number: int, settings: Mapping[str, object], repeats: int | None) -> "Trial":
         """Take what a trial's fit left."""
         evaluations = run.record.validations
         known = [evaluation for evaluation in evaluations if evaluation.accuracy is not None]
@@ -105,7 +105,7 @@ def tune_report(
     fold: FoldDescription,
     deciding: Sequence[str],
     *,
-    space: Mapping[str, Any],
+    space: Mapping[str, object],
     earlier_winners: Sequence[str],
     command: str,
 ) -> Report:

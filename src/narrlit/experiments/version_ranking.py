@@ -5,7 +5,6 @@ Letters in shapes: N stories, Q stories with another version, K metrics.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +58,7 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
     words = word_counts(stories.texts)[versions.queries]
     median_words = float(np.median(words))
     is_short = words < median_words
-    values: dict[str, NDArray[Any]] = {}
+    values: dict[str, NDArray[np.float64]] = {}
     confounds: dict[str, Confounds] = {}
     for name, similarities in systems:
         values[name] = relevance.metrics(similarities.__getitem__, METRICS_OF_VERSIONS)

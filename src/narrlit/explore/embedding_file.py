@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +35,7 @@ class EmbeddedFile:
     """
 
     path: Path
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]]
     embeddings: FloatArray
 
     def table(self) -> pd.DataFrame:
@@ -123,7 +122,7 @@ def check_columns(values: Sequence[object], source: str) -> None:
             raise DataError(f"{source}: rename column {name}, which is reserved for the output")
 
 
-def other_columns(rows: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+def other_columns(rows: Sequence[Mapping[str, object]], text: str) -> list[dict[str, object]]:
     """Return rows without the text column."""
     return [{name: value for name, value in row.items() if name != text} for row in rows]
 
@@ -134,7 +133,7 @@ def save_vectors(path: Path, embeddings: FloatArray) -> None:
         np.save(file, embeddings, allow_pickle=False)
 
 
-def _numbered(stories: Stories) -> list[dict[str, Any]]:
+def _numbered(stories: Stories) -> list[dict[str, object]]:
     """Return the rows of stories: row number, then all columns."""
     rows = []
     for number, value in enumerate(stories.values):

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -161,7 +160,7 @@ class IndexFit:
         return is_small or gone > GONE * len(self.references) or len(digests) > GROWTH * len(self.hubs)
 
     @cached_property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Measure and settings, as plain data for reports."""
         return self.measure.record
 

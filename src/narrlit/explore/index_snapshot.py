@@ -155,7 +155,7 @@ def guarded(path: Path) -> Iterator[None]:
         raise DataError(f"index {path} is broken; {REMEDY} ({message})") from error
 
 
-def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating[Any]]) -> Any:
+def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating]) -> Any:
     """Return a column of vectors as an array."""
     import pyarrow as pa
 

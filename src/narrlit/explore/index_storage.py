@@ -141,7 +141,7 @@ class IndexRecord(BaseModel):
     passages: bool = False
     coverage: CoverageRecord | None = None
     languages: dict[str, int] | None = None
-    fit: dict[str, Any] | None = None
+    fit: dict[str, object] | None = None
 
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexRecord":
@@ -154,7 +154,7 @@ class IndexRecord(BaseModel):
             passages=encoder.facts.reads == "text",
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data, without fields that were never set."""
         return self.model_dump(exclude_unset=True)
 
@@ -347,7 +347,7 @@ class IndexStorage:
         """Set the number of texts of each language; it is written with the next stories."""
         self.record = self.record.model_copy(update={"languages": languages})
 
-    def set_fit(self, fit: dict[str, Any]) -> None:
+    def set_fit(self, fit: dict[str, object]) -> None:
         """Record the fit of the measure that the index is searched by."""
         self.record = self.record.model_copy(update={"fit": fit})
         self.record.write(self.path)
@@ -427,7 +427,7 @@ def quoted(value: object) -> str:
     return f"'{escaped}'"
 
 
-def _vector_array(vectors: NDArray[np.floating[Any]]) -> "pa.Array":
+def _vector_array(vectors: NDArray[np.floating]) -> "pa.Array":
     """Return vectors (N, D) as an Arrow array of N lists."""
     import pyarrow as pa
 
@@ -445,7 +445,7 @@ def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"
     return vectors, texts
 
 
-def _array(values: list[Any]) -> "pa.Array":
+def _array(values: list[object]) -> "pa.Array":
     """Return a column as an Arrow array; lists, objects and mixed values become text."""
     import pyarrow as pa
 

@@ -143,7 +143,7 @@ def _script(name: str) -> str:
 
 def _page_data(
     story_map: StoryMap, texts: Sequence[list[str]], columns: list[ColorColumn], links: Links
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Collect what the scripts of dendrogram and plane need, as JSON has it."""
     stories = []
     for id, title, label, text in zip(
@@ -213,7 +213,7 @@ def _group_colors(story_map: StoryMap) -> list[str]:
     return [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))]
 
 
-def _tree_data(tree: Tree, groups: IntArray) -> dict[str, Any]:
+def _tree_data(tree: Tree, groups: IntArray) -> dict[str, object]:
     """Return order of the leaves, joins of the tree and similarities, in thousandths, of all pairs, for the script."""
     drawn = _drawn_tree(tree, groups)
     thousandths = np.rint(1000 * tree.similarities).astype(int)

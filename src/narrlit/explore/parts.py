@@ -139,7 +139,7 @@ class Manifest(BaseModel):
     """
 
     complete: bool
-    settings: dict[str, Any]
+    settings: dict[str, object]
     rows: int | None = None
     dimension: int | None = None
     parts: list[PartFile]
@@ -310,7 +310,7 @@ class EmbeddingRun:
         self._save(start // self.parts.part_rows, table, embeddings, column or "text")
         return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
 
-    def _save(self, number: int, table: list[dict[str, Any]], embeddings: FloatArray, text: str) -> None:
+    def _save(self, number: int, table: list[dict[str, object]], embeddings: FloatArray, text: str) -> None:
         """Write the files of a part, and before they get their names, its record.
 
         Args:
@@ -370,7 +370,7 @@ class EmbeddingRun:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Collect all that decides the embeddings, for the manifest."""
         return {
             **self.encoder.record,
@@ -432,7 +432,7 @@ class EmbeddingRun:
             encoder=self.encoder.for_worker(),
         )
 
-        def parts(_: Any) -> Iterator[dict[str, Any]]:
+        def parts(_: Any) -> Iterator[dict[str, object]]:
             """Read the parts that are not there yet."""
             for part in run.unfinished():
                 yield {"part": [pickle.dumps(part)]}
@@ -492,7 +492,7 @@ class _Worker:
     def __init__(self, run: EmbeddingRun) -> None:
         self.run = run
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
         """Embed a part, or pass it on if it is there."""
         part = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
         return {"done": [pickle.dumps(self.run.embed_part(part))]}

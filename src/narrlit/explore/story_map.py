@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,7 +99,7 @@ class StoryMap:
         """Number of each story's group (N,), -1 for none."""
         return self.arrangement.groups
 
-    def neighbor_rows(self) -> list[dict[str, Any]]:
+    def neighbor_rows(self) -> list[dict[str, object]]:
         """List each story's nearest stories."""
         ids, titles = self.frame["id"].tolist(), self.frame["title"].tolist()
         rows = []
@@ -118,7 +117,7 @@ class StoryMap:
                 )
         return rows
 
-    def group_rows(self) -> list[dict[str, Any]]:
+    def group_rows(self) -> list[dict[str, object]]:
         """List each story's group, counted from 1; empty where it is in none."""
         rows = []
         for id, title, group in zip(self.frame["id"], self.frame["title"], self.groups.tolist(), strict=True):

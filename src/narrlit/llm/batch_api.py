@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from tqdm import tqdm
@@ -41,7 +41,7 @@ class QueuedRequest:
     """A request that waits for the next batch, and the body that is sent."""
 
     request: Request
-    body: dict[str, Any]
+    body: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class BatchTransport:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._client.close()
 
-    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
+    async def send(self, key: str, request: Request, body: dict[str, object]) -> Reply:
         """Wait for the answer to a request in the next batch, or in a resumed one."""
         if (reply := self._cache.get(key)) is not None:
             return reply
@@ -127,7 +127,7 @@ class BatchTransport:
         requests = self._take_from_queue()
         bodies = {key: queued.body for key, queued in requests.items()}
         name = f"narrlit-{uuid4().hex}"
-        records = {key: queued.request.record(queued.body["model"]) for key, queued in requests.items()}
+        records = {key: queued.request.record(str(queued.body["model"])) for key, queued in requests.items()}
         self._cache.add_batch(name, records)
         lines = []
         for key, body in bodies.items():
@@ -174,7 +174,7 @@ class BatchTransport:
                 return str(batch.id)
         return None
 
-    async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, Any]]) -> None:
+    async def _collect(self, name: str, batch_id: str, bodies: dict[str, dict[str, object]]) -> None:
         """Wait for the end of a batch; store its answers in the cache, and return them to waiting requests."""
         while (batch := await self._client.batches.retrieve(batch_id)).status in UNFINISHED:
             await asyncio.sleep(POLL_SECONDS)
@@ -197,7 +197,7 @@ class BatchTransport:
             else:
                 future.set_exception(result)
 
-    async def _results(self, batch: "Batch", bodies: Mapping[str, dict[str, Any]]) -> BatchResults:
+    async def _results(self, batch: "Batch", bodies: Mapping[str, dict[str, object]]) -> BatchResults:
         """Read the files of errors and answers of a batch; where both have a request, its answer counts."""
         by_key: dict[str, Reply | RequestFailed] = {}
         broken_lines = 0

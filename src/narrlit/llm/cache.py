@@ -71,7 +71,7 @@ class AnswerCache:
             row = self._database.execute(f"{query} AND finish IS NOT NULL", (key,)).fetchone()
         return None if row is None else Reply(*row)
 
-    def put(self, key: str, request: Mapping[str, Any], reply: Reply) -> None:
+    def put(self, key: str, request: Mapping[str, object], reply: Reply) -> None:
         """Store an answer and its request (JSON data with `model` and `prompt`) durably."""
         with self._errors(), self._database:
             self._database.execute(_INSERT, _row(key, request))
@@ -82,7 +82,7 @@ class AnswerCache:
         with self._errors(), self._database:
             self._database.executemany("DELETE FROM answers WHERE key = ?", [(key,) for key in keys])
 
-    def add_batch(self, name: str, requests: Mapping[str, Mapping[str, Any]]) -> None:
+    def add_batch(self, name: str, requests: Mapping[str, Mapping[str, object]]) -> None:
         """Record a batch that is about to be sent, with its requests by key."""
         with self._errors(), self._database:
             self._database.execute("INSERT INTO batches (name) VALUES (?)", (name,))
@@ -111,7 +111,7 @@ def _row(key: str, request: Mapping[str, Any]) -> tuple[str, ...]:
     return key, request["model"], request["prompt"], json.dumps(request, ensure_ascii=True)
 
 
-def _values(key: str, reply: Reply) -> tuple[Any, ...]:
+def _values(key: str, reply: Reply) -> tuple[object, ...]:
     # A text with half a surrogate pair cannot be stored, nor written to any file later.
     text = reply.text.encode("utf-8", "replace").decode()
     return text, reply.finish or "stop", reply.prompt_tokens, reply.completion_tokens, key

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -36,7 +36,7 @@ class Usage:
     failures: Counter[str] = field(default_factory=Counter)
     refused_parameters: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for a report."""
         return {**asdict(self), "failures": dict(self.failures)}
 
@@ -156,7 +156,7 @@ class ChatTransport:
     async def __aexit__(self, *exception: object) -> None:
         await self._client.close()
 
-    async def send(self, key: str, request: Request, body: dict[str, Any]) -> Reply:
+    async def send(self, key: str, request: Request, body: dict[str, object]) -> Reply:
         """Send one request."""
         import openai
 

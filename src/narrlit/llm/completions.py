@@ -39,7 +39,7 @@ def reply_of(completion: Any) -> Reply:
     return Reply(str(text), finish, prompt_tokens, completion_tokens)
 
 
-def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | None:
+def refused_parameter(status: int, message: str, body: dict[str, object]) -> str | None:
     """Find the parameter that a server refuses, by the message of its HTTP 400 or 422.
 
     >>> refused_parameter(400, "Unsupported value: 'temperature' does not support 0.8", {"temperature": 0.8})
@@ -57,7 +57,7 @@ def refused_parameter(status: int, message: str, body: dict[str, Any]) -> str | 
     return None
 
 
-def batch_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, Reply | RequestFailed]:
+def batch_result(line: str, bodies: Mapping[str, dict[str, object]]) -> tuple[str, Reply | RequestFailed]:
     """Read one line of a batch's output or error file.
 
     Args:
@@ -75,7 +75,7 @@ def batch_result(line: str, bodies: Mapping[str, dict[str, Any]]) -> tuple[str, 
         raise ValueError("broken line") from error
 
 
-def _line_result(line: dict[str, Any], body: dict[str, Any]) -> Reply | RequestFailed:
+def _line_result(line: dict[str, Any], body: dict[str, object]) -> Reply | RequestFailed:
     """Read a line that is JSON: the answer to the request with this body, or an error."""
     from openai.types.chat import ChatCompletion
 

@@ -48,7 +48,7 @@ class Generation(ABC):
     """
 
     summary: GenerationSummary
-    settings: dict[str, Any]
+    settings: dict[str, object]
 
     @property
     def num_complete(self) -> int:
@@ -124,7 +124,7 @@ class GeneratedViews(Generation):
     views: Mapping[str, StoryViews]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """Rows of a file of views."""
         return [{"text": text, **views.model_dump()} for text, views in self.views.items()]
 
@@ -224,7 +224,7 @@ class Job(ABC):
 
     @property
     @abstractmethod
-    def content(self) -> list[Any]:
+    def content(self) -> Sequence[object]:
         """Sources of the texts, as plain data."""
 
     @abstractmethod
@@ -238,7 +238,7 @@ class Job(ABC):
         model = [llm.endpoint().model, llm.seed, asdict(self.generators[0].sampling)]
         return json_digest([self.kind, self.content, asdict(self.options), self._prompts, model])
 
-    def record(self, summary: GenerationSummary) -> dict[str, Any]:
+    def record(self, summary: GenerationSummary) -> dict[str, object]:
         """Return plain data for the report, with counts and the requests that the job took."""
         return {
             "settings": self.digest,
@@ -273,7 +273,7 @@ class NegativesJob(Job):
         return list(negative_generators(self.model, self.options).values())
 
     @property
-    def content(self) -> list[Any]:
+    def content(self) -> Sequence[object]:
         """Texts, kinds and group of each example."""
         pairs = zip(self.examples, self.examples.texts(), strict=True)
         return [[texts, example.kinds, example.group] for example, texts in pairs]
@@ -314,7 +314,7 @@ class ViewsJob(Job):
         return [view_generator(self.model, self.options)]
 
     @property
-    def content(self) -> list[Any]:
+    def content(self) -> Sequence[object]:
         """The texts."""
         return self.texts
 

@@ -84,7 +84,7 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
     raise Rejected(f"{first['loc'][0]} {kind}" if first["loc"] else kind)
 
 
-def _objects(text: str) -> Iterator[Any]:
+def _objects(text: str) -> Iterator[object]:
     """Yield the JSON objects in a text, in time that grows with its length alone."""
     decoder = json.JSONDecoder(strict=False)  # models write line breaks inside strings
     end, failures = 0, 0
@@ -308,12 +308,12 @@ class GenerationSummary:
         order = sorted(frame.index, key=lambda verdict: (verdict != ACCEPTED, -frame["all"][verdict], verdict))
         return str(frame.loc[order].rename_axis("replies", axis=1).to_string())
 
-    def report(self, llm: LLM, options: GenerationOptions) -> dict[str, Any]:
+    def report(self, llm: LLM, options: GenerationOptions) -> dict[str, object]:
         """Return plain data for a report: counts, usage, options."""
         replies: dict[str, dict[str, int]] = {}
         for (kind, verdict), count in sorted(self.verdicts.items()):
             replies.setdefault(kind, {})[verdict] = count
-        incomplete: dict[str, dict[str, Any]] = {}
+        incomplete: dict[str, dict[str, object]] = {}
         for name, lacks in self.incomplete.items():
             incomplete[name] = {kind: asdict(lack) for kind, lack in lacks.items()}
         return {

@@ -6,7 +6,7 @@ Source: Comhis (SemEval-2026 Task 4), section on Track A. A reply without a choi
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -84,7 +84,7 @@ class Judgement:
         """Decision of both together."""
         return self.by_similarity if self.choice is None else self.choice
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for a file of rows."""
         similarities = dict(zip(("similarity_a", "similarity_b"), self.scores, strict=True))
         answers = [answer.a_is_closer for answer in self.answers]
@@ -115,7 +115,7 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
     return llm.run(triples, work, "triple")
 
 
-def values(triple: ScoredTriple) -> dict[str, Any]:
+def values(triple: ScoredTriple) -> dict[str, object]:
     """List stories, similarities and their difference by name.
 
     >>> values(ScoredTriple(("x", "y", "z"), (0.71234, 0.5)))

@@ -3,7 +3,7 @@
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from narrlit.errors import OptionError
 from narrlit.files import Output
@@ -102,7 +102,7 @@ class LLMOptions:
         key = self.api_key_env
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the options as plain data for a report, with the URL and model in use, without the API key."""
         endpoint = self.endpoint()
         return {**asdict(self), "base_url": endpoint.url, "llm_model": endpoint.model}

@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -40,12 +39,12 @@ class Request:
         parts = [model, self.prompt.digest, self.content, self.schema.model_json_schema(), asdict(self.sampling)]
         return sha256(json.dumps([*parts, self.seed], sort_keys=True).encode()).hexdigest()
 
-    def record(self, model: str) -> dict[str, Any]:
+    def record(self, model: str) -> dict[str, object]:
         """Return plain data for the answer cache; the prompt by name and digest."""
         prompt = {"prompt": self.prompt.name, "digest": self.prompt.digest}
         return {"model": model, **prompt, "content": self.content, "seed": self.seed, **asdict(self.sampling)}
 
-    def body(self, model: str, refused: set[str]) -> dict[str, Any]:
+    def body(self, model: str, refused: set[str]) -> dict[str, object]:
         """Build the body of a chat completion, without the parameters in `refused`."""
         schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"

@@ -5,7 +5,6 @@ Letters in shapes: N stories, R references among them, Q queries, D dimension.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -81,7 +80,7 @@ class MeasureFit:
         return self.measure not in KEEP_HUBS
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Measure and settings, as plain data for reports."""
         return {"measure": self.measure, "fitted_on": self.references, **self.reader.settings}
 
@@ -130,7 +129,7 @@ class CollectionSimilarity:
         return len(self.hubs)
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Measure and settings, as plain data for reports."""
         return self.fit.record
 

@@ -5,7 +5,6 @@ Letters in shapes: N stories.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import pearsonr, skew
@@ -56,7 +55,7 @@ class SimilarityDiagnostics:
         return lines
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Figures and warnings as plain data."""
         return {**asdict(self), "warnings": self.warnings}
 

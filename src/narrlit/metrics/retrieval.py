@@ -19,7 +19,7 @@ Gains = NDArray[np.float64]
 Lexical = Literal["tfidf", "bm25"]
 
 
-def ranks(scores: NDArray[Any]) -> IntArray:
+def ranks(scores: NDArray[np.floating]) -> IntArray:
     """Rank stories by their scores (N,), or (Q, N) for each query, from 1, the highest score first, equal ones by row.
 
     >>> ranks(np.array([0.1, -0.3, 0.9, 0.1])).tolist()

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +54,7 @@ class Coverage:
         return self.read / self.words if self.words else 1.0
 
     @property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Number of texts that were cut, and the share of words that was read, as plain data."""
         return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
 

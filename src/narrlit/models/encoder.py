@@ -340,7 +340,7 @@ def _cast(module: nn.Module, dtype: torch.dtype) -> None:
             parameter.data = parameter.data.to(dtype)
 
 
-def _in_float32(module: nn.Module, arguments: Any, features: dict[str, Any]) -> None:
+def _in_float32(module: nn.Module, arguments: object, features: dict[str, Any]) -> None:
     """Convert the transformer's output."""
     features["token_embeddings"] = features["token_embeddings"].float()
 

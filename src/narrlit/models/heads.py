@@ -71,7 +71,7 @@ class InnerModel(InputModule):
         """Split a story, the `number`-th of the input, into the texts that are embedded."""
         raise NotImplementedError
 
-    def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: Any) -> dict[str, Any]:
+    def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: object) -> dict[str, Any]:
         """Split U stories into texts, the prompt before each; count each story's."""
         texts: list[str] = []
         lengths: list[int] = []
@@ -103,7 +103,7 @@ class InnerModel(InputModule):
         if self.inner is not None:
             self.inner.max_seq_length = value
 
-    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+    def save(self, output_path: str, *_: object, **__: object) -> None:
         """Write settings, weights and, where there is one, the inner model in its subfolder."""
         inner, self.inner = self.inner, None
         try:
@@ -169,7 +169,7 @@ class SentenceBiLSTM(InnerModel):
             raise ValueError(f"story {number} has no sentence: a story without a sentence can't be embedded")
         return texts
 
-    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
         """Replace the embeddings (T, D) of all stories' sentences, in order, by unit vectors (U, output) of stories."""
         vectors, lengths = self.embed_texts(features), features["lengths"]
         if min(lengths, default=0) < 1 or sum(lengths) != len(vectors):
@@ -247,7 +247,7 @@ class ViewFusion(InnerModel):
         # A sum and no product of matrices: mixed precision would round that.
         return F.normalize((parts * weights[:, None]).sum(1), dim=-1)
 
-    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
         """Replace the embeddings (U, 4, D) of texts and views by the stories' (U, D)."""
         vectors = self.embed_texts(features)
         return {**features, "sentence_embedding": self.fuse(self.parts(vectors.reshape(-1, 4, self.dimension)))}

@@ -62,7 +62,7 @@ def packable(config: Any) -> bool:
     )
 
 
-def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -> dict[str, Any]:
+def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -> dict[str, object]:
     """Build the input of the transformer and of sentence-transformers' pooling from a batch of U packed stories.
 
     Returns `input_ids` and `position_ids` (1, T), `cu_seq_lens_q` (U + 1,) and `lengths`.
@@ -79,7 +79,7 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
     }
 
 
-def _mask(*args: Any, attention_mask: Tensor | None = None, **kwargs: Any) -> Tensor | None:
+def _mask(*args: object, attention_mask: Tensor | None = None, **kwargs: object) -> Tensor | None:
     """Make transformers' usual mask of a padded batch; packed stories have no mask and need none."""
     return None if attention_mask is None else sdpa_mask(*args, attention_mask=attention_mask, **kwargs)
 

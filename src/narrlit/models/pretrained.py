@@ -103,7 +103,7 @@ def _remedy(folder: Path | None) -> str:
 
 
 def _load(
-    config: EncoderConfig, folder: Path | None, trust: bool, quantization: Mapping[str, Any], empty: bool
+    config: EncoderConfig, folder: Path | None, trust: bool, quantization: Mapping[str, object], empty: bool
 ) -> SentenceTransformer:
     """Load a model by sentence-transformers, from a local folder or a hub; an empty one on the meta device."""
     model = SentenceTransformer(

@@ -50,7 +50,7 @@ class FrozenObjective(Objective):
                     f"encoder.{name} is set, but {type(self).__name__} never trains its encoder: remove it"
                 )
 
-    def save_settings(self, **own: Any) -> None:
+    def save_settings(self, **own: object) -> None:
         """Also save the source of embeddings, and the settings of the head."""
         super().save_settings(embeddings=asdict(self.embeddings), head=self.head_settings(), **own)
 

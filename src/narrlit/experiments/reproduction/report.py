@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.reproduction.inputs import UNLABELED
@@ -147,13 +146,13 @@ def reproduction_report(system: str, tables: PaperTables, record: Record, cells:
     )
 
 
-def _tables(system: str, tables: PaperTables, compared: Sequence[ComparedCell]) -> dict[str, list[dict[str, Any]]]:
+def _tables(system: str, tables: PaperTables, compared: Sequence[ComparedCell]) -> dict[str, list[dict[str, object]]]:
     """Format the cells by the title of their table; without any flag there is no such column."""
     flagged = any(each.result.flags for each in compared)
-    formatted: dict[str, list[dict[str, Any]]] = {}
+    formatted: dict[str, list[dict[str, object]]] = {}
     for each in compared:
         number = each.cell.table
-        row = each.cells()
+        row: dict[str, object] = {**each.cells()}
         if not flagged:
             del row["flags"]
         formatted.setdefault(f"{system}, table {number}: {tables.tables[number].shows}", []).append(row)
