@@ -115,6 +115,15 @@ def test_near_rows_are_told_apart_far_from_the_origin():
     assert found == pytest.approx(expected, rel=1e-5)
 
 
+def test_near_rows_are_told_apart_in_batches_of_more_than_25():
+    # From 26 rows on, torch.cdist by default multiplies matrices, which loses such distances.
+    rows = 1000 + 0.01 * torch.arange(32.0)[:, None]
+    labels = [i % 2 for i in range(32)]
+    expected, _ = by_hand(rows.tolist(), labels, 0.0, range(32))
+    # Differences of floats this near are exact; their mean is rounded to float32's 6e-8.
+    assert batch_hard(rows, torch.tensor(labels), 0.0).loss.item() == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("case", sorted(NONE_PAIRED))
 def test_no_pair_is_a_loss_of_0_with_a_graph(case):
     rows = vectors(8, 8).requires_grad_()
@@ -196,6 +205,7 @@ def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
         (10, (0.3, 0.3, 0.4), (3, 3, 4)),
         (5, (1,), (5,)),
         (10, (7.4, 1.3, 1.3), (8, 1, 1)),
+        (7, (3.3, 3.1, 0.3, 0.3), (3, 2, 1, 1)),
         (7, (3.1, 3.1, 0.4, 0.4), (2, 3, 1, 1)),  # of equal ones the first becomes smaller: weights depend on it
     ],
 )
