@@ -109,6 +109,64 @@ def test_many_permutations_are_drawn_by_the_seed():
     assert drawn == pytest.approx(mcnemar(first, second), abs=0.01)
 
 
+def test_permutations_are_as_many_as_the_caller_wants_and_9999_otherwise():
+    first, second = judgements(30, 14)
+    p = permutation_test(first, second, samples=199)
+    assert p * 200 == pytest.approx(round(p * 200))  # the choices and the answers themselves are counted
+    assert permutation_test(first, second) == permutation_test(first, second, samples=9999, seed=0)
+
+
+def test_a_single_difference_shows_nothing():
+    assert permutation_test([1, 0, 0], [0, 0, 0]) == 1
+
+
+def test_bootstrap_takes_percentiles_of_as_many_resamples_as_the_caller_wants():
+    values = [1] * 6 + [0] * 54
+    # 2.5 and 97.5 % of Binomial(60, .1) are 2 and 11, and 10,000 draws leave no doubt of it: 5 standard errors.
+    assert bootstrap_interval(values) == pytest.approx((2 / 60, 11 / 60))
+
+    numbers = np.random.default_rng(0).random(60)
+    interval = bootstrap_interval(numbers)
+    assert interval == bootstrap_interval(numbers, samples=10_000, seed=0)
+    assert interval != bootstrap_interval(numbers, samples=9)
+
+
+def test_two_values_have_a_bootstrap_interval():
+    # A quarter of the resamples is one value twice, a quarter the other.
+    assert bootstrap_interval([0.25, 0.75]) == (0.25, 0.75)
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_bootstraps_of_equal_values_keep_the_confidence(right):
+    narrow = wilson_interval(4 * right, 4, confidence=0.8)
+    assert narrow != wilson_interval(4 * right, 4)
+    assert bootstrap_interval([right] * 4, confidence=0.8) == narrow
+    assert group_bootstrap_intervals([[right]] * 8, [0, 0, 1, 1, 2, 2, 3, 3], confidence=0.8) == [narrow]
+
+
+def test_group_bootstrap_has_the_confidence_seed_and_resamples_of_the_caller():
+    values = np.random.default_rng(0).random((60, 1))
+    groups = np.repeat(np.arange(20), 3)
+    (interval,) = group_bootstrap_intervals(values, groups)
+    (same,) = group_bootstrap_intervals(values, groups, confidence=0.95, samples=10_000, seed=0)
+    (other,) = group_bootstrap_intervals(values, groups, seed=1)
+    ((low, high),) = group_bootstrap_intervals(values, groups, confidence=0.8)
+    (single,) = group_bootstrap_intervals(values, groups, samples=1)
+
+    assert interval == same != other
+    assert interval[0] < low < high < interval[1]
+    assert single[0] == single[1]
+
+
+def test_group_bootstrap_in_blocks_is_that_of_one_block(monkeypatch):
+    values = np.random.default_rng(0).random((60, 2))
+    groups = np.repeat(np.arange(20), 3)
+    whole = group_bootstrap_intervals(values, groups, samples=50)
+    monkeypatch.setattr("narrlit.metrics.significance.RESAMPLES_PER_BLOCK", 7)
+
+    assert group_bootstrap_intervals(values, groups, samples=50) == whole
+
+
 def test_bootstrap_interval():
     values = np.random.default_rng(0).random(60) < 0.6
     interval = bootstrap_interval(values)
@@ -196,6 +254,25 @@ def test_the_design_effect_is_that_of_plain_loops(stories):
         effects.append(effect)
 
     assert min(effects) == 1 < max(effects)
+
+
+def test_a_triple_that_has_a_story_twice_shares_it_with_no_other():
+    assert SharedStories([[0, 0, 1], [2, 3, 4], [5, 6, 7]]).num_sharing == 0
+
+
+def test_no_triples_allow_no_test_and_two_apart_have_one_degree_of_freedom():
+    nothing, two = SharedStories([]), SharedStories([[0, 1, 2], [3, 4, 5]])
+    assert (nothing.num_triples, nothing.num_sharing, nothing.degrees_of_freedom) == (0, 0, 0)
+    assert two.degrees_of_freedom == pytest.approx(1)
+    assert two.design_effect([0, 1]) == pytest.approx(1)
+
+
+def test_triples_that_share_with_each_other_allow_no_test_and_all_but_one_pair_a_test():
+    # No story is in all triples, but every two of the three have one together: their mean has no measurable variance.
+    assert SharedStories([[0, 1, 10], [1, 2, 11], [0, 2, 12]]).degrees_of_freedom == 0
+
+    stories = [[0, 1, 2], [0, 3, 4], [1, 3, 10], [2, 4, 11]]  # the last two share none
+    assert SharedStories(stories).degrees_of_freedom == pytest.approx(loops(stories, [0, 1, 1, 0])[1])
 
 
 def test_p_by_story_is_mcnemars_statistic_over_the_design_effect():
@@ -453,3 +530,21 @@ def test_without_answers_there_is_no_comparison(wrong, other):
 )
 def test_p_is_printed_with_three_digits_down_to_a_thousandth(p, text):
     assert p_text(p) == text
+
+
+def test_intervals_by_story_and_of_differences_have_the_callers_confidence():
+    stories = SharedStories(groups(10, 4))
+    answers = [n % 3 > 0 for n in range(40)]
+    apart = SharedStories([[3 * n, 3 * n + 1, 3 * n + 2] for n in range(40)])
+    for interval in (
+        lambda **options: interval_by_story(answers, stories, **options),
+        lambda **options: interval_by_story(answers, apart, **options),
+        lambda **options: difference_interval(0.6, 50, 0.5, 40, **options),
+    ):
+        (low, high), (wide_low, wide_high) = interval(confidence=0.8), interval()
+        assert interval(confidence=0.95) == (wide_low, wide_high)
+        assert wide_low < low < high < wide_high
+
+
+def test_the_share_and_level_of_the_smallest_difference_are_a_third_and_5_percent():
+    assert smallest_difference(200) == smallest_difference(200, 1 / 3, power=0.5, alpha=0.05)

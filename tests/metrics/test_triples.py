@@ -147,3 +147,10 @@ def test_an_allowed_nan_leaves_no_accuracy():
     assert torch.isnan(metric.compute())
     assert found.as_dict()["accuracy"] is None
     assert "1 of 3" in str(found)
+
+
+def test_an_undefined_accuracy_has_no_interval_and_counts_its_nans():
+    values = {"n": 3, "correct": 2, "accuracy": None, "interval": None, "ties": 0, "undefined": 1}
+    assert AccuracySummary(n=3, correct=2, undefined=1).as_dict() == values
+    assert AccuracySummary(n=3, correct=2, undefined=1).interval == (0, 1)
+    assert "undefined" not in AccuracySummary(n=3, correct=2).as_dict()
