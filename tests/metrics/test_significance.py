@@ -20,7 +20,6 @@ from narrlit.metrics.significance import (
     mcnemar_by_story,
     p_text,
     paired,
-    paired_text,
     permutation_test,
     seed_spread,
     smallest_difference,
@@ -511,17 +510,22 @@ def test_spread_over_seeds():
 def test_a_comparison_counts_what_one_system_alone_has_right():
     # Of ten triples, both miss 5, the first alone 1 and 2, the second alone 3, 4, 6, 7 and 8.
     comparison = paired({1, 2, 5}, {3, 4, 5, 6, 7, 8}, n=10)
+    p = pytest.approx(2 * (1 + 7 + 21) / 2**7)
 
-    assert comparison == {"difference": 0.3, "lost": 2, "won": 5, "p": pytest.approx(2 * (1 + 7 + 21) / 2**7)}
-    assert paired_text(comparison) == "2 lost, 5 won, p = 0.453"
+    assert comparison.as_dict() == {"difference": 0.3, "lost": 2, "won": 5, "p": p}
+    assert str(comparison) == "2 lost, 5 won, p = 0.453"
 
     turned = paired({3, 4, 5, 6, 7, 8}, {1, 2, 5}, n=10)
-    assert turned == {"difference": -0.3, "lost": 5, "won": 2, "p": comparison["p"]}
+    assert turned.as_dict() == {"difference": -0.3, "lost": 5, "won": 2, "p": p}
 
 
 @pytest.mark.parametrize(("wrong", "other"), [(None, {1}), ({1}, None), (None, None)])
 def test_without_answers_there_is_no_comparison(wrong, other):
-    assert paired(wrong, other, n=10) == {"difference": None, "lost": None, "won": None, "p": None}
+    comparison = paired(wrong, other, n=10)
+
+    assert not comparison.known
+    assert comparison.as_dict() == {"difference": None, "lost": None, "won": None, "p": None}
+    assert str(comparison).endswith("p unknown")
 
 
 @pytest.mark.parametrize(
