@@ -479,6 +479,7 @@ def test_holm_adjusts_in_steps_and_in_any_order():
     # R: p.adjust(c(.01, .02, .03, .04), "holm")
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1, 1]
+    assert holm([0.6, 0.9]) == [1, 1]  # a p is never above 1
     assert holm([]) == []
 
 
@@ -504,6 +505,7 @@ def test_systems_that_never_differ_need_few_triples_and_few_triples_show_nothing
 
 def test_spread_over_seeds():
     assert seed_spread([0.5, 0.6, 0.7]) == pytest.approx((0.6, 0.1))
+    assert seed_spread([0.5, 0.7]) == pytest.approx((0.6, sqrt(0.02)))
     assert isnan(seed_spread([0.5])[1])
 
 
