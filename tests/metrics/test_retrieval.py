@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
 from narrlit.metrics.retrieval import (
+    LABELS,
     METRICS,
     METRICS_OF_VERSIONS,
     lexical_vectors,
@@ -73,3 +74,29 @@ def test_bm25_and_tfidf_by_hand():
 
     queries, documents = lexical_vectors("tfidf", stories, stories)
     assert (queries @ documents.T).toarray().diagonal() == pytest.approx(1)
+
+
+def test_equal_scores_of_many_stories_rank_by_row():
+    # Up to 16 numbers NumPy's unstable sort is stable, too.
+    assert ranks(np.zeros(100)).tolist() == list(range(1, 101))
+
+
+@pytest.mark.parametrize("metrics", [METRICS, METRICS_OF_VERSIONS])
+def test_metrics_at_10_count_rank_10_and_not_11(metrics):
+    for name in ("recall@10", "ndcg@10"):
+        assert metrics[name](np.array([10]), np.ones(1)) > 0
+        assert metrics[name](np.array([11]), np.ones(1)) == 0
+
+
+def test_every_metric_has_a_label():
+    assert LABELS == {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}
+    assert set(LABELS) == set(METRICS) == set(METRICS_OF_VERSIONS)
+
+
+def test_bm25_counts_a_repeated_word_once_more_and_ignores_case():
+    queries, documents = lexical_vectors("bm25", ["WOLF"], ["wolf wolf hid", "a wolf hid", "the girl hid"])
+    scores = (queries @ documents.T).toarray()[0]
+    weight = np.log(1 + 1.5 / 2.5)
+
+    # All stories are as long as their mean, so that the norm is k1 = 1.2.
+    assert scores == pytest.approx([weight * 2 * 2.2 / (2 + 1.2), weight * 2.2 / (1 + 1.2), 0])

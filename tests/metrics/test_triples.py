@@ -154,3 +154,10 @@ def test_an_undefined_accuracy_has_no_interval_and_counts_its_nans():
     assert AccuracySummary(n=3, correct=2, undefined=1).as_dict() == values
     assert AccuracySummary(n=3, correct=2, undefined=1).interval == (0, 1)
     assert "undefined" not in AccuracySummary(n=3, correct=2).as_dict()
+
+
+def test_labels_and_counted_rows_must_each_be_bool():
+    two, flags, numbers = torch.zeros(2), torch.ones(2, dtype=torch.bool), torch.ones(2, dtype=torch.long)
+    for labels, counted in ((numbers, flags), (flags, numbers)):
+        with pytest.raises(ValueError, match="must be bool"):
+            TripleAccuracy().update(two, two, labels, counted=counted)
