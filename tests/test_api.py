@@ -34,6 +34,15 @@ def test_import_loads_no_library():
     assert done.stdout.strip() == "[]"
 
 
+def test_what_reads_cached_vectors_loads_no_library_of_models():
+    code = (
+        "import sys, narrlit; names = [narrlit.evaluate, narrlit.compare, narrlit.load, narrlit.Index]; "
+        "print(sorted({'transformers', 'sentence_transformers', 'peft', 'lightning'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_every_public_name_can_be_used():
     for name in narrlit.__all__:
         assert getattr(narrlit, name) is not None

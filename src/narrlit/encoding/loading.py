@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from narrlit.console import say
 from narrlit.data.schema import Story
@@ -14,12 +14,14 @@ from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import ModelError, did_you_mean
 from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import DEFAULT_MODEL, Fusion, Long, Precision, parse_fusion
-from narrlit.models.encoder import Encoder
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
+
+if TYPE_CHECKING:
+    from narrlit.models.encoder import Encoder
 
 
 def load(  # noqa: PLR0913 (all that decides a vector)
-    model: str | PathLike[str] | Encoder = DEFAULT_MODEL,
+    model: "str | PathLike[str] | Encoder" = DEFAULT_MODEL,
     *,
     max_length: int | None = None,
     long: Long = "windows",
@@ -84,7 +86,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
 
 
 def open_encoder(
-    model: str | PathLike[str] | Encoder,
+    model: "str | PathLike[str] | Encoder",
     *,
     texts: StoryTexts,
     loading: Loading = Loading(),
