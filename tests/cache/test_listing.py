@@ -65,7 +65,7 @@ def test_what_is_selected_is_removed_and_other_files_stay(tmp_path, frozen, teac
 
 def test_a_folder_without_a_cache_is_refused(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(OptionError, match="no embedding cache"):
+        with pytest.raises(OptionError, match="is not an embedding cache"):
             remove_cache(folder)
     with pytest.raises(OptionError, match="no such folder"):
         embedding_caches(tmp_path / "none")

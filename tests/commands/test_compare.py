@@ -125,7 +125,7 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
     [
         ([], "name systems: --models A,B, --answers FILE or --baselines all"),
         (["--baselines", "jaccard,tfidf,jaccard"], "jaccard is named twice"),
-        (["--baselines", "guess"], "--baselines guess: unknown; give all, or some of random, jaccard, tfidf, longer"),
+        (["--baselines", "guess"], "--baselines guess: give all alone, or some of random, jaccard, tfidf, longer"),
         (["--answers", "run"], "--answers run: not a .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
         (["--models", "meanmax:"], "meanmax: needs a model behind it"),
         (["--models", "minilm", "--windows", "3"], "--tau need a system meanmax:MODEL"),

@@ -69,7 +69,7 @@ def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_pat
 
     found = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
     assert found.code == 2
-    assert "rename its column row" in found.err
+    assert "rename column row" in found.err
 
 
 def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkeypatch):

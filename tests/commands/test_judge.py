@@ -230,7 +230,7 @@ def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent
     server.modes = iter(["500"] * 5)
     found = judge("--retries", "0", "--concurrency", "1")
     assert found.code == 1
-    assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; the same command" in found.err
+    assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; repeat the command" in found.err
     assert "; 5 request failed: HTTP 500" in found.out
 
     rows = read_json_lines(tmp_path / "a.jsonl.rows.jsonl")

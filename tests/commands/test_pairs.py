@@ -74,7 +74,7 @@ def test_pairs_are_those_of_the_measure(narrlit, make):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--k", "0"], "--k 0: at least 1"),
+        (["--k", "0"], "--k 0: must be at least 1"),
         (["--out", "pairs.png"], "pairs.png: name a file that ends in .csv"),
     ],
 )

@@ -47,6 +47,6 @@ def test_the_seed_decides_the_files(tmp_path):
 
 @pytest.mark.parametrize(("name", "count"), [("train", 0), ("test", -1), ("negatives_per_aspect", -1)])
 def test_numbers_that_are_too_small_are_refused_before_anything_is_written(tmp_path, name, count):
-    with pytest.raises(OptionError, match=f"`{name}={count}`: at least"):
+    with pytest.raises(OptionError, match=f"`{name}={count}`: must be at least"):
         write_storyworld(tmp_path / "w", **{name: count})
     assert not (tmp_path / "w").exists()

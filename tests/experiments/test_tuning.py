@@ -170,8 +170,8 @@ def check_again(narrlit, options, text):
 @pytest.mark.parametrize(
     ("options", "space", "words"),
     [
-        (["--trials", "0"], ONE, "--trials 0: at least 1"),
-        (["--epochs-before-pruning", "0"], ONE, "--epochs-before-pruning 0: at least 1"),
+        (["--trials", "0"], ONE, "--trials 0: must be at least 1"),
+        (["--epochs-before-pruning", "0"], ONE, "--epochs-before-pruning 0: must be at least 1"),
         (["--folds", "25"], ONE, "there are only 24 such groups"),
         (["--out", "full"], ONE, "full exists and is not empty"),
         (["--space", "none.yaml"], ONE, "--space none.yaml: no such file"),

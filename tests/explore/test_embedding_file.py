@@ -52,7 +52,7 @@ def test_what_cannot_be_written_is_refused_before_the_model_is_loaded(make, tmp_
 
     for column in ("row", "embedding"):
         stories = make("s.jsonl", [{"text": "A king fell ill.", column: 1}])
-        with pytest.raises(DataError, match=f"rename its column {column}"):
+        with pytest.raises(DataError, match=f"rename column {column}"):
             embed_to_file(stories, tmp_path / "v.jsonl", absent)
 
     assert not [*tmp_path.glob("v.*")]

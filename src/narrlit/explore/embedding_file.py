@@ -83,6 +83,7 @@ def embed_to_file(
     >>> import narrlit
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "stories.jsonl").write_text('{"title": "The Grail", "text": "A knight seeks a grail."}')
+    >>> from narrlit.explore.options import embedding_files
     >>> written = embed_to_file(folder / "stories.jsonl", folder / "vectors.npy", narrlit.load("minilm"))
     >>> written.embeddings.shape, [file.name for file in embedding_files(written.path)]
     ((1, 384), ['vectors.npy', 'vectors.columns.csv'])
