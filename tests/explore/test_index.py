@@ -471,7 +471,7 @@ def test_numbers_of_another_file_replace_nothing(tiny, tmp_path):
 
 def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
     for name in ("vector", "similarity", "a.b", "_x"):
-        with pytest.raises(DataError, match="rename column"):
+        with pytest.raises(DataError, match="rename its column"):
             Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
 
     with pytest.raises(DataError, match="the id s1"):
