@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-import safetensors.torch
 import torch
 from embedding_server import hashed_vector
 
-from narrlit.cache import filling
+from narrlit.cache import filling, storage
 from narrlit.cache.space import content_keys
 from narrlit.cache.storage import EmbeddingCache
 from narrlit.errors import ModelError
@@ -57,7 +56,7 @@ def deaths(where, count):
 
 def die_while_writing(die):
     """Points inside EmbeddingCache.add: around what safetensors writes, and around the file's own name."""
-    save, replace = safetensors.torch.save_file, Path.replace
+    save, replace = storage.save_file, Path.replace
 
     def cut(tensors, path, metadata):
         die("before a shard is written")
@@ -72,7 +71,7 @@ def die_while_writing(die):
         replace(path, target)
         die("after its name")
 
-    safetensors.torch.save_file, Path.replace = cut, rename
+    storage.save_file, Path.replace = cut, rename
 
 
 def fail(cache, log, broken):
