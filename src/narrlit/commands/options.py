@@ -143,6 +143,19 @@ class TextOptions:
         Raises:
             ModelError: if there is no such model.
         """
+        return self._load(model, loading, cache)
+
+    def _load(
+        self,
+        model: str,
+        loading: LoadOptions,
+        cache: str | None,
+        *,
+        fusion: str | None = None,
+        postprocess: str | None = None,
+        fit_on: str | tuple[str, ...] = (),
+        transductive: bool = False,
+    ) -> "StoryEncoder":
         return narrlit.load(
             model,
             max_length=loading.max_length,
@@ -152,6 +165,10 @@ class TextOptions:
             views=self.views,
             missing_views=self.missing_views,
             pseudonyms=self.pseudonyms,
+            fusion=fusion,
+            postprocess=postprocess,
+            fit_on=fit_on,
+            transductive=transductive,
             cache=cache,
             trust_remote_code=loading.trust_remote_code,
         )
@@ -194,21 +211,14 @@ class StoryOptions(TextOptions):
         Raises:
             ModelError: if there is no such model.
         """
-        return narrlit.load(
+        return self._load(
             model,
-            max_length=loading.max_length,
-            long=loading.long,
-            precision=loading.precision,
-            device=loading.device,
-            views=self.views,
-            missing_views=self.missing_views,
-            pseudonyms=self.pseudonyms,
+            loading,
+            cache,
             fusion=self.fusion,
             postprocess=self.postprocess,
             fit_on=self.fit_on or (),
             transductive=self.transductive,
-            cache=cache,
-            trust_remote_code=loading.trust_remote_code,
         )
 
 
