@@ -37,7 +37,7 @@ PLOT_LINE = "plot line"
 
 @dataclass(frozen=True)
 class Plot:
-    """What happens in each telling of a plot.
+    """Theme, action and outcome that all tellings of a plot share.
 
     Attributes:
         plot: its name.

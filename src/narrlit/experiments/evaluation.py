@@ -65,7 +65,7 @@ class Evaluation:
 
     @property
     def seen_in_training(self) -> str | None:
-        """Why the accuracy is no result, if the model was trained on the triples; else None."""
+        """Reason why the accuracy is no result, if the model was trained on the triples; else None."""
         seen = self.answers.flags.get(SEEN)
         return None if seen is None else str(seen)
 
@@ -159,7 +159,7 @@ class Comparison:
 
     @property
     def conclusion(self) -> str | None:
-        """Which systems are better or worse than the first, in a sentence; None for one system."""
+        """Sentence that lists the systems better or worse than the first; None for one system."""
         sentence: str | None = self.report.content["conclusion"]
         return sentence
 
@@ -256,7 +256,7 @@ def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str,
 
 
 def _reading(systems: Iterable[System]) -> dict[str, object]:
-    """How the first model reads stories, if not as they are."""
+    """Views, pseudonyms or windows by which the first model reads stories; empty without any."""
     for system in systems:
         encoder = getattr(system, "encoder", system)
         if isinstance(encoder, StoryEncoder):

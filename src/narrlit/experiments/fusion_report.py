@@ -33,7 +33,7 @@ class FusionData:
 
     @property
     def record(self) -> dict[str, object]:
-        """What was read, as plain data."""
+        """Triples, views and pseudonyms that were read, as plain data."""
         count: dict[str, object] = {"n": len(self.triples)}
         file = {} if self.path is None else {"path": self.path, "sha256": self.sha256}
         pseudonyms = self.texts.pseudonyms
@@ -45,7 +45,7 @@ class FusionData:
 
     @property
     def lines(self) -> list[str]:
-        """What was read, a sentence each."""
+        """Triples, views and pseudonyms that were read, one sentence each."""
         lines = [f"Triples: {self.path or 'in memory'}; views: {self._views}."]
         pseudonyms = self.texts.pseudonyms
         if pseudonyms is not None:

@@ -44,7 +44,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a fit left.
+    """Result of a fit.
 
     Attributes:
         scores: by name: `last_epoch`, `best_epoch` and, if the fit evaluated it, `reference`, the frozen encoder, or

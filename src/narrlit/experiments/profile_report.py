@@ -23,7 +23,7 @@ ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
 
 @dataclass(frozen=True, eq=False)
 class ModelProfile:
-    """What a model's similarity follows.
+    """Influences on a model's similarity.
 
     Attributes:
         name: of the model.

@@ -69,7 +69,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class SystemRetrieval:
-    """How high a system ranks relevant stories.
+    """Ranking quality of one system.
 
     Attributes:
         name: measure, collection and measure, or baseline.
@@ -131,7 +131,7 @@ def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Est
 
 @dataclass(frozen=True, eq=False)
 class Confounds:
-    """What else than being versions may make versions alike, by one system.
+    """Confounds of the similarity of versions, by one system.
 
     Attributes:
         permuted: recall@1 and MRR with values permuted within strata, by metric.
@@ -161,7 +161,7 @@ class Confounds:
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """Which stories are versions of each other.
+    """Assignment of stories to groups of versions.
 
     Attributes:
         column: whose equal values make stories versions.
@@ -178,7 +178,7 @@ class VersionFacts:
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """How high systems rank the relevant stories of Q queries.
+    """Ranking quality of systems for Q queries.
 
     Attributes:
         systems: measures of collections and baselines; the others are compared with the first.

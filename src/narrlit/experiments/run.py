@@ -56,7 +56,7 @@ class Run:
 
     @property
     def status(self) -> str | None:
-        """How the fit ended: finished, interrupted, failed, diverged, pruned."""
+        """Status of the fit: finished, interrupted, failed, diverged or pruned."""
         return self.record.status
 
     @property

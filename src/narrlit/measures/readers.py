@@ -70,7 +70,7 @@ class PassageReader(Reader):
 
     @property
     def settings(self) -> dict[str, float]:
-        """How passages are matched."""
+        """Settings of matching passages."""
         return asdict(self.matching)
 
 

@@ -20,7 +20,7 @@ EQUAL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What measures read of N stories.
+    """Representations of N stories that measures compare.
 
     Attributes:
         vectors: (N, D) unit vectors.

@@ -24,7 +24,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class SimilarityDiagnostics:
-    """What the similarities of N stories follow, apart from the stories.
+    """Dependence of the similarities of N stories on length and hubs.
 
     Attributes:
         stories: N.
@@ -42,7 +42,7 @@ class SimilarityDiagnostics:
 
     @property
     def warnings(self) -> list[str]:
-        """What is large, a sentence each."""
+        """Warnings about large values, one sentence each."""
         lines = []
         correlation, p, skewness = self.length_correlation, self.length_p, self.hub_skewness
         if correlation is not None and p is not None and abs(correlation) > LARGE_CORRELATION and p < LEVEL:

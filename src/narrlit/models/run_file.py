@@ -83,7 +83,7 @@ class SyntheticTriples(Part):
 
 
 class PseudonymRecord(Part):
-    """How names were replaced."""
+    """Settings of pseudonymization."""
 
     backend: str
     scope: str

@@ -41,7 +41,7 @@ class ComparedCell:
 
     @property
     def incomparable(self) -> str | None:
-        """Why there is no difference to the published figure; None where there is one."""
+        """Reason why there is no difference to the published figure; None if there is one."""
         cell, result = self.cell, self.result
         if result.not_run is not None:
             return UNLABELED if result.not_run == UNLABELED else f"{NOT_RUN}: {result.not_run}"
