@@ -259,7 +259,7 @@ def test_labels_that_are_refused(make, content, message):
     [
         ("f.jsonl", "", r"f.jsonl is empty; name a file"),
         ("f.csv", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\xff\x8d", r"f.csv: a binary file, or text in an unknown encoding"),
-        ("f.jsonl", '{"text": "a"}\n\n{"text": "b"\n', r"f.jsonl:3: broken JSON, .*; write one whole JSON value"),
+        ("f.jsonl", '{"text": "a"}\n\n{"text": "b"\n', r"f.jsonl:3: broken JSON, .*; write one complete JSON value"),
         ("f.jsonl", "[" * 100_000, r"f.jsonl:1: "),
         ("f.parquet", "PAR1", r"Parquet file .*f.parquet: .*; write it again"),
         ("f.xlsx", b"PK broken", r"workbook .*f.xlsx: .*; save it as .xlsx again"),

@@ -1,9 +1,10 @@
-"""Batches (each different story once, packed without padding, with index tensors into them) and their producers.
+"""Batches of stories, and the encoder inputs that they are made from.
 
-The classes are not frozen, since half-precision trainers convert a batch's fields in place.
+A batch holds each distinct story once, packed without padding, and index tensors that point to its stories.
+The classes are not frozen, since half-precision trainers convert the fields of a batch in place.
 
-Letters in shapes: T tokens or frozen embeddings of the batch, U different stories, D dimension, B triples or examples,
-K negatives of an example.
+Letters in shapes: T tokens or embeddings of the batch, U distinct stories, D dimension, B triples or examples, K
+negatives of an example.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,10 @@ from narrlit.errors import DataError
 
 
 class Batch:
-    """Base of dataclasses whose tensor fields move together; trainers and loaders call these methods by name."""
+    """Base class of batches: dataclasses whose tensor fields move together.
+
+    Trainers and loaders call `to` and `pin_memory` by name.
+    """
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Copy the batch to another device."""
@@ -31,7 +35,7 @@ class Batch:
         return self._map(lambda value: value.pin_memory())
 
     def _map(self, function: Callable[[Any], Any]) -> Self:
-        """Copy the batch with a function applied to its tensors and to the batches inside it."""
+        """Copy the batch, applying a function to its tensors and to the batches inside it."""
         values = {}
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             value = getattr(self, field.name)
@@ -40,7 +44,7 @@ class Batch:
 
 
 class _Concatenated(Batch):
-    """Base of U stories' pieces of one tensor, the first field."""
+    """Base class of U stories that are concatenated in one tensor, the first field."""
 
     lengths: tuple[int, ...]
     indices: Tensor
@@ -65,25 +69,25 @@ class PackedStories(_Concatenated):
     """Token ids of U stories, concatenated."""
 
     token_ids: Tensor  # (T,) int64
-    lengths: tuple[int, ...]  # tokens of each story; plain numbers, since attention cuts by them in every layer
-    indices: Tensor  # (U,) int64 story indices, whatever the prompt
+    lengths: tuple[int, ...]  # tokens of each story; plain integers, since attention splits by them in every layer
+    indices: Tensor  # (U,) int64 story indices, the same for every prompt
 
 
 @dataclass
 class PackedFeatures(_Concatenated):
-    """Frozen embeddings of U stories, concatenated: one for the whole story, or one for each of its sentences."""
+    """Embeddings of U stories by a frozen encoder, concatenated: one per story, or one per sentence."""
 
     features: Tensor  # (T, D) float32
-    lengths: tuple[int, ...]  # embeddings of each story, 1 or more; their sum is T
+    lengths: tuple[int, ...]  # number of embeddings of each story, at least 1; their sum is T
     indices: Tensor  # (U,) int64 story indices
 
 
 @dataclass
 class PackedViews(Batch):
-    """Texts and views of U stories, each different one of them once."""
+    """Texts and views of U stories, each distinct text once."""
 
-    pieces: PackedStories  # the P different texts and views
-    parts: Tensor  # (U, 4) int64, each story's text, theme, action and outcome as positions in the pieces
+    pieces: PackedStories  # the P distinct texts and views
+    parts: Tensor  # (U, 4) int64, positions in `pieces` of each story's text, theme, action and outcome
     indices: Tensor  # (U,) int64 story indices
 
     def __len__(self) -> int:
@@ -102,28 +106,32 @@ Packed = PackedStories | PackedFeatures | PackedViews
 
 @dataclass
 class UnlabelledBatch(Batch):
-    """M stories without triples, of a transductive run."""
+    """M unlabelled stories of a transductive run, which occur in no training example."""
 
     stories: Packed
-    pseudo_labels: Tensor  # (M, 3) int64, PADDING where there is none
+    pseudo_labels: Tensor  # (M, 3) int64, PADDING where a label is missing
 
 
 @dataclass
 class ExampleBatch(Batch):
-    """Training examples; every index points into the batch's U stories."""
+    """B training examples; indices point to the U stories of the batch."""
 
-    stories: Packed  # the batch's different stories
+    stories: Packed  # the U distinct stories
     anchors: Tensor  # (B,) int64
     positives: Tensor  # (B,) int64
-    negatives: Tensor  # (B, K) int64, PADDING where there is none
-    kinds: Tensor  # (B, K) int64, each negative's index into KINDS, PADDING for unknown and for no negative
+    negatives: Tensor  # (B, K) int64, PADDING where an example has fewer
+    kinds: Tensor  # (B, K) int64, the index of each negative's kind in KINDS; PADDING if unknown or without negative
     groups: Tensor  # (U,) int64, stories of the same group are never each other's negatives
-    # (U, 3) int64, each story's pseudo-label of every aspect, PADDING where there is none
+    # (U, 3) int64, pseudo-labels of each story's aspects, PADDING where a label is missing
     pseudo_labels: Tensor | None = None
-    unlabelled: UnlabelledBatch | None = None  # further stories of a transductive run
+    unlabelled: UnlabelledBatch | None = None  # unlabelled stories of a transductive run
 
     def with_negatives(self, used: Tensor) -> "ExampleBatch":
-        """Copy the batch with only the negatives `used` (B, K bool), and without stories that are no longer needed."""
+        """Copy the batch with some of its negatives, and only the stories that are then needed.
+
+        Args:
+            used: (B, K) bool, True for the negatives to keep.
+        """
         negatives = self.negatives.masked_fill(~used, PADDING)
         batch = replace(self, negatives=negatives, kinds=self.kinds.masked_fill(~used, PADDING))
         needed = torch.zeros(len(self.stories), dtype=torch.bool, device=negatives.device)
@@ -142,22 +150,22 @@ class ExampleBatch(Batch):
 
 @dataclass
 class TripleBatch(Batch):
-    """Triples to evaluate; every index points into the batch's U stories."""
+    """B triples to evaluate; indices point to the U stories of the batch."""
 
-    stories: Packed  # the batch's different stories
+    stories: Packed  # the U distinct stories
     anchors: Tensor  # (B,) int64
     a: Tensor  # (B,) int64
     b: Tensor  # (B,) int64
     labels: Tensor  # (B,) int64, 1 where A is closer, 0 where B is, PADDING where there is no label
-    # (B,) int64, each triple's position in its file; -1 for a repeat that only fills up a process's share
+    # (B,) int64, the position of each triple in its file; -1 for a repeated triple that pads a process's share
     positions: Tensor
 
 
 @dataclass
 class ViewBatch(Batch):
-    """Anchors with views, each paired with another story; every index points into the batch's U stories."""
+    """B anchors with views, each paired with another story; indices point to the U stories of the batch."""
 
-    stories: PackedViews  # the batch's different stories
+    stories: PackedViews  # the U distinct stories
     anchors: Tensor  # (B,) int64
     others: Tensor  # (B,) int64, for each anchor the story whose views are its negatives
 
@@ -166,60 +174,83 @@ P = TypeVar("P", PackedStories, PackedFeatures, PackedViews)
 
 
 class StoryInputs(ABC, Generic[P]):
-    """Inputs of an encoder for each story of a table: token ids, views, or frozen embeddings.
+    """Encoder inputs for the stories of a table: token ids, views, or embeddings by a frozen encoder.
 
-    A position is a story index, plus the number of stories where the story is a candidate and candidates have a prompt
-    of their own.
+    Inputs are addressed by position. The position of a story is its story index. If candidates have a prompt of their
+    own, the position of a candidate is its story index plus the number of stories.
     """
 
     provenance: dict[str, object]
-    """Plain data for run.json."""
+    """Origin of the inputs, as plain data for run.json."""
 
     def __init__(self, num_stories: int, symmetric: bool) -> None:
-        """Set the number of stories; `symmetric`: both roles have the same prompt."""
+        """Initialize the addressing.
+
+        Args:
+            num_stories: number of stories in the table.
+            symmetric: both roles have the same prompt.
+        """
         self.num_stories = num_stories
         self.symmetric = symmetric
         self.provenance = {}
 
     @abstractmethod
     def select(self, positions: IntArray) -> P:
-        """Pack the stories at these positions (U,), in their order, with `indices = positions % num_stories`."""
+        """Pack the stories at positions (U,), in this order; their `indices` are `positions % num_stories`."""
 
     def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
-        """Pack each story of the columns (story indices of any shape, or PADDING) once; return indices into them."""
+        """Pack each distinct story of several columns once.
+
+        Args:
+            columns: story indices of any shape, or PADDING, with the role of the stories.
+
+        Returns:
+            The packed stories and, for each column, a tensor of its shape that points to them; PADDING stays PADDING.
+        """
         positions = [self._positions(indices, role) for indices, role in columns]
         unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
-        num_padding = int(unique.size > 0 and unique[0] < 0)  # padding is the first value, and is not packed
+        num_padding = int(unique.size > 0 and unique[0] < 0)  # PADDING sorts first, and is not packed
         ends = np.cumsum([column.size for column in positions])[:-1]
         parts = np.split(inverse.ravel() - num_padding, ends)
         indices = [torch.from_numpy(part.reshape(column.shape)) for part, column in zip(parts, positions, strict=True)]
         return self.select(unique[num_padding:]), indices
 
     def _positions(self, indices: IntArray, role: Role) -> IntArray:
-        """Positions of stories in a role, PADDING where there is none."""
+        """Return the positions of stories in a role; PADDING stays PADDING."""
         has_own_prompt = role == "candidate" and not self.symmetric
         offset = self.num_stories if has_own_prompt else 0
         return np.where(indices < 0, PADDING, indices + offset)
 
 
 Tokenize = Callable[[Sequence[str], Any], tuple[list[list[int]], int]]
-"""Function from texts in a role to their token ids, and the number of truncated texts."""
+"""Function that maps texts and their role to token ids and the number of truncated texts."""
 
 ROLES: tuple[Role, Role] = ("anchor", "candidate")
 TEXTS_PER_CALL = 4096
 
 
 class TokenizedStories(StoryInputs[PackedStories]):
-    """Token ids of stories, for each prompt; `truncated` counts texts longer than the encoder's limit."""
+    """Token ids of stories, for each prompt.
+
+    Attributes:
+        lengths: number of tokens at each position.
+        truncated: number of texts that were longer than the encoder's limit.
+    """
 
     def __init__(self, stories: Sequence[Story] | Sequence[str], tokenize: Tokenize, symmetric: bool) -> None:
-        """Tokenize stories by `tokenize(texts, role)`; `symmetric`: both roles have the same prompt."""
+        """Tokenize stories.
+
+        Args:
+            stories: stories, or their texts.
+            tokenize: function of texts and their role.
+            symmetric: both roles have the same prompt, so that texts are tokenized only once.
+        """
         super().__init__(len(stories), symmetric)
         texts = [story if isinstance(story, str) else story.text for story in stories]
         self.truncated = 0
         pieces = []
         for role in ROLES[:1] if symmetric else ROLES:
-            # In blocks: as Python's numbers, the ids of a large collection would take ten times their memory.
+            # In blocks: as Python integers, the ids of a large collection would take ten times the memory.
             for start in range(0, len(texts), TEXTS_PER_CALL):
                 ids, truncated = tokenize(texts[start : start + TEXTS_PER_CALL], role)
                 pieces += [np.array(text, dtype=np.int32) for text in ids]
@@ -237,10 +268,19 @@ class TokenizedStories(StoryInputs[PackedStories]):
 
 
 class TokenizedViews(StoryInputs[PackedViews]):
-    """Token ids of stories and their views, each different text once; one prompt serves all."""
+    """Token ids of stories and their views, each distinct text once; all texts have the same prompt.
+
+    Attributes:
+        truncated: number of texts that were longer than the encoder's limit.
+    """
 
     def __init__(self, stories: Sequence[Story], tokenize: Tokenize) -> None:
-        """Tokenize stories by `tokenize(texts, role)`; a story without views is skipped and can't be selected."""
+        """Tokenize stories and their views.
+
+        Args:
+            stories: stories; those without views are skipped, and can't be selected.
+            tokenize: function of texts and their role.
+        """
         super().__init__(len(stories), symmetric=True)
         pieces = StoryTable()
         self._parts = np.full((len(stories), 4), PADDING, dtype=np.int64)
@@ -261,20 +301,29 @@ class TokenizedViews(StoryInputs[PackedViews]):
 
 
 Collator = Callable[[list[int]], Any]
-"""Function from positions in a list of examples or triples to a batch."""
+"""Function that makes a batch from positions in a list of examples or triples."""
 
 
 class StoryReader(Protocol):
     """Methods of an objective that a datamodule calls."""
 
     reads_views: bool
-    """The encoder reads a story's views in addition to its text."""
+    """True if the encoder reads the views of a story in addition to its text."""
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Make the inputs of stories, by story index; `name` is that of the set, for messages."""
+        """Make the encoder inputs of stories.
+
+        Args:
+            stories: stories in the order of their story indices.
+            name: name of the set, for messages.
+        """
 
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
-        """Return the collator of training batches from positions in the examples."""
+        """Return a collator that makes training batches from positions in the examples."""
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
-        """Embed texts (N, D) by a frozen encoder; others raise OptionError."""
+        """Compute the embeddings (N, D) of N texts by a frozen encoder.
+
+        Raises:
+            OptionError: if the encoder is not frozen.
+        """

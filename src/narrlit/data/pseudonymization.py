@@ -1,4 +1,7 @@
-"""`narrlit.pseudonymize` and `narrlit.restore_names`: placeholders for the names in rows of texts, and back again."""
+"""Replacement of the names in rows of texts by placeholders, and its reversal.
+
+Public as `narrlit.pseudonymize` and `narrlit.restore_names`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,10 +35,10 @@ class TextReplacements:
     """Replacements in one text of a row.
 
     Attributes:
-        row: its number from 0.
-        id: its id, if it has one.
+        row: number of the row, counted from 0.
+        id: id of the row; None if it has none.
         field: place of the text in the row, such as text or negatives/0/text; empty for a row that is a text.
-        replacements: in order.
+        replacements: replacements in the order of the text.
     """
 
     row: int
@@ -45,17 +48,17 @@ class TextReplacements:
 
     @property
     def record(self) -> dict[str, object]:
-        """Plain data, for a line of a map."""
+        """Plain data for one line of the map."""
         identity = {} if self.id is None else {"id": self.id}
         replacements = [asdict(one) for one in self.replacements]
         return {"row": self.row, **identity, "field": self.field, "replacements": replacements}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "TextReplacements":
-        """Invert `record`.
+        """Build the replacements from their `record`.
 
         Raises:
-            pydantic.ValidationError: for a missing value, or one of another type.
+            pydantic.ValidationError: if a value is missing or of the wrong type.
         """
         return TypeAdapter(cls).validate_python({"id": None, **record})
 
@@ -65,8 +68,8 @@ class Pseudonymized:
     """N rows with placeholders in place of names.
 
     Attributes:
-        rows: in their order, with all other columns.
-        replacements: of each text, the map that restores the names.
+        rows: rows in their original order, with all other columns.
+        replacements: replacements in each text, that is, the map by which names can be restored.
     """
 
     rows: list[Any]
@@ -74,11 +77,16 @@ class Pseudonymized:
 
     @property
     def num_replaced(self) -> int:
-        """Number of names that were replaced."""
+        """Number of replacements in all texts."""
         return sum(len(text.replacements) for text in self.replacements)
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the replacements: row from 0, id, field, placeholder, original, start and end in the new text."""
+        """Tabulate the replacements.
+
+        Returns:
+            A table with the columns row (from 0), id, field, placeholder, original, start and end; start and end are
+            characters of the new text.
+        """
         rows = []
         for text in self.replacements:
             place = {"row": text.row, "id": text.id, "field": text.field}
@@ -86,17 +94,17 @@ class Pseudonymized:
         return pd.DataFrame(rows, columns=["row", "id", "field", "placeholder", "original", "start", "end"])
 
     def write(self, path: str | Path) -> None:
-        """Write the rows: .jsonl, .csv, .tsv, .xlsx, .parquet, or .txt for the texts alone."""
+        """Write the rows in the format of the suffix: .jsonl, .csv, .tsv, .xlsx, .parquet, or .txt (texts only)."""
         write_table(path, self.rows)
 
     def write_map(self, path: str | Path) -> None:
-        """Write the map as JSON Lines, a line a text; the file can be read by its owner only."""
+        """Write the map as JSON Lines, one line per text; only the owner of the file can read it."""
         lines = [json.dumps(text.record, ensure_ascii=False) + "\n" for text in self.replacements]
         with atomic_path(path, private=True) as temporary:
             temporary.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
 
     def __str__(self) -> str:
-        """Numbers of rows and of names, in one line."""
+        """One line: number of rows and of replaced names."""
         return f"{counted(len(self.rows), 'row')}, {counted(self.num_replaced, 'name')} replaced"
 
 
@@ -107,11 +115,11 @@ class Restored:
     rows: list[Any]
 
     def write(self, path: str | Path) -> None:
-        """Write the rows, as `Pseudonymized.write` does."""
+        """Write the rows, like `Pseudonymized.write`."""
         write_table(path, self.rows)
 
     def __str__(self) -> str:
-        """Number of rows, in one line."""
+        """One line: number of rows."""
         return f"{counted(len(self.rows), 'row')} with their original names"
 
 
@@ -126,27 +134,29 @@ def pseudonymize(
     layout: Layout = Layout(),
     progress: bool = False,
 ) -> Pseudonymized:
-    """Replace names by placeholders such as Character_A and Location_1; other columns, rows and their order stay.
+    """Replace names by placeholders such as Character_A and Location_1.
+
+    The number of rows, their order and all other columns stay the same.
 
     Args:
-        source: a file or folder of stories (with their views, if any), triples or training examples; or texts, or rows
-            with columns.
-        scope: texts that share a mapping of names: a `story` with its views, or all texts of a `triple` or example.
+        source: file or folder of stories (with their views, if any), triples or training examples; or a list of texts,
+            or of rows with columns.
+        scope: texts that share one mapping of names: a `story` with its views, or all texts of a `triple` or example.
         pipeline: name or folder of the spaCy pipeline that finds names.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
-        names: names with their kinds (PERSON, PLACE or ORGANIZATION), used instead of spaCy; or a file of stories with
-            their names, as `narrlit storyworld` writes *_views.jsonl.
-        layout: columns and lines of a file of stories.
-        progress: print on stderr how the file is read, with a progress bar.
+        names: names with their kinds (PERSON, PLACE or ORGANIZATION), to be used instead of spaCy; or a file of stories
+            with their names, such as the *_views.jsonl of `narrlit storyworld`.
+        layout: columns of a file of stories, and how a text file is divided.
+        progress: print on stderr how the file was read, and show a progress bar.
 
     Returns:
         A `Pseudonymized`: `.rows`, `.table()` of the replacements, `.write(path)`, `.write_map(path)`.
 
     Raises:
         DataError: if there is no text, or the file can't be read.
-        ModelError: if the pipeline or the model is not there.
-        OptionError: for `scope="triple"` of stories.
+        ModelError: if the pipeline or the coreference model can't be loaded.
+        OptionError: if `scope` is "triple" and `source` has stories.
 
     >>> result = pseudonymize(["Anna meets Bob.", "Bob runs."], names={"Anna": "PERSON", "Bob": "PERSON"})
     >>> result.rows
@@ -156,24 +166,22 @@ def pseudonymize(
     """
     rows = source if isinstance(source, TextRows) else TextRows.read(source, layout, progress=progress)
     if rows.kind == "stories" and scope == "triple":
-        raise OptionError(
-            f"`scope=triple`: {rows.file.path} has stories, and a story must not depend on others; use story"
-        )
+        raise OptionError(f"`scope=triple`: {rows.file.path} has stories, not triples; use `scope=story`")
     options = PseudonymOptions("spacy" if names is None else "given", scope, pipeline, coref, coref_model)
     groups = rows.groups(scope)
-    different = list(dict.fromkeys(group.texts for group in groups))
-    given = None if names is None else _names_of(different, names)
-    results = pseudonymize_texts(different, options, given, lead=rows.kind == "stories", progress=progress)
-    by_texts = dict(zip(different, results, strict=True))
-    changed: list[Texts] = [{} for _ in rows.texts]
+    distinct = list(dict.fromkeys(group.texts for group in groups))
+    names_of_groups = None if names is None else _names_of(distinct, names)
+    results = pseudonymize_texts(distinct, options, names_of_groups, lead=rows.kind == "stories", progress=progress)
+    result_of = dict(zip(distinct, results, strict=True))
+    new_texts: list[Texts] = [{} for _ in rows.texts]
     replacements = []
     for group in groups:
         value = rows.file.rows[group.row].value
         id = value.get("id") if isinstance(value, Mapping) else None
-        for place, new in zip(group.places, by_texts[group.texts], strict=True):
-            changed[group.row][place] = new.text
+        for place, new in zip(group.places, result_of[group.texts], strict=True):
+            new_texts[group.row][place] = new.text
             replacements.append(TextReplacements(group.row, id, place, new.replacements))
-    return Pseudonymized(rows.with_texts(changed), replacements)
+    return Pseudonymized(rows.with_texts(new_texts), replacements)
 
 
 def restore_names(
@@ -182,18 +190,18 @@ def restore_names(
     *,
     layout: Layout = Layout(),
 ) -> Restored:
-    """Put the original names back into rows that were pseudonymized, to the letter.
+    """Restore the original names in pseudonymized rows, exactly as they were.
 
     Args:
-        source: the rows with placeholders, as `pseudonymize` takes them.
-        replacements: their map: a file, or `Pseudonymized.replacements`.
-        layout: columns and lines of a file of stories.
+        source: rows with placeholders, in any form that `pseudonymize` accepts.
+        replacements: map of these rows: a file, or `Pseudonymized.replacements`.
+        layout: columns of a file of stories, and how a text file is divided.
 
     Returns:
         A `Restored`: `.rows`, `.write(path)`.
 
     Raises:
-        DataError: if a file can't be read, or the map is of other rows.
+        DataError: if a file can't be read, or the map belongs to other rows.
 
     >>> result = pseudonymize(["Anna meets Bob."], names={"Anna": "PERSON", "Bob": "PERSON"})
     >>> restore_names(result.rows, result.replacements).rows
@@ -234,7 +242,7 @@ def _read_map(path: str | Path, source: Path) -> list[TextReplacements]:
 
 
 def _names_of(groups: Sequence[tuple[str, ...]], names: str | Path | Mapping[str, str]) -> list[Mapping[str, str]]:
-    """Find the names of each group of texts, with their kinds."""
+    """Return the names of each group of texts, with their kinds."""
     if isinstance(names, Mapping):
         return [names] * len(groups)
     with reading("names", names, NAMES_REMEDY):

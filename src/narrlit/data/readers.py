@@ -1,6 +1,6 @@
-"""Files of stories, triples and training examples: pydantic models of their rows, and readers that report.
+"""Readers of stories, triples and training examples, with pydantic models of the rows and reports on what was read.
 
-Nothing is repaired: a row is read unchanged, or dropped and counted; suspicious rows are read and counted.
+Rows are never repaired. Invalid rows are dropped and counted; suspicious rows are read and counted.
 """
 
 import re
@@ -30,15 +30,15 @@ from narrlit.errors import DataError, OptionError, printable
 
 LABEL = "text_a_is_closer"
 UNMISTAKABLE_COLUMNS = ("text", "story")
-"""Names of the column of texts, whatever other columns there are."""
+"""Columns that always hold the text, whatever other columns a file has."""
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
 STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (`layout.text` names another)"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
-# UTF-8 decoded as Latin-1 or Windows-1252, and a decoder's replacement. After the capital A with tilde, quotes and
-# dashes are left out: they follow the letter in sound Portuguese text.
+# Traces of UTF-8 decoded as Latin-1 or Windows-1252, and the replacement character. Quotes and dashes after a capital
+# A with tilde are left out, since they occur there in correct Portuguese text.
 _MOJIBAKE = re.compile("\ufffd|[\x80-\x84\x86-\x9f]|â[€\x80]|Ã[\x80-\xbf€ƒ†‡ˆ‰Š‹ŒŽ˜™š›œžŸ]|Â[\xa0-\xbf]|ðŸ|ï(?:»¿|¿½)")
 # Columns such as neg_theme_1, negative_2 and neg.
 _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
@@ -48,20 +48,20 @@ _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
 
 
 def _filled(value: object) -> object:
-    """Return the value of a cell, None for an empty one."""
+    """Return the value of a cell; None if it is empty."""
     return None if value == "" else value
 
 
 def _stripped(value: object) -> object:
-    """Return the value of a cell without spaces around it, None for an empty one."""
+    """Return the value of a cell without white space around it; None if it is empty."""
     return value.strip() or None if isinstance(value, str) else value
 
 
 def _kind(value: object) -> object:
-    """Return the kind of a negative by its name in a file.
+    """Convert the name of a negative's kind in a file.
 
     Raises:
-        ValueError: if there is no such kind.
+        ValueError: if the kind is unknown.
     """
     kind = "action" if value == "structure" else _filled(value)
     if kind not in (None, *KINDS):
@@ -77,14 +77,14 @@ _LABEL_TYPE: TypeAdapter[bool | None] = TypeAdapter(Label)
 
 
 def _named(*columns: str) -> Any:
-    """Declare a field that is in the first of these columns that a row has."""
+    """Declare a field that is read from the first of these columns that a row has."""
     return Field(validation_alias=AliasChoices(*columns))
 
 
 class StoryRow(BaseModel):
     """A row of a file of stories."""
 
-    columns: ClassVar[Mapping[str, str]] = {}  # columns of text, id and title, where the file decides them
+    columns: ClassVar[Mapping[str, str]] = {}  # columns of text, id and title, if they are detected in the file
     text: Text = _named("text", "story")
     id: Name = None
 
@@ -104,7 +104,7 @@ class ViewsRow(StoryRow):
     @model_validator(mode="before")
     @classmethod
     def _with_action(cls, row: Any) -> Any:
-        """Take the first column of actions that is not empty; a list of events is joined by line breaks."""
+        """Read the action from the first column that is not empty, and join a list of events by line breaks."""
         action = next((row[name] for name in ACTION_COLUMNS if row.get(name)), None)
         if isinstance(action, list) and all(isinstance(event, str) and event.strip() for event in action):
             action = "\n".join(action)
@@ -139,7 +139,7 @@ class ExampleRow(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_numbered(cls, row: Any) -> Any:
-        """Append the negatives of numbered columns, in the order of KINDS and of their numbers."""
+        """Append the negatives of numbered columns, sorted by kind, in the order of KINDS, and by number."""
         listed = row.get("negatives") or []
         if not isinstance(listed, list):
             raise ValueError("negatives is not a list")  # noqa: TRY004 (pydantic passes on ValueError alone)
@@ -161,7 +161,7 @@ class ExampleRow(BaseModel):
 
 
 class TripleRow(ExampleRow):
-    """A row of a file of triples; further negatives and a group are read for training alone."""
+    """A row of a file of triples; further negatives and the group are used in training only."""
 
     anchor: Text = _named("anchor_text", "anchor_story")
     positive: Text = _named("text_a", "similar_story")
@@ -184,7 +184,7 @@ Model = type[BaseModel]
 
 @lru_cache(maxsize=8)
 def _columns(model: Model) -> dict[str, list[str]]:
-    """List the columns that may hold each field of a model."""
+    """List the columns from which each field of a model can be read."""
     columns = {}
     for name, info in model.model_fields.items():
         alias = info.validation_alias
@@ -194,12 +194,12 @@ def _columns(model: Model) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=8)
 def _required_columns(model: Model) -> list[list[str]]:
-    """List the columns that may hold each field without which a row is invalid."""
+    """List the columns from which each required field of a model can be read."""
     return [columns for name, columns in _columns(model).items() if model.model_fields[name].is_required()]
 
 
 def _fits(model: Model, value: object) -> bool:
-    """Return True if a row has the columns that a model requires; a text fits a model that requires only one."""
+    """Return True if a row has the required columns of a model; a text fits a model with one required field."""
     required = _required_columns(model)
     if isinstance(value, Mapping):
         return all(any(name in value for name in names) for names in required)
@@ -207,12 +207,12 @@ def _fits(model: Model, value: object) -> bool:
 
 
 def _listed(columns: Iterable[object], otherwise: str) -> str:
-    """List the first 12 columns in a message, or write `otherwise` where there are none."""
+    """List the first 12 columns for a message; return `otherwise` if there are none."""
     return ", ".join(printable(name, 30) for name in islice(columns, 12)) or otherwise
 
 
 def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | None:
-    """Find the column that has the usual name of a story's text, id or title, if there is one.
+    """Find the column with the usual name of a story's text, id or title; None if there is none.
 
     Raises:
         DataError: if several columns could be the text.
@@ -226,7 +226,7 @@ def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | Non
 
 
 def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
-    """Find the columns of text, id and title, those that a file has, by the layout or their usual names.
+    """Find the columns of text, id and title by the layout or their usual names; missing ones are left out.
 
     Raises:
         DataError: if a column of the layout is missing, or two columns could be the text.
@@ -246,7 +246,7 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
 
 
 def _story_model(story_columns: Mapping[str, str]) -> Model:
-    """Make the model of a file of stories with these columns of text, id and title."""
+    """Make the row model of a file of stories whose text, id and title are in these columns."""
     text_column = story_columns.get("text", "text")
     text_columns = UNMISTAKABLE_COLUMNS if text_column in UNMISTAKABLE_COLUMNS else (text_column,)
 
@@ -261,7 +261,16 @@ def _story_model(story_columns: Mapping[str, str]) -> Model:
 
 
 def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[Model, ...]:
-    """Return the models that rows of a file may have: of triples and `examples`, or of stories with their columns."""
+    """Return the row models to try for a file.
+
+    Args:
+        file: rows of the file.
+        layout: columns of a file of stories.
+        examples: also try triples and training examples.
+
+    Returns:
+        The models of triples and training examples if a row fits one of them, else the model of stories.
+    """
     models: tuple[Model, ...] = (TripleRow, ExampleRow)
     if examples and any(_fits(model, row.value) for row in file.rows for model in models):
         return models
@@ -269,7 +278,7 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
-    """Return the model of the first row that has the columns of any; `known` names columns for the message."""
+    """Return the model of the first row that fits one of several models; the message lists the columns `known`."""
     for row in file.rows:
         for model in models:
             if _fits(model, row.value):
@@ -278,7 +287,7 @@ def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
 
 
 def _unknown_columns(file: RowFile, known: str) -> DataError:
-    """Describe by its first row why a file has no columns that are known."""
+    """Make the error for a file without known columns, whose first row shows the cause."""
     first = file.rows[0]
     place = f"{file.path}:{first.line}"
     if not isinstance(first.value, Mapping):
@@ -293,7 +302,7 @@ def _unknown_columns(file: RowFile, known: str) -> DataError:
 
 
 def _reason(error: ValueError) -> str:
-    """Describe why a row can't be used, as reports count it."""
+    """Describe why a row can't be used, in the words that reports count."""
     if not isinstance(error, ValidationError):
         return str(error)
     detail = error.errors(include_url=False)[0]
@@ -315,7 +324,16 @@ def _reason(error: ValueError) -> str:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Rows of a file, how many were dropped or look suspicious, by reason, and columns that were not read."""
+    """Report on the reading of a file.
+
+    Attributes:
+        path: path of the file.
+        rows: number of rows, including those that were dropped.
+        dropped: number of rows that were dropped, by reason.
+        suspicious: number of suspicious texts, by reason.
+        unread: columns that were not read.
+        notes: notes on how the file was read, such as its encoding.
+    """
 
     path: Path
     rows: int
@@ -325,7 +343,7 @@ class ReadReport:
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Describe the report in one line, with notes on how the file was read.
+        """Summarize the report in one line, with the notes.
 
         >>> ReadReport(Path("a/x.jsonl"), 2, {"empty text_a": 1}).summary()
         'x.jsonl: 1 of 2 rows, dropped 1 (1 empty text_a)'
@@ -352,15 +370,25 @@ class ReadReport:
 
 @dataclass
 class Stories(Sequence[Story]):
-    """Stories of a file in its order, each with the id of its row."""
+    """N stories of a file in its order, each with the id of its row.
 
-    table: StoryTable  # holds each different text once
-    rows: list[int]  # (N) story indices
-    report: ReadReport  # of the reader
-    ids: list[str | None]  # (N) ids of the rows; None for the table's own
-    lines: list[int]  # (N) line numbers of the rows
-    values: list[Any]  # (N) raw values of the rows, with all columns
-    columns: Mapping[str, str] = field(default_factory=dict)  # columns of text, id and title, those that there are
+    Attributes:
+        table: table that holds each distinct text once.
+        rows: (N) story indices.
+        report: report of the reader.
+        ids: (N) ids of the rows; None: the id in the table is used.
+        lines: (N) line numbers of the rows.
+        values: (N) raw values of the rows, with all columns.
+        columns: columns of text, id and title, without those that the file lacks.
+    """
+
+    table: StoryTable
+    rows: list[int]
+    report: ReadReport
+    ids: list[str | None]
+    lines: list[int]
+    values: list[Any]
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, index: Any) -> Any:
         """Return a story with the id of its row."""
@@ -372,7 +400,7 @@ class Stories(Sequence[Story]):
         return len(self.rows)
 
     def append(self, text: str, id: str | None, row: Row) -> None:
-        """Append a story of a row."""
+        """Append a story that was read from a row."""
         self.rows.append(self.table.add(text, id=id))
         self.ids.append(id)
         self.lines.append(row.line)
@@ -380,10 +408,10 @@ class Stories(Sequence[Story]):
 
     @property
     def story_ids(self) -> list[str]:
-        """The rows' ids (N), or their numbers from 1 where they have none.
+        """Ids of the rows (N); a row without an id has its number, counted from 1.
 
         Raises:
-            DataError: if two are equal.
+            DataError: if two rows have the same id.
         """
         ids = [id or str(number) for number, id in enumerate(self.ids, start=1)]
         first: dict[str, int] = {}
@@ -397,13 +425,13 @@ class Stories(Sequence[Story]):
 
     @property
     def titles(self) -> list[str | None]:
-        """The rows' titles (N), None for those without."""
+        """Titles of the rows (N); None for a row without a title."""
         name = self.columns.get("title")
         return [str(row[name]) if isinstance(row, Mapping) and row.get(name) else None for row in self.values]
 
     @property
     def metadata(self) -> list[dict[str, object]]:
-        """All other columns of the rows (N), in order."""
+        """Values of the rows (N) in all other columns, in order."""
         story_columns = set(self.columns.values())
         metadata = []
         for row in self.values:
@@ -413,7 +441,7 @@ class Stories(Sequence[Story]):
 
 
 def counts(reasons: Mapping[str, int]) -> str:
-    """Describe reasons, the most frequent first.
+    """List the counts of reasons in one line, the most frequent first.
 
     >>> counts({"empty text_a": 1, "no label": 3})
     '3 no label, 1 empty text_a'
@@ -425,9 +453,22 @@ def counts(reasons: Mapping[str, int]) -> str:
 def collect(
     file: RowFile, models: Sequence[Model], known: str, strict: bool, convert: Callable[[Any], Any] = lambda row: row
 ) -> tuple[list[tuple[Row, Any]], ReadReport]:
-    """Validate and convert each row by the first model that a row fits; suspicious rows are counted, strict or not.
+    """Validate and convert the rows of a file by one model, the first that a row fits.
 
-    Others, and rows of which `convert` raises a ValueError, are dropped and counted; `strict` refuses the first.
+    Rows that are invalid, or for which `convert` raises a ValueError, are dropped and counted.
+
+    Args:
+        file: rows of the file.
+        models: row models to try.
+        known: columns to list in the message if no row fits a model.
+        strict: raise an error at the first row that would be dropped.
+        convert: function of a validated row.
+
+    Returns:
+        Each row with its converted value, and the report.
+
+    Raises:
+        DataError: if no row fits a model, no row can be used, or `strict` is set and a row can't be used.
     """
     model = _model(file, models, known)
     results: list[tuple[Row, Any]] = []
@@ -450,7 +491,7 @@ def collect(
 
 
 def _parsed(row: Row, model: Model) -> BaseModel:
-    """Validate a row; a text is the one field that its model requires.
+    """Validate a row; a text becomes the one required field of its model.
 
     Raises:
         ValueError: if the row is invalid.
@@ -463,7 +504,7 @@ def _parsed(row: Row, model: Model) -> BaseModel:
 
 
 def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
-    """Yield the columns of a row that have a text which was decoded in the wrong encoding."""
+    """Yield the columns of a row whose text was decoded in the wrong encoding."""
     columns = _columns(type(parsed))
     for name, content in parsed:
         texts = [negative.text for negative in content] if isinstance(content, list) else [content]
@@ -473,7 +514,7 @@ def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
 
 
 def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
-    """List the columns of a row that hold no field of a model."""
+    """List the columns of a row from which a model reads no field."""
     if not isinstance(row.value, Mapping):
         return ()
     fields = {column for columns in _columns(model).values() for column in columns}
@@ -483,7 +524,7 @@ def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
 def parse_stories(
     file: RowFile, strict: bool, stories: StoryTable | None = None, layout: Layout = Layout(), examples: bool = False
 ) -> Stories:
-    """Read the stories of rows, as `read_stories` does; with `examples` those of triples and examples, too."""
+    """Read stories from rows, like `read_stories`; with `examples`, also from rows of triples and training examples."""
     models = models_of(file, layout, examples)
     known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
     results, report = collect(file, models, known, strict)
@@ -503,15 +544,16 @@ def read_stories(
     """Read stories from a file or folder, or from standard input (`-`).
 
     Args:
-        path: a folder with a story a file (.txt, .md, .docx, .epub, .pdf) and perhaps a table with a column file_name;
-            a table (.csv with any delimiter, .tsv, .xlsx, .parquet), JSON Lines of objects or strings, a JSON array,
-            or a text file or document, which is one story.
-        strict: refuse the first row that would be dropped.
-        stories: a table to add to; None: a new one.
-        layout: columns, and how a text file is divided.
+        path: a folder with one story per file (.txt, .md, .docx, .epub, .pdf) and, optionally, a table with a column
+            file_name; a table (.csv with any delimiter, .tsv, .xlsx, .parquet); JSON Lines of objects or strings; a
+            JSON array; or a text file or document, which is one story.
+        strict: raise an error at the first row that would be dropped.
+        stories: table to add the stories to; None: a new table.
+        layout: columns, and how a text file is divided into stories.
 
     Raises:
-        DataError: if the file can't be read, has no text column or several, no row can be used, or strict refuses one.
+        DataError: if the file can't be read, it has no text column or several, no row can be used, or `strict` is set
+            and a row can't be used.
         OptionError: if the layout does not fit the file.
     """
     return parse_stories(read_rows(path, layout), strict, stories, layout)
@@ -520,24 +562,28 @@ def read_stories(
 def read_any(
     path: str | Path, strict: bool = False, stories: StoryTable | None = None, layout: Layout = Layout()
 ) -> Stories:
-    """Read all stories of a file of triples, examples or stories, each with its row's line and value."""
+    """Read all stories of a file of stories, triples or training examples, each with the line and value of its row.
+
+    Args and errors are those of `read_stories`.
+    """
     return parse_stories(read_rows(path, layout), strict, stories, layout, examples=True)
 
 
 def read_triples(
     path: str | Path, labels: str | Path | None = None, strict: bool = False, stories: StoryTable | None = None
 ) -> Triples:
-    """Read triples from JSON Lines, CSV or TSV, with their labels if there are any.
+    """Read triples, with their labels if there are any, from JSON Lines, CSV or TSV.
 
     Args:
-        path: file of anchor_text, text_a, text_b and perhaps text_a_is_closer; or of anchor_story, similar_story and
-            dissimilar_story, where the similar story is A and closer.
-        labels: a file with one text_a_is_closer for each row of `path`, in its order; replaces the labels there.
-        strict: refuse the first row that would be dropped.
-        stories: a table to add to; None: a new one.
+        path: file with the columns anchor_text, text_a, text_b and, optionally, text_a_is_closer; or anchor_story,
+            similar_story and dissimilar_story, where the similar story becomes A, the closer candidate.
+        labels: file with one text_a_is_closer for each row of `path`, in the same order; replaces the labels in `path`.
+        strict: raise an error at the first row that would be dropped.
+        stories: table to add the stories to; None: a new table.
 
     Raises:
-        DataError: if a file can't be read, the labels don't fit, no row can be used, or strict refuses one.
+        DataError: if a file can't be read, the labels don't fit the rows, no row can be used, or `strict` is set and a
+            row can't be used.
     """
     file = read_rows(path)
     if labels is not None:
@@ -554,17 +600,17 @@ def read_triples(
 def read_labeled_triples(
     triples: str | Path | Triples, labels: str | Path | None = None, *, strict: bool = False, progress: bool = False
 ) -> Triples:
-    """Read triples that all have a label, or check that given ones do.
+    """Read triples, and check that each has a label.
 
     Args:
-        triples: a file, as `read_triples` reads it, or triples.
-        labels: a file of labels, for a file of triples without them.
-        strict: refuse the first row that would be dropped.
+        triples: file, as for `read_triples`, or triples that were read.
+        labels: file of labels for a file of triples without them.
+        strict: raise an error at the first row that would be dropped.
         progress: print on stderr how many rows were read.
 
     Raises:
-        DataError: as `read_triples` does.
-        OptionError: if a triple has no label.
+        DataError: as for `read_triples`.
+        OptionError: if a triple has no label, or `labels` are given for triples that were read.
     """
     if isinstance(triples, Triples):
         if labels is not None:
@@ -579,14 +625,14 @@ def read_labeled_triples(
         rows = f"{counted(unlabeled, 'row')} without a label"
         if labels is not None:
             raise OptionError(f"{labels} has {rows}: write true or false in each")
-        raise OptionError(f"{name} has {rows}: give `labels`, a file of them")
+        raise OptionError(f"{name} has {rows}: give a file of them as `labels`")
     if progress:
         say_rows(result)
     return result
 
 
 def say_rows(rows: Triples | TrainingExamples) -> None:
-    """Print how many rows of a file were read, dropped or look suspicious."""
+    """Print the report on the reading of rows, if there is one."""
     if rows.report is not None:
         say(rows.report.summary())
 
@@ -595,13 +641,14 @@ def read_examples(path: str | Path, strict: bool = False, stories: StoryTable | 
     """Read training examples from JSON Lines, CSV or TSV.
 
     Args:
-        path: labeled triples as `read_triples` reads them, or rows of anchor, positive and negatives: a list of texts
-            or of objects with text and kind (or dimension), or numbered columns such as neg_theme_1, any of them empty.
-        strict: refuse the first row that would be dropped.
-        stories: a table to add to; None: a new one.
+        path: file of labeled triples, as for `read_triples`, or of anchor, positive and negatives. The negatives are a
+            list of texts, a list of objects with text and kind (or dimension), or numbered columns such as neg_theme_1,
+            which may be empty.
+        strict: raise an error at the first row that would be dropped.
+        stories: table to add the stories to; None: a new table.
 
     Raises:
-        DataError: if the file can't be read, no row can be used, or strict refuses one.
+        DataError: if the file can't be read, no row can be used, or `strict` is set and a row can't be used.
     """
     table = StoryTable() if stories is None else stories
 
@@ -627,10 +674,10 @@ class TrainingTexts:
 
 
 def training_texts(row: ExampleRow) -> TrainingTexts:
-    """Return the texts from which a row's training example is made.
+    """Return the texts of a row's training example; the closer candidate of a triple is the positive.
 
     Raises:
-        ValueError: if nothing can be learned from the row.
+        ValueError: if a triple has no label, the anchor is also the positive, or one of the two is also a negative.
     """
     anchor, positive, *negatives = row.texts
     kinds = [negative.kind for negative in row.negatives]
@@ -650,7 +697,7 @@ def training_texts(row: ExampleRow) -> TrainingTexts:
 
 
 def with_labels(file: RowFile, labels: RowFile) -> RowFile:
-    """Put the labels of a file, one for each row in the same order, into rows of triples.
+    """Add the labels of a file to rows of triples; it has one label for each row, in the same order.
 
     Raises:
         DataError: if the labels don't fit the rows.
@@ -673,7 +720,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
 
 
 def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str, object], place_of_texts: str) -> None:
-    """Refuse a row of labels without the column of labels, or with the texts of another triple."""
+    """Raise DataError for a row of labels without the label column, or with the texts of another triple."""
     if LABEL not in label:
         columns = ", ".join(printable(name, 30) for name in label)
         raise DataError(f'{place}: column "{LABEL}" is missing; found: {columns}; rename the column of labels')
@@ -693,14 +740,14 @@ def _label(value: object, place: str) -> bool | None:
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
 
 Texts = dict[str, str]
-"""Texts by their place in a row: "text", "negatives/0/text"; "" for a row that is itself a text."""
+"""Texts by their place in a row, such as "text" or "negatives/0/text"; "" is the place of a row that is a text."""
 
 
 RowKind = Literal["stories", "triples", "examples"]
 
 
 def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[Texts]]:
-    """Find the kind of a file's rows, and the texts of each that are not empty; views belong to their story."""
+    """Find the kind of a file's rows, and the texts in each row that are not empty, the views of a story included."""
     model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
     if issubclass(model, StoryRow):
         views = {name: columns for name, columns in _columns(ViewsRow).items() if name in ASPECTS}
@@ -715,12 +762,12 @@ def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[T
 
 
 def _text_columns(fields: Mapping[str, Sequence[str]]) -> list[str]:
-    """List the columns of those fields that hold texts."""
+    """List the columns of the fields that hold texts."""
     return [column for name, columns in fields.items() if name not in ("id", "group", LABEL) for column in columns]
 
 
 def _texts(value: object, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the texts in these columns of a raw row with their places."""
+    """Yield the texts in these columns of a raw row, each with its place."""
     if isinstance(value, Mapping):
         for name in dict.fromkeys(columns):
             yield from _texts_below(value.get(name), name)
@@ -729,7 +776,7 @@ def _texts(value: object, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _texts_below(value: object, place: str) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a cell with their places: a text, objects with a text, or a list of these."""
+    """Yield the texts of a cell, each with its place; a cell is a text, an object with a text, or a list of these."""
     if isinstance(value, str):
         if value.strip():
             yield place, value
@@ -741,7 +788,7 @@ def _texts_below(value: object, place: str) -> Iterator[tuple[str, str]]:
 
 
 def with_texts(value: Any, texts: Texts, place: str = "") -> Any:
-    """Copy a raw row with other texts in their places.
+    """Copy a raw row with new texts at their places.
 
     >>> with_texts({"id": 1, "negatives": [{"text": "a", "kind": "theme"}]}, {"negatives/0/text": "b"})
     {'id': 1, 'negatives': [{'text': 'b', 'kind': 'theme'}]}

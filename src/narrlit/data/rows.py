@@ -28,30 +28,30 @@ TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
 TEXT_SUFFIXES = (".txt", ".md")
 DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
 STORY_SUFFIXES = (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
-"""Files of a folder that hold a story each."""
+"""Suffixes of files of which a folder has one per story."""
 KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES)
 TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
 STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
 FORMULA = re.compile("'*[=+@\t\r-]")
-"""Beginning of a cell that a spreadsheet program would run as a formula; in CSV the writers put ' before it."""
-# Control characters that no text has.
+"""Beginning of a cell that a spreadsheet program would run as a formula; in CSV, the writers put ' before it."""
+# Control characters that do not occur in text.
 _BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 _EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
 CODE_PAGES = {"cp1250": ("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl"), "cp1254": ("tr",), "cp1257": ("lt", "lv")}
-"""Languages of Latin letters that Windows writes in other code pages than cp1252."""
+"""Code pages of Windows other than cp1252, with the languages in Latin script that they encode."""
 LATIN_SHARE = 0.25
-"""Share of bytes beyond ASCII below which a text is in Latin letters; in other alphabets most are."""
+"""Share of non-ASCII bytes below which a text is in Latin script; in other scripts, most bytes are non-ASCII."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: a JSON value, a mapping of a table's cells, or a text.
+    """Row of a file.
 
     Attributes:
-        line: number of the line on which it starts; of a format without lines, number of the row.
-        value: its content.
-        path: its file, where that is not the file of all rows.
+        line: number of the line on which the row starts, or of the row in formats without lines; counted from 1.
+        value: JSON value, mapping of column names to cells, or text.
+        path: file of the row, if it differs from that of its `RowFile`.
     """
 
     line: int
@@ -61,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """The rows of a file in order, of which there is at least one, and notes on how they were read."""
+    """Rows of a file in order, at least one, with notes on how they were read."""
 
     path: Path
     rows: list[Row]
@@ -74,7 +74,7 @@ class RowFile:
         return list(dict.fromkeys(names))
 
     def place(self, row: Row) -> str:
-        """Name a row in messages: file and line, or the file of a folder."""
+        """Return the place of a row for messages: file and line, or the path of a file in a folder."""
         if row.path is None and self.path.is_dir():
             return str(self.path / row.value["file_name"])
         return f"{row.path or self.path}:{row.line}"
@@ -85,10 +85,10 @@ class Layout:
     """Layout of a file of stories.
 
     Attributes:
-        text: column of the text; None: one of TEXT_COLUMNS.
-        id: column of the ids; None: id.
-        title: column of the titles; None: title.
-        split: how a text file is divided into stories; None: it is one story.
+        text: column of the texts; None: the one that is in TEXT_COLUMNS.
+        id: column of the ids; None: `id`, if there is one.
+        title: column of the titles; None: `title`, if there is one.
+        split: how a text file is divided into stories; None: the file is one story.
     """
 
     text: str | None = None
@@ -98,7 +98,7 @@ class Layout:
 
 
 def file_digest(path: str | Path) -> str:
-    """Compute the SHA-256, in hex, of a file's bytes, or of the names and bytes of a folder's files."""
+    """Compute the SHA-256 (hex) of a file's bytes, or of the names and bytes of a folder's files."""
     path = Path(path)
     if not path.is_dir():
         return hashlib.sha256(_bytes(path)).hexdigest()
@@ -110,13 +110,18 @@ def file_digest(path: str | Path) -> str:
 
 
 def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
-    """Read every row of a file by its suffix, of a folder with a story a file, or of standard input (`-`).
+    """Read the rows of a file, of a folder with one story per file, or of standard input (`-`).
 
-    Standard input is JSON Lines if its first line is a JSON value, CSV if that names columns of texts, else text.
+    The suffix of a file determines its format. Standard input is JSON Lines if its first line is a JSON object or
+    string, a JSON array if all of it is one, CSV if its first line names a column of texts, and otherwise text.
+
+    Args:
+        path: file, folder or `-`.
+        layout: how a text file is divided, and the column of texts by which CSV on standard input is recognized.
 
     Raises:
         DataError: if there is nothing to read, a file is broken or binary, or its type is unknown.
-        OptionError: if the layout splits a file that is not text.
+        OptionError: if `layout.split` is given for a file that is not text.
     """
     path = Path(path)
     notes: list[str] = []
@@ -160,7 +165,7 @@ def _parquet_rows(path: Path, content: bytes) -> list[Row]:
 
 
 def _json_rows(path: Path, suffix: str, text: str) -> list[Row]:
-    """Read a JSON array, or a JSON value a line."""
+    """Read a JSON array, or one JSON value per line."""
     if suffix == ".json" and text.lstrip().startswith("["):
         return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
     return [Row(number, _json(path, number, line)) for number, line in _lines(text.split("\n"))]
@@ -170,10 +175,14 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
     """Read the rows of a JSON Lines, CSV or Parquet file one by one, in constant memory.
 
     Args:
-        file: its content, which can be read twice.
-        path: its name.
-        wanted: returns True for the number of a row to read; other rows are None, and their JSON is not parsed.
+        file: binary file that supports seeking.
+        path: path of the file, for its suffix and for messages.
+        wanted: function that returns True for the numbers of rows to read. For other rows, None is yielded, and their
+            JSON is not parsed.
         start: number of the first row.
+
+    Yields:
+        The rows in order.
 
     Raises:
         DataError: if the file is broken.
@@ -206,7 +215,7 @@ def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], 
 
 
 def _encoding(file: IO[bytes]) -> str:
-    """Find the encoding of a text file by its first megabyte."""
+    """Detect the encoding of a text file by its first megabyte."""
     beginning = file.read(2**20)
     file.seek(0)
     try:
@@ -217,18 +226,18 @@ def _encoding(file: IO[bytes]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """List a folder's files by name, without hidden ones and the lock files of word processors."""
+    """List the files of a folder by name, without hidden files and lock files of word processors."""
     with reading("folder", folder, "check the path"):
         return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in ".~")
 
 
 def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
-    """Read a story a file, with the columns of tables that have a column file_name."""
+    """Read one story per file, with the columns of tables that have a column file_name."""
     files = _files(folder)
     stories = [file for file in files if file.suffix.lower() in STORY_SUFFIXES]
     if not stories:
         content = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
-        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf), {content}; name a file")
+        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf); {content}; name a file")
     columns, unread = _columns_beside_stories([file for file in files if file not in stories], notes)
     rows = []
     story_notes: list[str] = []
@@ -245,7 +254,11 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
 
 
 def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[str, dict[str, object]], list[Path]]:
-    """Read the columns of tables in a folder of stories, by the story's file name; return also the files not read."""
+    """Read the tables in a folder of stories.
+
+    Returns:
+        The cells of each story by its file name, and the files that were not read.
+    """
     columns: dict[str, dict[str, object]] = {}
     unread = []
     for file in files:
@@ -257,7 +270,7 @@ def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[s
 
 
 def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, object]]:
-    """Read the cells of a table that are not empty by their row's file_name; nothing if it has no such column."""
+    """Read the non-empty cells of each row of a table by its file_name; none if the table has no such column."""
     table_notes: list[str] = []
     of_file_name = {}
     for row in _file_rows(table, Layout(), table_notes):
@@ -271,7 +284,7 @@ def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, obje
 
 @lru_cache(maxsize=1)
 def _standard_input(stream: TextIO) -> bytes:
-    """Read standard input, once: it can't be read again."""
+    """Read standard input, and cache it, since it can't be read twice."""
     with reading("file", "standard input", "give a file, or data through a pipe"):
         content: bytes = stream.buffer.read()
         return content
@@ -300,11 +313,11 @@ def _text(path: Path, content: bytes, notes: list[str]) -> str:
 
 
 def _decoded(content: bytes) -> tuple[str, str]:
-    """Decode text that is not UTF-8; return it with its encoding, or a NUL if that can't be found."""
+    """Decode text that is not UTF-8, and return it with its encoding; a NUL if the encoding can't be detected."""
     beginning = content[:100_000]
     beyond_ascii = sum(byte > 127 for byte in beginning)
     if beyond_ascii < LATIN_SHARE * len(beginning) and b"\0" not in content:
-        # Latin letters: these code pages look alike to charset-normalizer, the language decides.
+        # Latin script: charset-normalizer can't tell these code pages apart, but the language can.
         with suppress(UnicodeDecodeError):
             language = detect_language(content[:10_000].decode("cp1252"))
             encoding = next((name for name, languages in CODE_PAGES.items() if language in languages), "cp1252")
@@ -315,7 +328,7 @@ def _decoded(content: bytes) -> tuple[str, str]:
 
 
 def _suffix_of(text: str, layout: Layout) -> str:
-    """Find the suffix of a file with the text of standard input."""
+    """Return the suffix that a file with the text of standard input would have."""
     if layout.split is not None:
         return ".txt"
     first_line = text.lstrip().partition("\n")[0]
@@ -337,9 +350,9 @@ def _is_json(text: str, kinds: tuple[type, ...]) -> bool:
 
 
 def _lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-    r"""Number the lines from 1; blank ones are left out.
+    r"""Number lines from 1, and leave out blank ones.
 
-    Texts are split at "\n", not by splitlines: it also splits at U+2028, which may be inside a JSON string or a story.
+    Callers split texts at "\n", not by `splitlines`, which also splits at U+2028 inside a JSON string or a story.
     """
     for number, line in enumerate(lines, start=1):
         if line.strip():
@@ -351,11 +364,11 @@ def _json(path: Path, number: int, line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", error)
-        raise DataError(f"{path}:{number}: broken JSON, {what}; write one whole JSON value a line") from error
+        raise DataError(f"{path}:{number}: broken JSON, {what}; write one complete JSON value per line") from error
 
 
 def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
-    """Divide a text into stories, or take it for one."""
+    """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":
         return [Row(number, line) for number, line in lines]
@@ -368,7 +381,7 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
 
 
 def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]:
-    """Make a story of a text file or document; its first heading is the title, and left out at the top."""
+    """Make the story of a text file or document; the first heading is its title, and is removed from the top."""
     heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
     if heading:
         title = title or heading[1]
@@ -379,30 +392,30 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]
 
 
 def _document(path: Path, notes: list[str]) -> dict[str, object]:
-    """Read a text file or, as Markdown, a document as one story."""
+    """Read a text file or document as one story; documents are converted to Markdown."""
     suffix = path.suffix.lower()
     content = _bytes(path)
     if suffix in TEXT_SUFFIXES:
         return _story(path, _text(path, content, notes))
     markitdown = require("markitdown", "documents")
     converters = require("markitdown.converters", "documents")
-    with reading("document", path, "is it complete, and not encrypted? Or save it as text"):
-        # Not MarkItDown, which takes a broken document for plain text.
+    with reading("document", path, "check that it is complete and not encrypted, or save it as text"):
+        # Not the class MarkItDown, which would read a broken document as plain text.
         converter = getattr(converters, f"{suffix[1:].capitalize()}Converter")()
         document = converter.convert(io.BytesIO(content), markitdown.StreamInfo(extension=suffix))
     story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
     if not story["text"]:
-        raise DataError(f"{path}: it has no text; a scan needs text recognition first")
+        raise DataError(f"{path} has no text; run text recognition (OCR) on a scan first")
     return story
 
 
 def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[object]]]:
-    """Read the cells of the first sheet that has any, row by row with their numbers."""
+    """Read the cells of the first sheet that is not empty, row by row; rows are numbered from 1."""
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         for sheet in book.worksheets:
-            sheet.reset_dimensions()  # declared ones may be too small, and cells outside would be lost
+            sheet.reset_dimensions()  # declared dimensions may be too small, and cells outside them would be lost
         sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
     filled = [(title, rows) for title, rows in sheets if rows]
     title, rows = filled[0] if filled else ("", [])
@@ -424,13 +437,13 @@ def _delimiter(header: str, usual: str = ",") -> str:
 
 
 def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[object]]]:
-    """Read the cells of CSV, row by row with the numbers of their first lines; `usual` is the delimiter in doubt."""
+    """Read the cells of CSV, record by record with the number of its first line; `usual` delimits if in doubt."""
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
     delimiter = _delimiter(next(filter(str.strip, iter(text.readline, "")), ""), usual)
     text.seek(0)
     line = 1
     try:
-        # strict: otherwise a quote that never closes makes one story of the rest of the file.
+        # strict, since an unclosed quote would otherwise turn the rest of the file into one story.
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
             yield line, [_without_guard(cell) for cell in cells]
@@ -440,12 +453,12 @@ def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, lis
 
 
 def _without_guard(cell: str) -> str:
-    """Remove the ' that writers put before a text which would run as a formula."""
+    """Remove the ' that writers put before a text that would run as a formula."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def _table_rows(path: Path, records: Iterable[tuple[int, list[object]]]) -> Iterator[Row]:
-    """Pair the cells of each record with the names in the first; records without a cell are left out."""
+    """Pair the cells of each record with the names in the first record; empty records are left out."""
     header: list[str] = []
     for line, cells in records:
         if not cells:
@@ -460,10 +473,10 @@ def _table_rows(path: Path, records: Iterable[tuple[int, list[object]]]) -> Iter
 
 
 def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
-    """Name the columns of a table by its first record.
+    """Read the names of a table's columns from its first record.
 
     Raises:
-        DataError: if two have the same name.
+        DataError: if two columns have the same name.
     """
     header = ["" if cell is None else str(cell).strip() for cell in cells]
     repeated = [name for name, count in Counter(header).items() if name and count > 1]

@@ -1,4 +1,4 @@
-"""Samplers and collators of batches, in which no story occurs twice among anchors and positives."""
+"""Samplers and collators of batches in which no story occurs twice as anchor or positive."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,17 +14,18 @@ from narrlit.data.batch import Collator, ExampleBatch, PackedViews, StoryInputs,
 from narrlit.data.schema import PADDING, IntArray, TrainingExamples, Triples
 
 EPOCHS_TRIED = 8
+"""Number of epochs that are planned to find the largest number of batches."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Share of one process: its rank among `world` processes."""
+    """Share of one process in distributed training, by its rank among `world` processes."""
 
     rank: int = 0
     world: int = 1
 
     def of(self, batch: list[int]) -> list[int]:
-        """Return this process's part of a joint batch."""
+        """Return the slice of a joint batch that belongs to this process."""
         size = len(batch) // self.world
         return batch[self.rank * size : (self.rank + 1) * size]
 
@@ -34,8 +35,8 @@ class Settings:
     """Settings of N examples: what their stories share apart from the plot.
 
     Attributes:
-        numbers: (N,) each example's setting, PADDING where it has none.
-        share: of the examples with a setting that are in batches of that setting alone, 0 to 1.
+        numbers: (N,) number of each example's setting, PADDING where it has none.
+        share: share of these examples, 0 to 1, that are put in batches with a single setting.
     """
 
     numbers: IntArray
@@ -43,13 +44,14 @@ class Settings:
 
 
 class DistinctBatchSampler(Sampler[list[int]]):
-    """Batches of example positions: no story, and no version of it, is an anchor or positive twice.
+    """Sampler of batches in which no story, and no version of it, is an anchor or positive twice.
 
-    With in-batch negatives, a story that occurs twice would be its own negative. An example whose anchor or positive
-    is in the batch already waits for the next one; only if nothing else is left does a batch stay small. Batches may
-    be filled from one setting, so that their stories share it.
-    Over several processes the rule holds for their batches together, each takes its slice, and what doesn't divide
-    evenly at the epoch's end is dropped, since gathering needs equal shares.
+    With in-batch negatives, a story that occurs twice in a batch would be its own negative. An example whose anchor or
+    positive is already in the batch waits for the next batch; a batch remains small only if no other example is left.
+    Batches may be filled from a single setting, which their stories then share.
+
+    With several processes, the rule holds for the joint batch, of which each process takes a slice. Examples that do
+    not divide evenly among the processes are dropped, since gathering needs equal shares.
     """
 
     def __init__(
@@ -63,18 +65,18 @@ class DistinctBatchSampler(Sampler[list[int]]):
         limit: int | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """Sample from N examples, `batch_size` for each process.
+        """Initialize the sampler of N examples.
 
         Args:
             anchors: (N,) story or group of each example's anchor.
-            positives: (N,) likewise of its positive.
-            batch_size: examples of a process.
-            seed: decides the order, with the epoch.
-            share: this process among all.
-            weights: (N,) an epoch's N examples are drawn in proportion to these, with replacement, and a batch may
-                have an example twice; None: each example is drawn once.
-            limit: an epoch has at most so many examples, different ones in each epoch.
-            settings: settings of the examples; None: batches are filled from all. With `weights` they are not read.
+            positives: (N,) story or group of each example's positive.
+            batch_size: examples per process.
+            seed: seed of the order, together with the epoch.
+            share: rank of this process; None: there is one process.
+            weights: (N,) sampling weights. An epoch then draws N examples with replacement, and a batch may contain an
+                example twice. None: an epoch draws each example once.
+            limit: largest number of examples per epoch, drawn anew in each epoch; None: all.
+            settings: settings of the examples, ignored with `weights`; None: batches mix all examples.
         """
         self._settings = settings
         self._chances = None if weights is None else weights / weights.sum()
@@ -96,14 +98,14 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
     @property
     def sampler(self) -> "DistinctBatchSampler":
-        """Return itself: trainers look for `set_epoch` in a batch sampler's sampler only."""
+        """Return itself, since trainers look for `set_epoch` only in the `sampler` of a batch sampler."""
         return self
 
     def __len__(self) -> int:
         return len(self._batches())
 
     def __iter__(self) -> Iterator[list[int]]:
-        # Planned at the first batch, not before: a resumed trainer makes its iterator first and names the epoch then.
+        # Planned at the first batch: a resumed trainer creates the iterator before it sets the epoch.
         skip, self.skip = self.skip, 0
         yield from self._batches()[skip:]
 
@@ -111,14 +113,14 @@ class DistinctBatchSampler(Sampler[list[int]]):
         """Return this process's batches of the epoch."""
         if self._plan is None:
             if self._length is None:
-                # Trainers count once, and would skip validation in an epoch of fewer batches.
+                # Trainers read the length once, and would skip validation in an epoch with fewer batches.
                 self._length = max(len(self._joint_batches(epoch)) for epoch in range(EPOCHS_TRIED))
             joint = equalized(self._joint_batches(self._epoch), self._length, self._share.world)
             self._plan = [self._share.of(batch) for batch in joint]
         return self._plan
 
     def _joint_batches(self, epoch: int) -> list[list[int]]:
-        """Make the batches of all processes together; each divides evenly among them."""
+        """Make the joint batches of all processes; each divides evenly among the processes."""
         rng = np.random.default_rng([self._seed, epoch])
         count = len(self._pairs)
         world = self._share.world
@@ -137,9 +139,9 @@ class DistinctBatchSampler(Sampler[list[int]]):
     def _batches_by_setting(
         self, order: list[int], size: int, settings: Settings, rng: np.random.Generator
     ) -> list[list[int]]:
-        """Fill batches from one setting each with a share of the examples, and others with the rest.
+        """Put a share of the examples in batches with a single setting, and the rest in mixed batches.
 
-        Examples that would be a batch of less than half the size join the rest.
+        A batch with a single setting that would be less than half full is dissolved into the rest.
         """
         mixed: list[int] = []
         of_setting: dict[int, list[int]] = {}
@@ -161,9 +163,14 @@ class DistinctBatchSampler(Sampler[list[int]]):
 
 
 def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list[int]]:
-    """Make exactly `count` batches: the largest are halved, or the last dropped.
+    """Change the number of batches to `count`: halve the largest ones, or drop the last ones.
 
-    Halving is rarely needed: only where stories recur in very many examples.
+    Halving is rare, since it is needed only if stories recur in very many examples.
+
+    Args:
+        batches: joint batches.
+        count: wanted number of batches; there are fewer if no batch can be halved.
+        world: number of processes, among which each half divides evenly.
 
     >>> equalized([[1, 2, 3, 4], [5]], 3)
     [[1, 2], [3, 4], [5]]
@@ -204,7 +211,7 @@ def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) 
 
 
 def padded_share(count: int, share: Share) -> list[int]:
-    """Return this process's share of the positions 0 to count - 1, filled up with -1 to the same size in every process.
+    """Return this process's share of the positions 0 to count - 1, padded with -1 to the same length in every process.
 
     >>> padded_share(5, Share(rank=1, world=2))
     [1, 3, -1]
@@ -216,7 +223,7 @@ def padded_share(count: int, share: Share) -> list[int]:
 
 @dataclass(frozen=True)
 class ExampleCollator:
-    """Collate training batches; a class, since a closure can't be pickled for worker processes."""
+    """Collator of training batches; a class, since a closure can't be pickled for worker processes."""
 
     examples: TrainingExamples
     inputs: StoryInputs[Any]
@@ -235,13 +242,13 @@ class ExampleCollator:
 
 @dataclass(frozen=True)
 class ViewCollator:
-    """Collate batches of anchors, each paired with the next one of the batch, which is in random order."""
+    """Collator of anchors, each paired with the next anchor of the batch, whose order is random."""
 
     examples: TrainingExamples
     inputs: StoryInputs[PackedViews]
 
     def __call__(self, chosen: list[int]) -> ViewBatch:
-        """Make the batch of these examples' anchors; a single one is paired with a story outside the batch."""
+        """Make the batch of the anchors at these positions; a single anchor is paired with one outside the batch."""
         anchors = self.examples.anchors
         others = anchors[[*chosen[1:], chosen[0]]]
         if len(chosen) == 1:
@@ -253,13 +260,13 @@ class ViewCollator:
 
 @dataclass(frozen=True)
 class TripleCollator:
-    """Collate batches of triples to evaluate."""
+    """Collator of triples to evaluate."""
 
     triples: Triples
     inputs: StoryInputs[Any]
 
     def __call__(self, positions: Sequence[int]) -> TripleBatch:
-        """Make the batch of the triples at these positions; -1 repeats the first triple, marked as -1."""
+        """Make the batch of the triples at these positions; position -1 repeats the first triple as padding."""
         chosen = [max(position, 0) for position in positions]
         rows = self.triples.indices[chosen]
         stories, (anchors, a, b) = self.inputs.pack(
@@ -271,13 +278,13 @@ class TripleCollator:
 
 @dataclass(frozen=True, eq=False)
 class PseudoLabelCollator:
-    """Add pseudo-labels to another collator's batches and, in a transductive run, unlabelled stories."""
+    """Collator that adds pseudo-labels to another's batches and, in a transductive run, unlabelled stories."""
 
-    collator: Collator  # makes the batch
-    inputs: StoryInputs[Any]  # of all stories
-    labels: IntArray  # (S, 3) pseudo-labels by story index, PADDING where there is none
-    unlabelled: IntArray  # (M,) story indices of this process alone; each batch gets as many as it has examples
-    seed: int  # of the draw; the same examples get the same unlabelled stories
+    collator: Collator  # makes the batches
+    inputs: StoryInputs[Any]  # encoder inputs of all stories
+    labels: IntArray  # (S, 3) pseudo-labels by story index, PADDING where a label is missing
+    unlabelled: IntArray  # (M,) story indices for this process; a batch gets as many stories as it has examples
+    seed: int  # seed of the draw; the same examples get the same unlabelled stories
 
     def __call__(self, chosen: list[int]) -> ExampleBatch:
         """Make the batch of the examples at these positions."""

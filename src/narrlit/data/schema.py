@@ -1,6 +1,6 @@
-"""Stories in a table, and triples and training examples as indices into it.
+"""Table of stories, and triples and training examples as indices into it.
 
-Letters in shapes: N rows, K negatives of an example.
+Letters in shapes: N rows, K negatives of an example, S stories of a table.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.floating]
-"""Numbers of any precision."""
+"""Array of floating-point numbers of any precision."""
 Role = Literal["anchor", "candidate"]
-"""Position of a story in a comparison; asymmetric encoders have a prompt for each."""
+"""Role of a story in a comparison; asymmetric encoders have a prompt for each role."""
 Track = Literal["a", "b"]
-"""Track of the shared task: a, which candidate is closer; b, one vector for each story."""
+"""Track of the shared task: in `a`, a system selects the closer candidate; in `b`, it embeds each story."""
 
 
 ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
 """The three aspects of narrative similarity; `action` is the course of action."""
 
 KINDS = (*ASPECTS, "mined", "triple")
-"""Kinds of a negative: similar to the anchor in that one aspect only; `mined`: close to the anchor by a model's
+"""Kinds of negatives. An aspect: similar to the anchor in this aspect only; `mined`: close to the anchor by a model's
 embeddings; `triple`: the dissimilar story of a triple. None stands for an unknown kind."""
 
 PADDING = -1
-"""Padding of rows with fewer negatives; also an unknown kind, a missing label or pseudo-label."""
+"""Padding of rows with fewer negatives; also stands for an unknown kind and for a missing label or pseudo-label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """Texts about one aspect of a story each."""
+    """Views of a story, one for each aspect."""
 
     theme: str
     action: str
@@ -53,13 +53,13 @@ class Views:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One story.
+    """Story with an id, a text and, optionally, views.
 
     Attributes:
         id: id in its source; by default its story index.
-        text: what an encoder reads.
-        views: views of the story, if there are any.
-        original: the text before pseudonymization; None where names were never replaced.
+        text: text that an encoder reads.
+        views: views of the story; None if it has none.
+        original: text before pseudonymization; None if no names were replaced.
     """
 
     id: str
@@ -69,16 +69,16 @@ class Story:
 
     @property
     def source_text(self) -> str:
-        """The text with its names, pseudonymized or not."""
+        """The text with its original names."""
         return self.text if self.original is None else self.original
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Text, then views if there are any."""
+        """The text, followed by the views if there are any."""
         return (self.text,) if self.views is None else (self.text, *self.views.texts)
 
     def with_texts(self, texts: Sequence[str]) -> "Story":
-        """Copy the story with other texts, in the order of `texts`; its own text becomes the original.
+        """Copy the story with new texts, in the order of the property `texts`; the old text becomes the original.
 
         >>> Story("0", "Anna ran.").with_texts(["Character_A ran."]).source_text
         'Anna ran.'
@@ -88,7 +88,7 @@ class Story:
 
 
 def texts_of(stories: Iterable[Story]) -> list[str]:
-    """List the texts and views of stories, one after the other."""
+    """List the texts and views of stories, story by story."""
     texts: list[str] = []
     for story in stories:
         texts += story.texts
@@ -96,7 +96,7 @@ def texts_of(stories: Iterable[Story]) -> list[str]:
 
 
 def with_texts(stories: Iterable[Story], texts: Iterable[str]) -> list[Story]:
-    """Copy stories with other texts and views, in the order of `texts_of`."""
+    """Copy stories with new texts and views, in the order of `texts_of`."""
     remaining = iter(texts)
     return [story.with_texts(list(islice(remaining, len(story.texts)))) for story in stories]
 
@@ -105,7 +105,7 @@ R = TypeVar("R")
 
 
 class Rows(Sequence[R]):
-    """A sequence over its attribute `rows`."""
+    """Base class of sequences over an attribute `rows`."""
 
     rows: list[R]
 
@@ -121,7 +121,7 @@ class Rows(Sequence[R]):
 
 
 class StoryTable(Rows[Story]):
-    """Stories by index; an added text occurs once, with the first of its ids and originals.
+    """Table of stories; a text that is added several times is stored once, with its first id and original.
 
     >>> table = StoryTable.of(["a", "b", "a"])
     >>> table.add("b"), len(table), table[1].text
@@ -143,7 +143,10 @@ class StoryTable(Rows[Story]):
         return table
 
     def add(self, text: str, *, id: str | None = None, views: Views | None = None, original: str | None = None) -> int:
-        """Return the index of a text, adding the story if it is new; views complete a story that has none."""
+        """Add a story unless its text is in the table, and return its story index.
+
+        If the text is in the table without views, the given views are attached to it.
+        """
         index = self._index.setdefault(text, len(self))
         if index == len(self):
             self.rows.append(Story(str(index) if id is None else id, text, views, original))
@@ -152,12 +155,12 @@ class StoryTable(Rows[Story]):
         return index
 
     def set_views(self, index: int, views: Views) -> None:
-        """Give a story its views."""
+        """Attach views to a story."""
         self.rows[index] = replace(self.rows[index], views=views)
 
     @property
     def texts(self) -> list[str]:
-        """A copy of the texts in order of their indices."""
+        """Copy of the texts, in the order of the story indices."""
         return [story.text for story in self.rows]
 
 
@@ -178,14 +181,14 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """Story indices of an anchor, a similar story, and K >= 0 dissimilar ones, each with its kind.
+    """Story indices of an anchor, a positive and any number of negatives.
 
     Attributes:
-        anchor: a story.
-        positive: a story that is similar to it.
-        negatives: stories that are not.
-        kinds: of each negative.
-        group: examples with the same group are versions of one story, or copies of one source, such as its
+        anchor: anchor.
+        positive: story that is similar to the anchor.
+        negatives: stories that are not similar to the anchor.
+        kinds: kind of each negative (see KINDS).
+        group: name of a group of examples that are versions of one story, or copies of one source such as
             back-translations; None: unknown.
         setting: what the anchor shares with stories of other groups, such as the place or the author; None: unknown.
     """
@@ -209,7 +212,7 @@ class TrainingExample:
 
 @dataclass
 class Triples(Rows[Triple]):
-    """N triples of stories of a table."""
+    """N triples over the stories of a table."""
 
     stories: StoryTable
     rows: list[Triple]
@@ -233,7 +236,7 @@ class Triples(Rows[Triple]):
 
 @dataclass
 class TrainingExamples(Rows[TrainingExample]):
-    """N training examples of stories of a table; K is the largest number of negatives."""
+    """N training examples over the stories of a table; K is their largest number of negatives."""
 
     stories: StoryTable
     rows: list[TrainingExample]
@@ -245,30 +248,30 @@ class TrainingExamples(Rows[TrainingExample]):
 
     @cached_property
     def anchors(self) -> IntArray:
-        """Story indices (N,)."""
+        """Story indices (N,) of the anchors."""
         return np.array([row.anchor for row in self.rows], dtype=np.int64)
 
     @cached_property
     def positives(self) -> IntArray:
-        """Story indices (N,)."""
+        """Story indices (N,) of the positives."""
         return np.array([row.positive for row in self.rows], dtype=np.int64)
 
     @cached_property
     def negatives(self) -> IntArray:
-        """Story indices (N, K), PADDING where a row has fewer."""
+        """Story indices (N, K) of the negatives, PADDING where an example has fewer."""
         return _padded([row.negatives for row in self.rows])
 
     @cached_property
     def story_indices(self) -> IntArray:
-        """Indices of the different stories that the examples mention, ascending."""
+        """Story indices of the distinct stories of the examples, ascending."""
         return np.array(sorted({index for row in self.rows for index in row.indices}), dtype=np.int64)
 
     @cached_property
     def groups(self) -> IntArray:
         """Group (S,) of each story of the table; stories of one group are never each other's negatives.
 
-        Anchors and positives of examples with the same `group` are one group, a story of several groups joins them;
-        every other story is alone.
+        The anchors and positives of examples with the same `group` form one group. Groups that share a story are
+        merged. Every other story is a group by itself.
         """
         first: dict[str, int] = {}
         links: list[tuple[int, int]] = []
@@ -289,12 +292,12 @@ class TrainingExamples(Rows[TrainingExample]):
 
     @cached_property
     def kinds(self) -> IntArray:
-        """Indices (N, K) into KINDS, PADDING where unknown or no negative."""
+        """Indices (N, K) of the negatives' kinds in KINDS; PADDING if unknown or without negative."""
         return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
 
 
 def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
-    """Number the groups (size,) that links join, directly or through others."""
+    """Number the connected components of `size` nodes, as an array (size,), by the links between the nodes."""
     from scipy.sparse import coo_array, csgraph  # light services and help read stories without it
 
     first, second = np.array(links, dtype=np.int64).reshape(-1, 2).T
@@ -311,7 +314,7 @@ def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
 
 
 def triple_cosines(vectors: FloatArray) -> npt.NDArray[np.float64]:
-    """Compute the cosines (N, 2) of anchors with A and with B from embeddings (N, 3, D) of anchor, A and B."""
+    """Compute the cosines (N, 2) of the anchor with A and with B from embeddings (N, 3, D) of anchor, A and B."""
     anchors, pairs = np.split(vectors.astype(np.float64), [1], axis=1)
     lengths = np.linalg.norm(anchors, axis=-1) * np.linalg.norm(pairs, axis=-1)
     cosines: npt.NDArray[np.float64] = (anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12)
@@ -319,7 +322,7 @@ def triple_cosines(vectors: FloatArray) -> npt.NDArray[np.float64]:
 
 
 def example_of(triple: Triple) -> TrainingExample:
-    """Convert a labeled triple: the closer candidate is the positive, the other the negative.
+    """Convert a labeled triple to a training example: the closer candidate is the positive, the other the negative.
 
     >>> example_of(Triple(0, 1, 2, a_is_closer=False))
     TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None, setting=None)
@@ -331,7 +334,7 @@ def example_of(triple: Triple) -> TrainingExample:
 
 
 def triple_of(example: TrainingExample, stories: StoryTable) -> Triple | None:
-    """Convert an example to a labeled triple with its first negative of kind `triple`; None where it has none."""
+    """Convert a training example to a labeled triple by its first negative of kind `triple`; None if it has none."""
     if "triple" not in example.kinds:
         return None
     far = example.negatives[example.kinds.index("triple")]
@@ -341,10 +344,10 @@ def triple_of(example: TrainingExample, stories: StoryTable) -> Triple | None:
 
 
 def a_comes_first(anchor: str) -> bool:
-    """Decide by an anchor's text whether the closer candidate is A: for about half of all anchors."""
+    """Decide by a hash of the anchor's text if the closer candidate is A, as for about half of all anchors."""
     return sha256(anchor.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
 
 
 def normal_text(text: str) -> str:
-    """Normalize case and white space, to compare texts."""
+    """Normalize case and white space of a text for comparison."""
     return " ".join(text.casefold().split())

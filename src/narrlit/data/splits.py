@@ -1,4 +1,4 @@
-"""Folds whose rows share no story, and the overlap of two sets of examples or triples.
+"""Folds that share no story, and the overlap of two sets of examples or triples.
 
 Letters in shapes: N rows.
 """
@@ -15,9 +15,10 @@ from narrlit.errors import OptionError
 
 
 def story_groups(examples: TrainingExamples) -> IntArray:
-    """Number the groups (N,) of rows that share a story, directly or through other rows, or have the same `group`.
+    """Number the groups (N,) of rows that are linked, directly or through other rows.
 
-    A story is shared whatever its role, and without regard to case and white space.
+    Two rows are linked if they share a story, in whatever role, or have the same `group`. Stories are compared without
+    regard to case and white space.
     """
     nodes: dict[tuple[str, str], int] = {}
     links = []
@@ -32,7 +33,7 @@ def story_groups(examples: TrainingExamples) -> IntArray:
 
 
 def story_numbers(triples: Triples) -> IntArray:
-    """Number the stories of N triples (N, 3), equal numbers for the same story, as `story_groups` compares them."""
+    """Number the stories (N, 3) of N triples; stories that `story_groups` considers equal have the same number."""
     numbers: dict[str, int] = {}
     keys = [normal_text(story.source_text) for story in triples.stories]
     of_story = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
@@ -40,9 +41,18 @@ def story_numbers(triples: Triples) -> IntArray:
 
 
 def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]:
-    """Divide rows, of which `groups` (N,) names the groups, into folds of similar size without splitting a group.
+    """Divide N rows into folds of similar size without splitting a group.
 
-    Returns the rows that each fold evaluates, ascending; every row is in one fold.
+    Args:
+        groups: (N,) number of each row's group.
+        folds: number of folds, at least 2.
+        seed: seed of the division.
+
+    Returns:
+        The rows that each fold evaluates, ascending; every row is in one fold.
+
+    Raises:
+        OptionError: if there are fewer than 2 folds, or fewer groups than folds.
     """
     from sklearn.model_selection import GroupKFold  # light services read stories without it
 
@@ -60,7 +70,7 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
 
 
 def random_share(rows: int, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
-    """Divide rows at random into a share of them, rounded, and the rest; both ascending.
+    """Divide row numbers at random into a share, rounded to whole rows, and the rest; both are ascending.
 
     >>> [len(rows) for rows in random_share(5, 0.6)]
     [3, 2]
@@ -71,7 +81,7 @@ def random_share(rows: int, share: float, seed: int = 0) -> tuple[IntArray, IntA
 
 
 class Overlap(NamedTuple):
-    """Counts of different stories, of pairs of an anchor and a candidate, and of anchors that two sets share."""
+    """Numbers of distinct stories, of pairs of anchor and candidate, and of anchors that two sets share."""
 
     shared_stories: int
     shared_pairs: int
@@ -79,9 +89,13 @@ class Overlap(NamedTuple):
 
 
 def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Overlap:
-    """Compare two sets of items, each the texts of an example or a triple, anchor first; a single story is a 1-tuple.
+    """Count the stories, pairs and anchors that two sets share.
 
     Texts are compared without regard to case and white space, pairs without regard to order.
+
+    Args:
+        one: texts of each example or triple, anchor first; a story by itself is a tuple of one text.
+        other: the other set, likewise.
 
     >>> overlap([("x", "y", "z")], [("X", "w"), ("y", "x")])
     Overlap(shared_stories=2, shared_pairs=1, shared_anchors=1)
@@ -97,7 +111,7 @@ def overlap(one: Iterable[Sequence[str]], other: Iterable[Sequence[str]]) -> Ove
 
 @dataclass(frozen=True)
 class _Parts:
-    """Normalized texts of the different stories, pairs and anchors of a set."""
+    """Normalized texts of the distinct stories, pairs and anchors of a set."""
 
     stories: set[str] = field(default_factory=set)
     pairs: set[frozenset[str]] = field(default_factory=set)
@@ -105,7 +119,7 @@ class _Parts:
 
     @classmethod
     def of(cls, items: Iterable[Sequence[str]]) -> "_Parts":
-        """Collect the parts of items, each the texts of an example or a triple, anchor first."""
+        """Collect the parts of examples or triples, given their texts with the anchor first."""
         normal = cache(normal_text)  # a story occurs in many items
         parts = cls()
         for item in items:

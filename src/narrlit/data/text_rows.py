@@ -1,4 +1,4 @@
-"""Rows of files with the texts in them: stories, triples or training examples."""
+"""Rows of stories, triples or training examples, with the texts in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,12 @@ from narrlit.data.readers import Texts, row_texts, with_texts
 from narrlit.data.rows import JSON_SUFFIXES, Layout, Row, RowFile, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows
 from narrlit.errors import DataError, OptionError
-from narrlit.preprocessing.pseudonyms import (
-    Scope,
-)
+from narrlit.preprocessing.pseudonyms import Scope
 
 
 @dataclass(frozen=True)
 class TextGroup:
-    """Texts of a row that share one mapping of names, and their positions in the row."""
+    """Texts of a row that share one mapping of names, and their places in the row."""
 
     row: int
     places: tuple[str, ...]
@@ -29,9 +27,9 @@ class TextRows:
     """N rows with the texts in them.
 
     Attributes:
-        file: the rows as they are.
-        kind: of the rows.
-        texts: of each row, by their places in it; a story's views are among its texts.
+        file: unchanged rows.
+        kind: kind of the rows.
+        texts: texts of each row by their places in it; the views of a story are among its texts.
     """
 
     file: RowFile
@@ -46,15 +44,16 @@ class TextRows:
         *,
         progress: bool = False,
     ) -> "TextRows":
-        """Read the rows of a file or folder of stories, triples or training examples, or take texts and rows.
+        """Find the texts in the rows of a file or folder, or in given rows.
 
         Args:
-            source: a file or folder as `read_stories` and `read_examples` read it; or texts, or rows with columns.
-            layout: columns and lines of a file of stories.
+            source: file or folder of stories, triples or training examples, as for `read_stories` and `read_examples`;
+                or a list of texts, or of rows with columns.
+            layout: columns of a file of stories, and how a text file is divided.
             progress: print on stderr how the file was read.
 
         Raises:
-            DataError: if there is no text.
+            DataError: if there is no text, or the file can't be read.
         """
         if isinstance(source, str | Path):
             file = read_rows(source, layout)
@@ -68,10 +67,10 @@ class TextRows:
         return cls(file, *row_texts(file, layout))
 
     def check_output(self, path: str | Path) -> None:
-        """Refuse a file that can't hold the rows, before they are computed.
+        """Check that an output file can hold the rows, before they are computed.
 
         Raises:
-            OptionError: for an unknown suffix, or one of tables where rows have lists of texts.
+            OptionError: if the suffix is unknown, or if it is that of a table and rows have lists of texts.
         """
         path = Path(path)
         if path.suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
@@ -92,5 +91,5 @@ class TextRows:
         return [group for group in groups if group.places]
 
     def with_texts(self, texts: Sequence[Texts]) -> list[Any]:
-        """Copy the rows with other texts in their places."""
+        """Copy the rows with new texts at their places."""
         return [with_texts(row.value, new) for row, new in zip(self.file.rows, texts, strict=True)]
