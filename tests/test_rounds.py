@@ -152,7 +152,7 @@ def test_a_teacher_that_is_gone_is_named(straight, tiny, narrlit, tmp_path):
         shutil.move(straight / "elsewhere", straight / "tiny/rounds")
 
     assert refused.code == 2
-    assert "round_0: this round's teacher is gone" in refused.err
+    assert "round_0: the teacher of this round is missing" in refused.err
     assert "Traceback" not in refused.err
 
 
@@ -168,15 +168,15 @@ def test_a_fit_begins_with_a_given_teacher(straight, tiny, tmp_path):
 
 
 MISTAKES = [
-    (["--trainer.max_steps", "5"], "leave trainer.max_steps out"),
-    (["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=train/loss"], "leave EarlyStopping out"),
+    (["--trainer.max_steps", "5"], "remove trainer.max_steps"),
+    (["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=train/loss"], "remove EarlyStopping"),
     (["--trainer.limit_val_batches", "0"], "validation triples"),
     (["--trainer.logger", "false"], "needs a logger"),
-    (["--trainer.max_epochs", "5"], "2 rounds do not divide trainer.max_epochs, 5"),
+    (["--trainer.max_epochs", "5"], "trainer.max_epochs 5 is not a multiple of 2 rounds"),
     (["--trainer.callbacks.init_args.rounds", "0"], "rounds 0"),
     (["--data.init_args.negatives_per_aspect", "0"], "narrlit mine"),
     (["--data.init_args.validation", "0"], "validation"),
-    (["--trainer.callbacks.init_args.teacher", "minilm"], "dimension 384, the student 32"),
+    (["--trainer.callbacks.init_args.teacher", "minilm"], "dimension 384, but the student has dimension 32"),
 ]
 
 

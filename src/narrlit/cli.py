@@ -24,7 +24,7 @@ TRAINING = {
 OTHERS = {
     "embed": "embed stories into a .npy, .jsonl, .csv, .xlsx or .parquet file, or a folder of parts",
     "evaluate": "evaluate a model or a baseline on labeled triples",
-    "compare": "compare compare systems on the same labeled triples, with paired tests",
+    "compare": "compare systems on the same labeled triples, with paired tests",
     "check-data": "find stories shared between files, and shortcuts that solve the triples",
     "judge": "let a language model decide which candidate is closer, given an encoder's similarities",
     "explain": "explain the similarity of two stories by links between passages",
@@ -47,11 +47,11 @@ OTHERS = {
     "pseudonymize": "replace names in stories with placeholders, and restore them",
     "augment": "add back-translations of stories to training examples",
     "index": "store stories with their embeddings in a folder for search (LanceDB)",
-    "search": "find the find the stories of an index most similar to a text or a story",
+    "search": "find the stories of an index most similar to a text or a story",
     "map": "draw a collection as a dendrogram or scatter plot, with groups and nearest stories, in one HTML file",
-    "pairs": "find the find the most similar stories of a collection, and groups of retellings",
+    "pairs": "find the most similar stories of a collection, and groups of retellings",
     "retrieval": "evaluate how high collections rank relevant stories, with paired tests",
-    "diversity": "measure measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
+    "diversity": "measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""

@@ -37,7 +37,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "save", full)
 
-    with pytest.raises(OptionError, match="no space left on device; earlier checkpoints stay"):
+    with pytest.raises(OptionError, match="no space left on device; earlier checkpoints are kept"):
         AtomicCheckpointIO().save_checkpoint({"step": 2}, target)
 
     monkeypatch.undo()

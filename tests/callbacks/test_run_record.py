@@ -155,7 +155,7 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
 
     shared = {"stories_shared_with_validation": 27, "pairs_shared_with_validation": 18}
     *_, last = end(callback, trainer, tmp_path, caplog, trained_on_validation=True, **shared)
-    assert "this accuracy is no result: the fit was trained on its validation triples (27 of their stories" in last
+    assert "this accuracy is not a valid result: the fit was trained on its validation triples (27 of their" in last
 
 
 def test_without_a_known_accuracy_before_training_nothing_is_compared(trainer, tmp_path, caplog):

@@ -1,4 +1,4 @@
-"""Lightning callbacks; `teachers` serves TeacherPromotion."""
+"""Lightning callbacks for training and evaluation; the module `teachers` supports TeacherPromotion."""
 
 from narrlit.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
 from narrlit.callbacks.display import LogInterval, ProgressBar, Projector, RunLogger

@@ -1,4 +1,4 @@
-"""Best and last checkpoint of a run, written beside their target and renamed."""
+"""Callbacks that save the best and the last checkpoint of a run, and atomic writing of checkpoints."""
 
 import os
 from pathlib import Path
@@ -16,31 +16,36 @@ from narrlit.files import atomic_path
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Write a checkpoint beside its target, sync it and rename it, so that a kill or a full disk loses nothing.
+    """Write a checkpoint to a temporary file next to its target, sync it and rename it.
 
-    Lightning writes to the temporary folder first, from where a file is copied if that is another file system.
+    If the process is killed or the disk is full, an earlier checkpoint stays intact. Lightning itself writes to the
+    system's temporary folder; if that is on another file system, the checkpoint is copied to its target.
     """
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: object | None = None) -> None:
-        """Write the file; raise OptionError if that fails, and leave an earlier file as it was."""
+        """Write a checkpoint.
+
+        Raises:
+            OptionError: if the file can't be written; an earlier file at `path` stays unchanged.
+        """
         try:
             with atomic_path(path) as temporary, temporary.open("wb") as file:
                 torch.save(checkpoint, file)
                 file.flush()
                 os.fsync(file.fileno())
         except (OSError, RuntimeError) as error:
-            fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own names no reason
+            fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own gives no reason
             if not isinstance(fault, OSError):
                 raise
-            remedy = "earlier checkpoints stay; make room, and resume with `ckpt_path`"
+            remedy = "earlier checkpoints are kept; free some space, and resume with `ckpt_path`"
             raise OptionError(f"cannot write checkpoint {path}: {reason(fault)}; {remedy}") from error
 
 
 class BestCheckpoint(ModelCheckpoint):
     """ModelCheckpoint that keeps the best score when a fit is resumed in another directory.
 
-    Lightning resets it, and would count the first epoch after the resumption as the best. The earlier file stays where
-    it is; if it was removed, its score is dropped.
+    Lightning would reset the score, and the first epoch after resuming would count as the best. The earlier checkpoint
+    stays where it is; if it was removed, its score is dropped.
     """
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -49,26 +54,26 @@ class BestCheckpoint(ModelCheckpoint):
             super().load_state_dict({**state_dict, "dirpath": self.dirpath})
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save, unless there was no validation yet."""
+        """Save a checkpoint if the monitored metric has been logged."""
         if self.monitor is None or self.monitor in trainer.callback_metrics:
             super().on_train_epoch_end(trainer, pl_module)
 
 
 class LastCheckpoint(ReplacingCheckpoint):
-    """ModelCheckpoint that saves after each epoch, and with `every_n_train_steps` within epochs, too.
+    """ModelCheckpoint that saves after each epoch and, with `every_n_train_steps`, also within epochs.
 
-    It never saves between an epoch's last batch and its end: a fit resumed from there would skip the validation and the
-    callbacks of the epoch's end.
+    It never saves between the last batch and the end of an epoch: a fit resumed from there would skip validation and
+    the callbacks at the end of the epoch.
     """
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Save after epochs, which `every_n_train_steps` would switch off."""
+        """Enable saving after epochs, which `every_n_train_steps` would disable."""
         save_after_epochs(self)
         super().setup(trainer, pl_module, stage)
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: STEP_OUTPUT, batch: object, batch_idx: int
     ) -> None:
-        """Save within an epoch."""
+        """Save a checkpoint within an epoch, but not after its last batch."""
         if not trainer.is_last_batch:
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)

@@ -1,4 +1,4 @@
-"""Display of a run: progress bar, curves and embedding projector of TensorBoard."""
+"""Display of a run: progress bar, and TensorBoard's curves and embedding projector."""
 
 import os
 import shutil
@@ -14,10 +14,11 @@ from lightning_utilities.core.rank_zero import rank_zero_only
 from torch import Tensor
 
 from narrlit.compat.lightning import undeclared
+from narrlit.data.schema import Triples
 from narrlit.datamodules.story_data import data_of
 
 RUNS, VERSION = "runs", "version_"
-"""Default folder of runs, and prefix of a run's number."""
+"""Default folder of runs, and the beginning of each run's folder name."""
 STEPS_PER_CURVE = 20
 LABEL_CHARACTERS = 80
 POINT_COLUMNS = ["story", "role", "triple", "answer"]
@@ -28,15 +29,18 @@ INTERVAL_CHARTS = {
 
 
 class RunLogger(TensorBoardLogger):
-    """TensorBoardLogger without the chart `epoch`; accuracy and its interval share a chart (tab Custom scalars)."""
+    """TensorBoardLogger without the chart `epoch`, and with accuracy and its confidence interval in one chart.
+
+    TensorBoard shows this chart in the tab Custom Scalars.
+    """
 
     def __init__(self, save_dir: str | None = None, name: str | None = "run", version: int | str | None = None) -> None:
         """Set the folder of a run: `save_dir/name/version`.
 
         Args:
-            save_dir: folder of all runs; None: trainer.default_root_dir, and without that `runs`.
-            name: of the config or experiment.
-            version: of the run; None: the next version_N.
+            save_dir: folder of all runs; None: trainer.default_root_dir or, if that is not set, `runs`.
+            name: name of the config or experiment.
+            version: version of the run; None: the next free version_N.
         """
         super().__init__(save_dir or RUNS, name, version, default_hp_metric=False)
         self._given_version, self._has_layout = version, False
@@ -46,9 +50,9 @@ class RunLogger(TensorBoardLogger):
 
     @property
     def version(self) -> int | str:
-        """Version of the run; the first process creates the folder of a new one now.
+        """Version of the run; in the first process, reading it creates the folder of a new run.
 
-        Other processes have an estimate, which `trainer.log_dir` replaces by the first process's folder.
+        Other processes can only estimate the version; `trainer.log_dir` gives them the folder of the first process.
         """
         if self._given_version is not None:
             return self._given_version
@@ -59,13 +63,13 @@ class RunLogger(TensorBoardLogger):
         return int(self._new_folder.name.removeprefix(VERSION))
 
     def remove_new_folder(self) -> None:
-        """Remove the run's folder, unless it was there before the run."""
+        """Remove the folder of the run if the run has created it."""
         if self._new_folder is not None:
             shutil.rmtree(self._new_folder, ignore_errors=True)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Write scalars."""
+        """Write all scalars except `epoch`; the first call also adds the custom charts."""
         if not self._has_layout:
             self._has_layout = True
             self.experiment.add_custom_scalars(INTERVAL_CHARTS)
@@ -73,7 +77,7 @@ class RunLogger(TensorBoardLogger):
 
 
 def claim_version(folder: Path) -> Path:
-    """Create the next `version_N` in a folder of runs; no two processes get the same one.
+    """Create the next free `version_N` in a folder of runs; concurrent processes get different ones.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +97,7 @@ def claim_version(folder: Path) -> Path:
 
 
 class ProgressBar(TQDMProgressBar):
-    """Progress bar with a line for each epoch, without the run's number."""
+    """Progress bar with one line per epoch, without the version number of the run."""
 
     def __init__(self) -> None:
         super().__init__(leave=True)
@@ -104,19 +108,22 @@ class ProgressBar(TQDMProgressBar):
 
 
 class LogInterval(Callback):
-    """Choose how often loss and learning rate are logged: at least 20 times in a fit, at most every step."""
+    """Callback that sets `log_every_n_steps` to a twentieth of the steps of a fit, but at least 1 and at most 50."""
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Set `log_every_n_steps` from the number of steps."""
+        """Set `log_every_n_steps`."""
         steps = int(trainer.estimated_stepping_batches)
         undeclared(trainer).log_every_n_steps = max(1, min(50, steps // STEPS_PER_CURVE))
 
 
 class Projector(Callback):
-    """Write the last validation's embeddings at the end of a fit, to color by role, triple and answer."""
+    """Callback that writes the embeddings of the last validation to TensorBoard's projector at the end of a fit.
+
+    The projector can color them by role, triple and answer.
+    """
 
     def __init__(self, stories: int = 2000) -> None:
-        """Set the largest number of stories to write, which a browser has to draw."""
+        """Set the maximum number of stories, each of which the browser draws as a point."""
         self.stories = stories
         self._embeddings: dict[int, Tensor] = {}
         self._wrong: set[int] = set()
@@ -137,20 +144,27 @@ class Projector(Callback):
             self._embeddings.update(zip(indices, outputs["embeddings"].detach().float().cpu(), strict=True))
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Write points and metadata."""
+        """Write the embeddings with their metadata."""
         loggers = [logger for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
         if not self._embeddings or not trainer.is_global_zero or not loggers:
             return
         triples = data_of(trainer).triples["validation"]
-        columns: dict[int, tuple[str, str, str]] = {}
+        labels = self._labels(triples)
+        indices = sorted(self._embeddings)[: self.stories]
+        metadata = []
+        for index in indices:
+            text = " ".join(triples.stories[index].text.split())[:LABEL_CHARACTERS]
+            metadata.append([text, *labels.get(index, ("", "", ""))])
+        points = torch.stack([self._embeddings[index] for index in indices])
+        for logger in loggers:
+            logger.experiment.add_embedding(points, metadata, None, trainer.global_step, "validation", POINT_COLUMNS)
+
+    def _labels(self, triples: Triples) -> dict[int, tuple[str, str, str]]:
+        """Return role, position of the triple and answer for each story, from the first triple that contains it."""
+        labels: dict[int, tuple[str, str, str]] = {}
         for position, triple in enumerate(triples):
             answer = "wrong" if position in self._wrong else "right"
             closer, other = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
             for index, role in ((triple.anchor, "anchor"), (closer, "closer candidate"), (other, "other candidate")):
-                columns.setdefault(index, (role, str(position), answer))
-        indices = sorted(self._embeddings)[: self.stories]
-        texts = (" ".join(triples.stories[index].text.split())[:LABEL_CHARACTERS] for index in indices)
-        metadata = [[text, *columns.get(index, ("", "", ""))] for text, index in zip(texts, indices, strict=True)]
-        points = torch.stack([self._embeddings[index] for index in indices])
-        for logger in loggers:
-            logger.experiment.add_embedding(points, metadata, None, trainer.global_step, "validation", POINT_COLUMNS)
+                labels.setdefault(index, (role, str(position), answer))
+        return labels

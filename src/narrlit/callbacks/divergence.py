@@ -1,4 +1,4 @@
-"""End a fit whose loss or weights are no longer finite, before its checkpoints are replaced by bad ones."""
+"""Stop a fit whose loss or weights are no longer finite, before it overwrites good checkpoints."""
 
 import math
 from pathlib import Path
@@ -18,17 +18,17 @@ REMEDY = (
 
 
 class DivergedError(NarrlitError):
-    """Loss or weights of a fit are not finite; `run_status` goes into the run's record."""
+    """Non-finite loss or weights in a fit; `run_status` is the status in the record of the run."""
 
     run_status = "diverged"
 
 
 class StopOnDivergence(Callback):
-    """End a fit with DivergedError, in all processes together, as soon as its loss or its weights are not finite.
+    """Callback that raises DivergedError in all processes as soon as the loss or the weights of a fit are not finite.
 
-    The loss is that of the global batch, which every process has. Weights are checked before checkpoints are written;
-    elsewhere the loss of the next step shows that they are not finite. Gradients may overflow: a scaler skips such a
-    step.
+    All processes see the same loss, the mean over the global batch. Weights are checked before a checkpoint is written;
+    at other times, non-finite weights show in the loss of the next step. Gradients may overflow, because a gradient
+    scaler skips such a step.
     """
 
     def on_train_batch_end(
@@ -61,7 +61,7 @@ def _check_weights(trainer: L.Trainer, pl_module: L.LightningModule) -> None:
 
 
 def _local(weight: Tensor) -> Tensor:
-    """Return this process's part of a sharded weight, and any other as it is."""
+    """Return the shard of a sharded weight in this process, or an unsharded weight unchanged."""
     part: Tensor = weight.to_local() if hasattr(weight, "to_local") else weight
     return part.detach()
 
@@ -71,7 +71,7 @@ def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
 
 
 def _last_good(trainer: L.Trainer) -> str:
-    """Return the path of the newest checkpoint: of this fit, else of the fit that it resumes."""
+    """Return the path of the newest checkpoint of this fit or, if there is none, the one from which it was resumed."""
     named = [getattr(callback, "best_model_path", "") for callback in trainer.checkpoint_callbacks]
     saved = [Path(path) for path in named if path and Path(path).exists()]
     if saved:

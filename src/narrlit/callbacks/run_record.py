@@ -1,4 +1,4 @@
-"""Records of a run: run.json with settings, data and results, validation_answers.json with wrong answers."""
+"""Records of a run: settings, data and results in run.json, and wrong answers in validation_answers.json."""
 
 import json
 import platform
@@ -34,19 +34,19 @@ from narrlit.seeds import run_seed
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
 SIGNIFICANT = 0.05
 FEWEST_DIFFERING = 6
-"""Triples that two systems must answer differently before McNemar's p can be below 0.05."""
+"""Minimum number of triples that two systems must answer differently for McNemar's p to be below 0.05."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
 
 
 class EvaluationRecord(AccuracyRecord):
-    """Evaluation of the validation triples after an epoch and a step."""
+    """Evaluation on the validation triples at a given epoch and step."""
 
     epoch: int
     step: int
 
 
 class AnswersRecord(TypedDict):
-    """Wrong answers after an epoch and a step: ascending positions of triples; None where a score was NaN."""
+    """Wrong answers at a given epoch and step, as ascending positions of triples; None if a score was NaN."""
 
     epoch: int
     step: int
@@ -54,13 +54,13 @@ class AnswersRecord(TypedDict):
 
 
 class ReferenceRecord(AccuracyRecord):
-    """Evaluation of a model before training, with its wrong answers."""
+    """Evaluation of a model before training, with the positions of wrong answers."""
 
     wrong: list[int] | None
 
 
 class FlagsRecord(ContaminationFlags):
-    """Conditions that the validation accuracy depends on."""
+    """Contamination and provenance flags, which qualify the validation accuracy."""
 
     trained_on_validation: bool
     stories_shared_with_validation: int
@@ -68,7 +68,7 @@ class FlagsRecord(ContaminationFlags):
 
 
 class RecordFields(TypedDict, total=False):
-    """Contents of run.json as they are written; `narrlit.models.run_file.RunFile` reads them."""
+    """Fields of run.json as they are written; `narrlit.models.run_file.RunFile` reads them."""
 
     version: int
     status: str
@@ -104,8 +104,8 @@ class ComparedReference:
     """Paired comparison of an evaluation with a model before training.
 
     Attributes:
-        reference: `frozen` or `untrained`.
-        paired: the evaluation minus the reference.
+        reference: the model before training, `frozen` or `untrained`.
+        paired: the comparison; its difference is the evaluation minus the reference.
     """
 
     reference: str
@@ -117,7 +117,7 @@ class ComparedReference:
 
 
 class RunRecord(Callback):
-    """Write run.json and validation_answers.json to the run's directory, atomically, after every change."""
+    """Callback that writes run.json and validation_answers.json to the run's directory, atomically, at every change."""
 
     def __init__(self) -> None:
         self.record: RecordFields = {}
@@ -160,7 +160,7 @@ class RunRecord(Callback):
         """Begin the record of a fit."""
         self._begin(trainer, pl_module)
         if trainer.ckpt_path:
-            trainer.num_sanity_val_steps = 0  # a resumed fit keeps the accuracy before its training
+            trainer.num_sanity_val_steps = 0  # the checkpoint has the accuracy before training
         flags = _flags(trainer, cast(Objective, pl_module))
         self.record["flags"] = flags
         self.record |= self._accuracies()
@@ -168,12 +168,12 @@ class RunRecord(Callback):
         if flags["trained_on_validation"]:
             rank_zero_warn(
                 f"training data contain validation triples ({_shared(flags)}): the validation accuracy of this fit is "
-                "no result"
+                "not a valid result"
             )
         self.record["data_check"] = data_of(trainer).check()
         sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
         trained, total = sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
-        rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters train")
+        rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters are trained")
         self._write(trainer)
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -191,7 +191,7 @@ class RunRecord(Callback):
         self._outputs.append({name: outputs[name] for name in ("wrong", "wrong_frozen") if name in outputs})
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Record the accuracy and the wrong answers of all processes, and show the accuracy."""
+        """Record accuracy and wrong answers over all processes, and print the accuracy."""
         partial = trainer.sanity_checking and trainer.num_sanity_val_batches != trainer.num_val_batches
         if not self._outputs or partial:
             return
@@ -199,8 +199,7 @@ class RunRecord(Callback):
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
             return
-        positions = {name: gather(torch.cat([one[name] for one in self._outputs])) for name in self._outputs[0]}
-        wrong = {name: sorted(each[each >= 0].tolist()) if summary.known else None for name, each in positions.items()}
+        wrong = self._wrong_answers(summary.known)
         if trainer.sanity_checking:
             self._record_references(summary, wrong)
         else:
@@ -214,8 +213,16 @@ class RunRecord(Callback):
         answers = {"triples": triples_digest(triples), **references, "evaluations": self._answers}
         self._write_json(trainer, ANSWERS, answers)
 
+    def _wrong_answers(self, known: bool) -> dict[str, list[int] | None]:
+        """Gather the positions of wrongly answered triples over all processes; None unless the accuracy is known."""
+        wrong: dict[str, list[int] | None] = {}
+        for name in self._outputs[0]:
+            positions = gather(torch.cat([outputs[name] for outputs in self._outputs]))
+            wrong[name] = sorted(positions[positions >= 0].tolist()) if known else None  # -1: not wrong
+        return wrong
+
     def _record_references(self, summary: AccuracySummary, wrong: dict[str, list[int] | None]) -> None:
-        """Record the model before training and, where that has a new head, the frozen encoder too."""
+        """Record the accuracy of the model before training and, if it has a new head, of the frozen encoder."""
         self._references = {"untrained": {**summary.as_dict(), "wrong": wrong["wrong"]}}
         rank_zero_info(f"before training: validation accuracy {summary}")
         if (frozen := wrong.get("wrong_frozen")) is not None:
@@ -225,18 +232,18 @@ class RunRecord(Callback):
         self.record |= self._accuracies()
 
     def _accuracies(self) -> RecordFields:
-        """Accuracies of the models before training, without their answers."""
+        """Return the accuracies of the models before training, without their answers."""
         accuracies = {}
         for name, reference in self._references.items():
             accuracies[name] = {field: value for field, value in reference.items() if field != "wrong"}
         return cast(RecordFields, accuracies)
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Record the accuracy, and show it."""
+        """Record and print the accuracy."""
         self._finish_evaluation(trainer, "test", cast(Objective, pl_module).summaries["test"])
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Close the record."""
+        """Finish the record."""
         self._finish(trainer)
 
     def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: AccuracySummary) -> None:
@@ -248,26 +255,26 @@ class RunRecord(Callback):
         self._write(trainer)
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Record what other callbacks decided at the epoch's end."""
+        """Record the fields of other callbacks that act at the end of an epoch."""
         self._write(trainer)
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Save the validations and answers so far for a resumed run."""
+        """Save the evaluations and answers so far, for a resumed fit."""
         checkpoint["narrlit_references"] = self._references
         checkpoint["narrlit_validations"] = self.record.get("validations", [])
         checkpoint["narrlit_answers"] = self._answers
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Load the validations and answers of the resumed fit."""
+        """Load the evaluations and answers of the resumed fit."""
         self._references = dict(checkpoint.get("narrlit_references", {}))
         self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
-        if self.record:  # sharded strategies load after the record has begun
+        if self.record:  # strategies for sharded weights load the checkpoint after `on_fit_start`
             self.record |= self._accuracies()
             self.record["validations"] = self._earlier
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Close the record; also write hyperparameters with the metric for TensorBoard."""
+        """Finish the record, and write hyperparameters with the best accuracy for TensorBoard."""
         best = _best(self.record["validations"], trainer)
         comparisons = {} if best is None else self._compare(best)
         compared = {name: comparison.as_dict() for name, comparison in comparisons.items()}
@@ -287,8 +294,8 @@ class RunRecord(Callback):
         flags = self.record["flags"]
         if flags["trained_on_validation"]:
             rank_zero_info(
-                f"this accuracy is no result: the fit was trained on its validation triples ({_shared(flags)}); "
-                "evaluate the run on others"
+                f"this accuracy is not a valid result: the fit was trained on its validation triples "
+                f"({_shared(flags)}); evaluate the run on other triples"
             )
             return
         for comparison in reversed(comparisons.values()):
@@ -300,8 +307,9 @@ class RunRecord(Callback):
 
     def _compare(self, best: EvaluationRecord) -> dict[str, ComparedReference]:
         """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
-        answers = next(one for one in self._answers if one["epoch"] == best["epoch"] and one["step"] == best["step"])
-        best_wrong = set(cast(list[int], answers["wrong"]))  # known, as the accuracy is
+        when = (best["epoch"], best["step"])
+        answers = next(answers for answers in self._answers if (answers["epoch"], answers["step"]) == when)
+        best_wrong = set(cast(list[int], answers["wrong"]))  # not None, because the accuracy is known
         untrained = self._references["untrained"]["wrong"] if "untrained" in self._references else None
         frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
         references = {"comparison": ("frozen", frozen)}
@@ -314,7 +322,7 @@ class RunRecord(Callback):
         return compared
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        """Record how a fit ended, by the exception's `run_status` if it has one."""
+        """Record the status of a fit that failed or was interrupted; an exception's `run_status` is used if present."""
         if self.record.get("stage") == "fit":
             interrupted = isinstance(exception, KeyboardInterrupt | SystemExit)
             status = "interrupted" if interrupted else getattr(exception, "run_status", "failed")
@@ -331,7 +339,7 @@ class RunRecord(Callback):
             self.record["num_evaluations"] = len(self.record["validations"])
             for callback in undeclared(trainer).callbacks:
                 recorded: Callable[[], RecordFields] = getattr(callback, "recorded", RecordFields)
-                self.record |= recorded()  # its own entry
+                self.record |= recorded()  # fields of this callback
         self._write_json(trainer, RECORD, self.record, indent=2)
 
     def _write_json(self, trainer: L.Trainer, name: str, content: object, indent: int | None = None) -> None:
@@ -342,20 +350,21 @@ class RunRecord(Callback):
 
 def _shared(flags: FlagsRecord) -> str:
     stories, pairs = flags["stories_shared_with_validation"], flags["pairs_shared_with_validation"]
-    return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate train"
+    return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate are trained on"
 
 
 def _verdict(comparison: PairedComparison, n: int) -> str:
-    """Describe the difference that n triples could show, if a comparison shows none; else empty."""
+    """Describe the difference that n triples could show, if a comparison is not significant; otherwise empty."""
     if comparison.p < SIGNIFICANT:
         return ""
     differing = max(comparison.lost + comparison.won, FEWEST_DIFFERING)
-    needed = smallest_difference(n, differing / n) + 1 / n  # exact tests need 1/n more than normal ones
+    # The exact test needs 1/n more than its normal approximation.
+    needed = smallest_difference(n, differing / n) + 1 / n
     return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
 
 
 def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> EvaluationRecord | None:
-    """Find the validation that the best checkpoint was saved for; without one, the best of all."""
+    """Find the evaluation at which the best checkpoint was saved or, without one, the most accurate evaluation."""
     known = []
     for validation in validations:
         if validation["accuracy"] is not None:
@@ -368,7 +377,10 @@ def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> Evaluation
 
 
 def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
-    """Paths of the best checkpoint (the one with a monitor) and the last, relative to the run where they lie in it."""
+    """Return the paths of the best checkpoint (its callback has a monitor) and of the last one.
+
+    A path inside the folder of the run is relative to it.
+    """
     paths: dict[str, str] = {}
     for callback in trainer.checkpoint_callbacks:
         if (
@@ -385,7 +397,7 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
 def _flags(trainer: L.Trainer, objective: Objective) -> FlagsRecord:
     data = data_of(trainer)
     overlap = data.train_validation_overlap(anchors_only=objective.learns_anchors)
-    # A shared (anchor, candidate) pair is enough: its label has been seen.
+    # One shared pair of anchor and candidate is enough: its label has been seen.
     shared = overlap.shared_stories if objective.learns_anchors else overlap.shared_pairs
     return {
         "trained_on_validation": shared > 0,
@@ -410,7 +422,7 @@ def _version(package: str) -> str:
 
 
 def _git_revision() -> str | None:
-    # rev-parse alone: it runs no hook, filter or monitor of a folder that may be anybody's.
+    # The folder may not be trusted: rev-parse runs none of its hooks, filters or file-system monitors.
     command = ["git", "-c", "core.fsmonitor=false", "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()  # noqa: S603

@@ -1,4 +1,4 @@
-"""Distillation rounds in one fit (HITS): a round's best student, if it beats its teacher, teaches the next round."""
+"""Distillation rounds within one fit (HITS): a student that beats its teacher becomes the teacher of the next round."""
 
 import shutil
 from dataclasses import asdict, dataclass, field
@@ -27,14 +27,14 @@ STUDENTS = "students"
 
 @dataclass
 class Rounds:
-    """State of a fit's rounds, as plain data for checkpoints and records.
+    """State of the distillation rounds, as plain data for checkpoints and records.
 
     Attributes:
-        current: number of the round in progress.
-        teacher: of this round: its folder's name, validation accuracy and identity; None in a first round without one.
-        student: the best of this round so far: its file, epoch and accuracy.
-        kept: by kind, the number of candidates that the teacher's mask has kept so far, and of all.
-        history: a record of each finished round.
+        current: number of the round in progress, from 0.
+        teacher: name, validation accuracy and identity of this round's teacher; None in a first round without one.
+        student: file, epoch and accuracy of the best student of this round so far; None before the first validation.
+        kept: for each kind of candidate, how many the teacher's mask has kept so far, and how many there were.
+        history: records of the finished rounds.
         without: number of finished rounds since the last promotion.
     """
 
@@ -46,15 +46,16 @@ class Rounds:
     without: int = 0
 
     def improves(self, accuracy: float | None) -> bool:
-        """Return True if an accuracy is above the round's best so far; NaN never is."""
+        """Return True if an accuracy is above the best of the round so far; None and NaN are not."""
         return bool(accuracy is not None and accuracy > (self.student["accuracy"] if self.student else -1))
 
     def close(self) -> dict[str, Any]:
-        """End the round, decide if its best student is promoted, and return the new record of the history."""
-        accuracies = [side["accuracy"] if side else None for side in (self.student, self.teacher)]
-        promoted, reason = verdict(*accuracies)
+        """End the round, decide if its best student is promoted, and return the record that is added to the history."""
+        promoted, reason = verdict(
+            self.student["accuracy"] if self.student else None, self.teacher["accuracy"] if self.teacher else None
+        )
         self.without = 0 if promoted else self.without + 1
-        entry = {
+        record = {
             "round": self.current,
             "promoted": promoted,
             "reason": reason,
@@ -62,8 +63,8 @@ class Rounds:
             "teacher": self.teacher["name"] if self.teacher else None,
             "kept": {name: {"share": kept / total, "total": total} for name, (kept, total) in self.kept.items()},
         }
-        self.history.append(entry)
-        return entry
+        self.history.append(record)
+        return record
 
     @property
     def closed(self) -> bool:
@@ -71,12 +72,14 @@ class Rounds:
         return bool(self.history) and self.history[-1]["round"] == self.current
 
     def enter(self, number: int) -> None:
-        """Begin a round, without a student."""
+        """Begin a round without a best student yet."""
         self.current, self.student, self.kept = number, None, {}
 
 
 def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
-    """Decide by validation accuracies (None: there is none) whether a student becomes the teacher; give the reason.
+    """Decide by validation accuracy if a student becomes the teacher of the next round; return also the reason.
+
+    The student's accuracy is None if no validation gave one, the teacher's is None in a round without a teacher.
 
     >>> print(*verdict(0.71, 0.70))
     True its accuracy 0.7100 beats the teacher's 0.7000
@@ -86,21 +89,21 @@ def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
     if student is None:
         return False, "no validation gave an accuracy"
     if teacher is None:
-        return True, "it is the first, and so the teacher of the next round"
+        return True, "the round had no teacher"
     relation = "beats" if student > teacher else "only equals" if student == teacher else "does not beat"
     return student > teacher, f"its accuracy {student:.4f} {relation} the teacher's {teacher:.4f}"
 
 
 class TeacherPromotion(Callback):
-    """Callback that divides a fit of R x E epochs into R rounds of E.
+    """Callback that divides a fit of R * E epochs into R distillation rounds of E epochs.
 
-    Every round begins with the student's first weights, a new optimizer and a new schedule. At its end the student with
-    the best validation accuracy is promoted if it is higher than the teacher's. A promoted student becomes a model
-    folder `rounds/round_N` in the run's directory; at the start of the next round it embeds every story once, and the
-    student learns from these embeddings alone.
+    Every round begins with the student's initial weights, a new optimizer and a new learning-rate schedule. At the end
+    of a round, its best student is promoted if its validation accuracy is higher than the teacher's. A promoted student
+    is written to a model folder `rounds/round_N` in the run's directory. At the start of the next round, it embeds
+    every story once, and the new student learns from these embeddings.
 
-    The decision is made at the end of a round's last epoch, before that epoch's checkpoint is written. The next epoch
-    begins with its consequences, and so does a fit resumed from the checkpoint.
+    The decision is made at the end of the last epoch of a round, before the checkpoint of that epoch is written. It
+    takes effect at the start of the next epoch, also in a fit that is resumed from that checkpoint.
 
     Source: HITS, section 3.3 (after Born-Again Networks).
     """
@@ -111,11 +114,11 @@ class TeacherPromotion(Callback):
         """Set the number of rounds.
 
         Args:
-            rounds: R; trainer.max_epochs must be a multiple of it.
-            patience: rounds in succession without a promotion after which the fit ends.
-            teacher: of the first round: a folder (such as an earlier fit's rounds/round_0), a run, a checkpoint or a
-                hub id. None: the first round has no teacher.
-            embedding_dtype: of the teacher's cached embeddings.
+            rounds: number of rounds R; trainer.max_epochs must be a multiple of it.
+            patience: number of consecutive rounds without a promotion after which the fit ends.
+            teacher: teacher of the first round: a folder (such as rounds/round_0 of an earlier fit), a run, a
+                checkpoint or a hub id; None: the first round has no teacher.
+            embedding_dtype: number format of the teacher's cached embeddings.
         """
         if rounds < 1 or patience < 1:
             raise OptionError(f"TeacherPromotion: rounds {rounds} and patience {patience} must be at least 1")
@@ -129,7 +132,7 @@ class TeacherPromotion(Callback):
         self._resumed: dict[str, Any] | None = None
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Check that the fit can be divided, and that all its processes see the run's directory."""
+        """Check that the fit can be divided into rounds, and that all processes see the run's directory."""
         if stage != "fit" or undeclared(trainer).fast_dev_run:
             return
         if not isinstance(pl_module, SelfDistillation):
@@ -137,21 +140,21 @@ class TeacherPromotion(Callback):
         epochs = trainer.max_epochs or 0
         if epochs < 1 or epochs % self.rounds:
             raise OptionError(
-                f"TeacherPromotion: {self.rounds} rounds do not divide trainer.max_epochs, {epochs}; give a multiple"
+                f"TeacherPromotion: trainer.max_epochs {epochs} is not a multiple of {self.rounds} rounds; change one"
             )
-        # A fit that ends within a round would leave it undecided.
+        # A fit that stopped within a round would leave its promotion undecided.
         callbacks = undeclared(trainer).callbacks
         stopping = [type(c).__name__ for c in callbacks if isinstance(c, EarlyStopping | Timer)]
         stopping += ["trainer.max_steps"] if trainer.max_steps != -1 else []
         if stopping:
-            raise OptionError(f"TeacherPromotion: rounds end with their last epoch, so leave {stopping[0]} out")
+            raise OptionError(f"TeacherPromotion: a fit must not stop within a round; remove {stopping[0]}")
         self._epochs = epochs // self.rounds
         pl_module.rounds = self.rounds
         if trainer.loggers:
             check_shared(Path(str(trainer.log_dir)), "trainer.logger.init_args.save_dir")
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the first round, or resume the round of a checkpoint; one without patience left ends again."""
+        """Begin the first round, or resume the round of a checkpoint; a fit that had run out of patience ends again."""
         if not self._active(trainer):
             return
         student = _student(pl_module)
@@ -171,48 +174,56 @@ class TeacherPromotion(Callback):
             self._teach(trainer, student)
 
     def _start(self, trainer: L.Trainer, student: SelfDistillation) -> None:
-        """Save the student's first weights, and evaluate a given teacher."""
+        """Save the student's initial weights, and evaluate the teacher of the first round, if there is one."""
         if self._folder.is_dir() and any(self._folder.iterdir()):
             raise OptionError(
-                f"{self._folder} holds the rounds of another fit: give the run another directory, remove that one, or "
-                "resume from its checkpoint with `ckpt_path`"
+                f"{self._folder} contains the rounds of another fit: give the run another directory, remove this one, "
+                "or resume from its checkpoint with `ckpt_path`"
             )
-        trainer.strategy.barrier()  # every process has looked before one writes
+        trainer.strategy.barrier()  # no process may write before all have checked the folder
         self._save(trainer, student, FIRST)
         if self.teacher is not None:
             self.state.teacher = teachers.given_teacher(self.teacher, trainer, student)
 
     def _resume(self, trainer: L.Trainer) -> None:
-        """Copy the resumed fit's folder, and check that it is complete.
+        """Copy the rounds of the resumed fit to this run, and check that they are complete.
 
         Raises:
-            OptionError: if the checkpoint has no rounds, or others.
-            ModelError: if a folder that is needed is gone.
+            OptionError: if the checkpoint has no rounds, or rounds of another length.
+            ModelError: if a required file or folder is missing.
         """
         if self._resumed is None:
-            raise OptionError(f"{trainer.ckpt_path}: this checkpoint is of a fit without TeacherPromotion; start anew")
+            raise OptionError(
+                f"{trainer.ckpt_path}: this checkpoint is from a fit without TeacherPromotion; start a new fit"
+            )
         if self._resumed["epochs"] != self._epochs:
             raise OptionError(
-                f"{trainer.ckpt_path} is of a fit with rounds of {self._resumed['epochs']} epochs, this one's have "
-                f"{self._epochs}: change trainer.max_epochs and rounds together"
+                f"{trainer.ckpt_path} is from a fit with rounds of {self._resumed['epochs']} epochs, but this fit has "
+                f"rounds of {self._epochs} epochs: change trainer.max_epochs and rounds together"
             )
         folders = (Path(self._resumed["folder"]), Path(str(trainer.ckpt_path)).parent.parent / "rounds")
         home = next((folder for folder in folders if folder.is_dir()), None)
         if home is None:
-            raise ModelError(f"{folders[0]}: the fit's rounds are gone; restore the folder, or start a new fit")
+            raise ModelError(f"{folders[0]}: the rounds of the fit are missing; restore the folder, or start a new fit")
         if trainer.is_global_zero and home.resolve() != self._folder.resolve():
             shutil.copytree(home, self._folder, dirs_exist_ok=True)
         trainer.strategy.barrier()
-        student = self.state.student
-        for name in [FIRST, *([student["file"]] if student and not self.state.closed else [])]:
+        self._check_complete()
+
+    def _check_complete(self) -> None:
+        """Check that initial weights, best student and promoted teachers are in the folder."""
+        required = [FIRST]
+        if self.state.student and not self.state.closed:
+            required.append(self.state.student["file"])
+        for name in required:
             if not (self._folder / name).is_file():
-                raise ModelError(f"{self._folder / name} is gone; restore it, or start a new fit")
-        for entry in self.state.history:
-            if entry["promoted"]:
-                teachers.check_teacher(self._folder / entry["folder"])
+                raise ModelError(f"{self._folder / name} is missing; restore it, or start a new fit")
+        for record in self.state.history:
+            if record["promoted"]:
+                teachers.check_teacher(self._folder / record["folder"])
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin a round: the teacher first, then the student with its first weights."""
+        """Begin the next round: load its teacher, and reset the student to its initial weights."""
         number = trainer.current_epoch // self._epochs
         if not self._active(trainer) or number == self.state.current:
             return
@@ -221,7 +232,7 @@ class TeacherPromotion(Callback):
         if previous["promoted"]:
             folder = self._folder / previous["folder"]
             self.state.teacher = teachers.promoted_teacher(folder, student.encoder, previous["student"]["accuracy"])
-        self._remove_students(trainer)  # the checkpoint of the round's end names none any more
+        self._remove_students(trainer)  # the checkpoint at the end of the round no longer refers to them
         self.state.enter(number)
         student.round, student.kept = number, self.state.kept
         self._teach(trainer, student)
@@ -229,10 +240,10 @@ class TeacherPromotion(Callback):
         trainer.strategy.setup_optimizers(trainer)
         teacher = self.state.teacher
         name = f"teacher {teacher['name']} ({teacher['accuracy']:.4f})" if teacher else "no teacher"
-        rank_zero_info(f"round {number}: the student starts from its first weights, {name}")
+        rank_zero_info(f"round {number}: the student starts from its initial weights, {name}")
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save the round's best student."""
+        """Save the student if it is the best of the round so far."""
         if not self._active(trainer) or trainer.sanity_checking:
             return
         summary = _student(pl_module).summaries["validation"].as_dict()
@@ -240,25 +251,25 @@ class TeacherPromotion(Callback):
             return
         name = f"{STUDENTS}/round_{self.state.current}_step_{trainer.global_step}.safetensors"
         self._save(trainer, _student(pl_module), name)
-        # Earlier students stay until the round has ended: a killed fit goes back to the one its checkpoint names.
+        # Earlier students stay until the round ends: a killed fit resumes with the one named in its checkpoint.
         self.state.student = {"file": name, "epoch": trainer.current_epoch, "step": trainer.global_step, **summary}
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """End a round with its last epoch: promote or not."""
+        """After the last epoch of a round, promote its best student if it beats the teacher."""
         if not self._active(trainer) or (trainer.current_epoch + 1) % self._epochs:
             return
         student = self.state.student
-        entry = self.state.close()
-        if entry["promoted"] and student:
-            entry["folder"] = f"round_{entry['round']}"
+        record = self.state.close()
+        if record["promoted"] and student:
+            record["folder"] = f"round_{record['round']}"
             if trainer.is_global_zero:
                 weights = read_weights(self._folder / student["file"])
-                teachers.promote(self._folder / entry["folder"], _student(pl_module), weights, entry)
+                teachers.promote(self._folder / record["folder"], _student(pl_module), weights, record)
             trainer.strategy.barrier()
-        decision = "promoted" if entry["promoted"] else "not promoted"
-        shares = ", ".join(f"{name} {kept['share']:.3f}" for name, kept in entry["kept"].items())
+        decision = "promoted" if record["promoted"] else "not promoted"
+        shares = ", ".join(f"{name} {kept['share']:.3f}" for name, kept in record["kept"].items())
         mask = f"; share of candidates that the teacher's mask kept: {shares}" if shares else ""
-        rank_zero_info(f"round {entry['round']}: best student {decision}: {entry['reason']}{mask}")
+        rank_zero_info(f"round {record['round']}: best student {decision}: {record['reason']}{mask}")
         self._check_patience(trainer)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -267,16 +278,16 @@ class TeacherPromotion(Callback):
             self._remove_students(trainer)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the rounds' state and folder."""
+        """Return the state of the rounds, their folder and their length in epochs."""
         return {"rounds": asdict(self.state), "folder": str(self._folder.resolve()), "epochs": self._epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load the state of the resumed fit."""
+        """Load the state of the resumed fit; `on_train_start` checks it."""
         self.state = Rounds(**state_dict["rounds"])
         self._resumed = state_dict
 
     def recorded(self) -> dict[str, Any]:
-        """Return the rounds' history for run.json."""
+        """Return the history of the rounds, for run.json."""
         return {"rounds": self.state.history}
 
     def _active(self, trainer: L.Trainer) -> bool:
@@ -301,7 +312,7 @@ class TeacherPromotion(Callback):
 
     def _check_patience(self, trainer: L.Trainer) -> None:
         if self.state.without >= self.patience and self.state.current + 1 < self.rounds:
-            rank_zero_info(f"no promotion in {self.state.without} rounds in succession: the fit ends")
+            rank_zero_info(f"consecutive rounds without a promotion: {self.state.without}; the fit ends")
             trainer.should_stop = True
 
 

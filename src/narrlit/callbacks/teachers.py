@@ -1,4 +1,4 @@
-"""Teachers of a fit's rounds on disk: each a model folder with its record and its embeddings."""
+"""Teachers of distillation rounds: each is a model folder with a record and cached embeddings."""
 
 import json
 import shutil
@@ -30,16 +30,16 @@ EMBEDDINGS = "embeddings"
 GIVEN = "given"
 
 
-def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], entry: dict[str, Any]) -> None:
-    """Write a round's best student to a teacher's folder, replacing the rest of an interrupted attempt."""
+def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], record: dict[str, Any]) -> None:
+    """Write the best student of a round as a teacher's folder, replacing the remains of an interrupted attempt."""
     shutil.rmtree(folder, ignore_errors=True)
     with atomic_folder(folder) as temporary:
         save_encoder(temporary, objective.encoder_config, weights)
-        (temporary / TEACHER_RECORD).write_text(json.dumps(entry, indent=2) + "\n", encoding="utf-8")
+        (temporary / TEACHER_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> dict[str, Any]:
-    """Describe a promoted teacher as plain data for checkpoints; its name is its folder's."""
+    """Describe a promoted teacher as plain data for checkpoints; it has the name of its folder."""
     return _description(folder.name, accuracy, encoder, folder.name, file_digest(folder / WEIGHTS))
 
 
@@ -48,8 +48,8 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
     encoder = _load(source, objective)
     if encoder.dimension != objective.encoder.dimension:
         raise ModelError(
-            f"the teacher {source} has dimension {encoder.dimension}, the student {objective.encoder.dimension}: "
-            "self-distillation needs a teacher of the student's architecture"
+            f"the teacher {source} has dimension {encoder.dimension}, but the student has dimension "
+            f"{objective.encoder.dimension}: self-distillation needs a teacher with the student's architecture"
         )
     triples = data_of(trainer).triples["validation"]
     with trainer.precision_plugin.forward_context():
@@ -61,14 +61,14 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
 def teacher_embeddings(
     teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation, dtype: CacheDtype
 ) -> TeacherEmbeddings:
-    """Return a teacher's embeddings of the fit's stories, computing those that its cache lacks.
+    """Return a teacher's embeddings of the stories of a fit, and compute those that are missing in its cache.
 
     Args:
-        teacher: its description.
-        folder: where its cache is.
-        trainer: of the fit.
-        objective: the student, whose encoder computes with a promoted teacher's weights.
-        dtype: of cached embeddings.
+        teacher: description of the teacher, from `promoted_teacher` or `given_teacher`.
+        folder: folder of the teacher, which contains its cache.
+        trainer: trainer of the fit.
+        objective: the student; its encoder temporarily takes the weights of a promoted teacher.
+        dtype: number format of cached embeddings.
     """
     data = data_of(trainer)
     prompts = teacher["prompts"]
@@ -81,16 +81,20 @@ def teacher_embeddings(
 
 
 def check_teacher(folder: Path) -> None:
-    """Check that a promoted teacher is on disk."""
+    """Check that the files of a promoted teacher exist.
+
+    Raises:
+        ModelError: if one is missing.
+    """
     if not all((folder / name).is_file() for name in (TEACHER_RECORD, CONFIG, WEIGHTS)):
-        raise ModelError(f"{folder}: this round's teacher is gone; restore the folder, or start a new fit")
+        raise ModelError(f"{folder}: the teacher of this round is missing; restore the folder, or start a new fit")
 
 
 @contextmanager
 def _encoder_of(
     teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation
 ) -> Iterator[tuple[Encoder, TokenizedStories]]:
-    """Yield the teacher as an encoder, with the tokenized stories; restore the student's weights afterwards."""
+    """Yield the teacher's encoder and the stories tokenized for it; restore the student's weights afterwards."""
     data = data_of(trainer)
     if teacher["name"] == GIVEN:
         encoder = _load(teacher["source"], objective)
@@ -112,7 +116,7 @@ def _encoder_of(
 def _load(source: str, objective: SelfDistillation) -> Encoder:
     encoder = load_encoder(source, trust_remote_code=remote_code_allowed(), long="truncate")
     if encoder.reads != "text":
-        raise ModelError(f"the teacher {source} reads {encoder.reads}, the student whole texts")
+        raise ModelError(f"the teacher {source} reads {encoder.reads}, but the student reads whole texts")
     return encoder.to(objective.device)
 
 

@@ -1,4 +1,4 @@
-"""Answers to single triples: predictions.jsonl of `predict`, validation_answers.json of a fit, for paired tests."""
+"""Answers to individual triples: the file predictions.jsonl, and a digest that identifies the triples answered."""
 
 import json
 from collections.abc import Sequence
@@ -20,26 +20,26 @@ PREDICTIONS = "predictions.jsonl"
 
 
 class PredictionWriter(BasePredictionWriter):
-    """Write predictions.jsonl in the run's directory: a row for each triple, in the file's order."""
+    """Callback that writes predictions.jsonl to the run's directory: one row per triple, in the order of the file."""
 
     def __init__(self) -> None:
         interval: Literal["epoch"] = "epoch"
         super().__init__(interval)
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Refuse to replace another run's predictions, before they are computed.
+        """Refuse to overwrite the predictions of another run, before new ones are computed.
 
         Raises:
             OptionError: if the file exists.
         """
         target = self._target(trainer)
         if stage == "predict" and target.exists():
-            raise OptionError(f"{target} exists: move it away, or name another `trainer.logger.init_args.version`")
+            raise OptionError(f"{target} exists: move it away, or give another `trainer.logger.init_args.version`")
 
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]
     ) -> None:
-        """Gather every process's predictions and write text_a_is_closer with both scores."""
+        """Gather the predictions of all processes, and write text_a_is_closer and both scores of each triple."""
         columns = [gather(torch.cat([p[name] for p in predictions])) for name in ("positions", "score_a", "score_b")]
         target = self._target(trainer)
         if not trainer.is_global_zero:
@@ -50,11 +50,14 @@ class PredictionWriter(BasePredictionWriter):
         rank_zero_info(f"predictions: {target}")
 
     def _target(self, trainer: L.Trainer) -> Path:
-        """Return the path of the file; a collective call, as the logger's directory is."""
+        """Return the path of the file; a collective call, because `trainer.log_dir` is one."""
         return Path(trainer.log_dir or trainer.default_root_dir) / PREDICTIONS
 
 
 def triples_digest(triples: Triples) -> str:
-    """Compute the SHA-256, in hex, of triples' texts and labels in order, whatever their views and pseudonyms."""
-    rows = [(*(triples.stories[index].source_text for index in row.indices), row.a_is_closer) for row in triples]
+    """Compute the SHA-256, in hex, of the original texts and the labels of triples, without views and pseudonyms."""
+    rows = []
+    for triple in triples:
+        texts = [triples.stories[index].source_text for index in triple.indices]
+        rows.append([*texts, triple.a_is_closer])
     return sha256(json.dumps(rows).encode()).hexdigest()
