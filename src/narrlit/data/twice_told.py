@@ -1,7 +1,7 @@
-"""Twice Told: plots, each told in several worlds, and tellings in which one aspect is changed; comes with the package.
+"""Twice Told, a corpus of the package: plots told in several worlds, and tellings in which one aspect is changed.
 
-Every plot occurs in all worlds and every world has all plots, so that what a model takes from the plot and what it
-takes from people, places and words can be told apart.
+Since every plot is told in every world, the influence of the plot on a model can be separated from that of people,
+places and words.
 """
 
 import csv
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from narrlit.data.rows import Row, RowFile
 from narrlit.data.schema import StoryTable, Triple, Triples
@@ -28,11 +28,11 @@ WORLDS: Mapping[Split, tuple[str, ...]] = {
     "validation": ("prairie", "opera"),
     "test": ("station", "court"),
 }
-"""Worlds by split. Tellings of a split's plots in the worlds of another are in no split."""
+"""Worlds of each split. A telling whose plot and world belong to different splits is in no split."""
 NUM_PLOTS: Mapping[Split, int] = {"train": 28, "validation": 8, "test": 12}
 """Number of plots of each split, in the order of the file."""
 PLOT_LINE = "plot line"
-"""World of a plot's line, which tells it in no world."""
+"""Value of `world` for plot lines, which tell a plot in no world."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Plot:
     """Theme, action and outcome that all tellings of a plot share.
 
     Attributes:
-        plot: its name.
-        theme: what it is about.
+        plot: name of the plot.
+        theme: what the plot is about.
         action: course of action.
-        outcome: how it ends.
+        outcome: how the plot ends.
     """
 
     plot: str
@@ -54,14 +54,14 @@ class Plot:
 
 @dataclass(frozen=True)
 class Telling:
-    """A plot, told in a world.
+    """Story that tells a plot in a world.
 
     Attributes:
         plot: name of the plot.
         world: name of the world.
-        text: the story.
+        text: text of the story.
         changed: aspect that differs from the plot; empty: none.
-        change: how it differs.
+        change: how the aspect differs.
     """
 
     plot: str
@@ -72,19 +72,28 @@ class Telling:
 
     @property
     def id(self) -> str:
-        """Plot, world and the changed aspect, with hyphens between."""
+        """Plot, world and, if there is one, the changed aspect, joined by hyphens."""
         return "-".join(filter(None, (self.plot, self.world, self.changed)))
+
+
+class TellingTriple(NamedTuple):
+    """Three tellings, from which a labeled triple is made."""
+
+    anchor: Telling
+    positive: Telling
+    negative: Telling
 
 
 @dataclass(frozen=True)
 class CellTriples:
-    """Triples of one cell: how the positive and the negative relate to the anchor.
+    """Triples of one cell, which is named for how the positive and the negative relate to the anchor.
 
     Attributes:
-        cell: `far`: the positive tells the anchor's plot in another world, `near`: in the anchor's own world, with one
-            aspect changed; `strong`: the negative, of another plot, shares the anchor's world, `weak`: it does not.
-        triples: with labels.
-        plots: of the anchors.
+        cell: `far`: the positive tells the anchor's plot in another world; `near`: it tells the plot in the anchor's
+            world, with one aspect changed. `strong`: the negative, of another plot, shares the anchor's world; `weak`:
+            it does not.
+        triples: labeled triples.
+        plots: name of each anchor's plot.
     """
 
     cell: Cell
@@ -94,13 +103,13 @@ class CellTriples:
 
 @dataclass(frozen=True)
 class TwiceTold:
-    """Plots and their tellings, all or those of a split.
+    """Plots and their tellings, of the whole corpus or of one split.
 
     Attributes:
-        plots: in the order of the file.
-        worlds: in the order of the splits.
-        tellings: of each plot in each world, plot by plot.
-        changes: tellings of some plots, each in a world, in which one aspect is changed.
+        plots: plots in the order of the file.
+        worlds: worlds in the order of the splits.
+        tellings: tellings of each plot in each world, plot by plot.
+        changes: tellings of some plots in which one aspect is changed.
 
     >>> corpus = TwiceTold.read()
     >>> len(corpus.plots), len(corpus.worlds), len(corpus.tellings), len(corpus.changes)
@@ -126,7 +135,7 @@ class TwiceTold:
         return cls(plots, worlds, tellings, _tellings("changes.csv"))
 
     def split(self, name: Split) -> "TwiceTold":
-        """Return the plots of a split, told in the worlds of the split: test plots and worlds are both unseen."""
+        """Return the plots of a split in its worlds; in the test split, both plots and worlds are thus unseen."""
         if name not in WORLDS:
             raise OptionError(f"`split={name}`: give one of {', '.join(WORLDS)}")
         before = list(NUM_PLOTS)[: list(NUM_PLOTS).index(name)]
@@ -139,19 +148,19 @@ class TwiceTold:
 
     @cached_property
     def by_plot_and_world(self) -> Mapping[tuple[str, str], Telling]:
-        """Each telling by its plot and world."""
+        """Tellings by plot and world."""
         return {(telling.plot, telling.world): telling for telling in self.tellings}
 
     def cells(self) -> list[CellTriples]:
-        """Make labeled triples of four cells.
+        """Make the labeled triples of the four cells.
 
-        An anchor has each positive of the cell once. Negatives are taken in turn from the other plots, so that all
-        occur about as often.
+        Each anchor is paired once with each positive of the cell. Negatives are taken from the other plots in turn, so
+        that all plots occur about equally often.
         """
         return [_labeled(cell, self._choose(cell)) for cell in CELLS]
 
-    def _choose(self, cell: Cell) -> Iterator[tuple[Telling, Telling, Telling]]:
-        """Choose anchor, positive and negative of each triple of a cell."""
+    def _choose(self, cell: Cell) -> Iterator[TellingTriple]:
+        """Choose the tellings of each triple of a cell."""
         names = [plot.plot for plot in self.plots]
         for number, (anchor, positive) in enumerate(self._positives(cell)):
             own = names.index(anchor.plot)
@@ -159,7 +168,7 @@ class TwiceTold:
             other_worlds = [world for world in self.worlds if world != anchor.world]
             strong = cell.endswith("strong")
             world = anchor.world if strong else other_worlds[number % len(other_worlds)]
-            yield anchor, positive, self.by_plot_and_world[other_plot, world]
+            yield TellingTriple(anchor, positive, self.by_plot_and_world[other_plot, world])
 
     def _positives(self, cell: Cell) -> Iterator[tuple[Telling, Telling]]:
         """Choose anchor and positive of each triple of a cell."""
@@ -174,28 +183,29 @@ class TwiceTold:
 
 
 def training_rows() -> RowFile:
-    """Return all stories and lines that train, as rows of a table with the columns plot, world, changed and text."""
+    """Return all training stories and plot lines as rows with the columns plot, world, changed and text."""
     folder = Path(str(FOLDER))
     rows = [Row(line, row, folder) for line, row in enumerate(_training_table(), start=1)]
     return RowFile(folder, rows)
 
 
 def training_tellings() -> list[Telling]:
-    """Return all stories that train: those of the training split, and of the further plots."""
+    """Return all training stories: those of the training split, and those of the further plots."""
     train = TwiceTold.read().split("train")
     return [*train.tellings, *train.changes, *further_tellings()]
 
 
 def training_lines() -> list[Telling]:
-    """Return the line of each plot that trains, course of action and outcome, as a telling of it."""
+    """Return the plot line (course of action and outcome) of each training plot, as a telling."""
     plots = [*TwiceTold.read().split("train").plots, *further_plots()]
     return [Telling(plot.plot, PLOT_LINE, f"{plot.action} {plot.outcome}") for plot in plots]
 
 
 def held_back_cells() -> list[CellTriples]:
-    """Make labeled triples, far and strong or weak, of plots and worlds on which no model of narrlit is trained.
+    """Make the labeled triples of two cells from plots and worlds on which no model of narrlit is trained.
 
-    An anchor has each other telling of its plot as positive once. Negatives are taken in turn from the other plots.
+    The cells are `far, strong` and `far, weak`. Each anchor is paired once with each other telling of its plot.
+    Negatives are taken from the other plots in turn.
     """
     tellings = [telling for telling in held_back_tellings() if not telling.changed]
     strong = _labeled("far, strong", _far_triples(tellings, strong=True))
@@ -203,51 +213,54 @@ def held_back_cells() -> list[CellTriples]:
     return [strong, weak]
 
 
-def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[tuple[Telling, Telling, Telling]]:
-    """Choose anchor, positive and negative: the negative shares the anchor's world, or neither world nor plot."""
+def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[TellingTriple]:
+    """Choose the tellings of triples with a negative of another plot, in the anchor's world if `strong`, else not."""
     for number, anchor in enumerate(tellings):
         positives = [other for other in tellings if other.plot == anchor.plot and other.world != anchor.world]
         others = [other for other in tellings if other.plot != anchor.plot]
         negatives = [other for other in others if (other.world == anchor.world) == strong]
         for step, positive in enumerate(positives):
-            yield anchor, positive, negatives[(7 * number + step) % len(negatives)]
+            yield TellingTriple(anchor, positive, negatives[(7 * number + step) % len(negatives)])
 
 
-def _labeled(cell: Cell, chosen: Iterable[tuple[Telling, Telling, Telling]]) -> CellTriples:
-    """Label triples of anchor, positive and negative, A and B in turn."""
+def _labeled(cell: Cell, chosen: Iterable[TellingTriple]) -> CellTriples:
+    """Make labeled triples in which the positive is A and B in turn."""
     stories = StoryTable()
-    rows, plots = [], []
-    for number, (anchor, positive, negative) in enumerate(chosen):
+    rows = []
+    plots = []
+    for number, tellings in enumerate(chosen):
         a_is_closer = number % 2 == 0
-        candidates = (positive, negative) if a_is_closer else (negative, positive)
-        story, a, b = [stories.add(telling.text) for telling in (anchor, *candidates)]
-        rows.append(Triple(story, a, b, a_is_closer))
-        plots.append(anchor.plot)
+        a, b = tellings.positive, tellings.negative
+        if not a_is_closer:
+            a, b = b, a
+        anchor = stories.add(tellings.anchor.text)
+        rows.append(Triple(anchor, stories.add(a.text), stories.add(b.text), a_is_closer))
+        plots.append(tellings.anchor.plot)
     return CellTriples(cell, Triples(stories, rows), plots)
 
 
 def further_plots() -> list[Plot]:
-    """Read the further plots, which only train."""
+    """Read the further plots, which are used for training only."""
     return [Plot(**row) for row in _rows("further_plots.csv")]
 
 
 def further_tellings() -> list[Telling]:
-    """Read the tellings of the further plots: each in three or more worlds, and once or more with another outcome."""
+    """Read the tellings of the further plots, each in three or more worlds and at least once with a changed outcome."""
     return _tellings("further.csv")
 
 
 def held_back_plots() -> list[Plot]:
-    """Read the plots that are held back."""
+    """Read the held-back plots, on which no model of narrlit is trained."""
     return [Plot(**row) for row in _rows("held_back_plots.csv")]
 
 
 def held_back_tellings() -> list[Telling]:
-    """Read the tellings of the plots that are held back, in twelve worlds, as those of the further plots."""
+    """Read the tellings of the held-back plots in twelve worlds, each plot in three and once with a changed outcome."""
     return _tellings("held_back.csv")
 
 
 def _tellings(name: str) -> list[Telling]:
-    """Read a table of tellings with changed ones among them."""
+    """Read a table of tellings, some of which have a changed aspect."""
     return [
         Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"])
         for row in _rows(name)
@@ -262,11 +275,12 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class WrittenCorpus:
-    """Twice Told in a folder.
+    """Twice Told, written to a folder.
 
     Attributes:
-        folder: where it is.
-        files: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples of each split.
+        folder: the folder.
+        files: stories.csv, changes.csv, plots.csv, training.csv, the triples of each split, held_back.jsonl and
+            README.md.
     """
 
     folder: Path
@@ -280,19 +294,19 @@ class WrittenCorpus:
 def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
     """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples (SPLIT.jsonl).
 
-    The triples have the columns `cell` (`far, strong` and so on; see `CellTriples`) and `plot`, that of the anchor.
-    training.csv has all that trains: the stories of the training split, the tellings of the further plots, and the line
-    of each plot, whose world is `plot line`. held_back.jsonl has triples of plots on which no model is trained.
+    Triples have the additional columns `cell` (such as `far, strong`; see `CellTriples`) and `plot`, the anchor's plot.
+    training.csv has all training data: the stories of the training split, the tellings of the further plots, and the
+    plot lines, whose world is `plot line`. held_back.jsonl has triples of plots on which no model is trained.
 
     Args:
-        folder: to write into.
-        overwrite: replace files of the same names.
+        folder: folder to write to.
+        overwrite: replace existing files of the same names.
 
     Returns:
         A `WrittenCorpus`: `.files`.
 
     Raises:
-        OptionError: if there is such a file; nothing is written.
+        OptionError: if a file exists and `overwrite` is False; nothing is written.
 
     >>> written = write_twice_told(getfixture("tmp_path") / "corpus")
     >>> [path.name for path in written.files][:3]
@@ -328,7 +342,7 @@ def _story_row(telling: Telling) -> dict[str, object]:
 
 
 def _training_table() -> list[dict[str, object]]:
-    """Make a row of each story and each line that trains."""
+    """Make a row for each training story and plot line."""
     return [
         {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
         for telling in [*training_tellings(), *training_lines()]

@@ -15,7 +15,7 @@ from narrlit.datamodules.story_data import Stage, StoryData
 
 
 class StoryWorldData(StoryData):
-    """Examples and triples of StoryWorld, made from a seed of their own; splits share no story."""
+    """Training examples and triples of StoryWorld; splits share no story."""
 
     def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
         self,
@@ -33,16 +33,18 @@ class StoryWorldData(StoryData):
         """Set the sizes.
 
         Args:
-            train: training examples.
-            validation: triples evaluated after every epoch.
-            test: triples for `narrlit test` and `narrlit predict`.
-            world_seed: decides the stories; apart from the run's seed, so that seeds can be compared on the same data.
-            negatives_per_aspect: for every example, stories similar to its anchor in one aspect only.
-            false_negatives: share of these, 0 to 1, that are similar in all aspects, for a teacher's mask to find.
-            views: give each story its true theme, course of action and outcome as views.
+            train: number of training examples.
+            validation: number of triples evaluated after every epoch.
+            test: number of triples for `narrlit test` and `narrlit predict`.
+            world_seed: seed of the stories, separate from that of the run, so that runs with different seeds can be
+                compared on the same data.
+            negatives_per_aspect: number of negatives per example and aspect that are similar to the anchor in this
+                aspect only.
+            false_negatives: share of these negatives, 0 to 1, that are similar in all aspects, for a teacher to mask.
+            views: use the true theme, course of action and outcome of each story as its views.
             hard_examples: sampling of hard examples.
-            pseudo_labels: labels of the training stories' aspects.
-            loading: batches.
+            pseudo_labels: pseudo-labels of the training stories' aspects.
+            loading: batch sizes and further settings of data loading.
         """
         super().__init__(loading, hard_examples, pseudo_labels)
         self.sizes = {"train": train, "validation": validation, "test": test, "predict": test, "unlabelled": test}
@@ -54,24 +56,29 @@ class StoryWorldData(StoryData):
         self._synthetic: dict[int, SyntheticStory] = {}
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Make the training examples, each triple's own negative first."""
-        per_aspect, false = self.negatives_per_aspect, self.false_negatives
+        """Make the training examples; the first negative of each is that of its triple."""
         triples = self._make("train", stories)
-        more = [self.world.one_aspect_negatives(triple.anchor, per_aspect, false) for triple in triples]
-        for negatives in more:
-            self._remember(stories, [story for _, story in negatives])
-        record = replace(self._record(triples), negatives_per_aspect=per_aspect, false_negatives=false)
+        negatives = []
+        for triple in triples:
+            of_triple = self.world.one_aspect_negatives(triple.anchor, self.negatives_per_aspect, self.false_negatives)
+            self._remember(stories, [negative.story for negative in of_triple])
+            negatives.append(of_triple)
+        record = replace(
+            self._record(triples),
+            negatives_per_aspect=self.negatives_per_aspect,
+            false_negatives=self.false_negatives,
+        )
         self.note("train", Provenance(storyworld=record))
-        return synthetic_examples(triples, more, stories, self.has_views)
+        return synthetic_examples(triples, negatives, stories, self.has_views)
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Make a stage's triples."""
+        """Make the triples of a stage."""
         triples = self._make(stage, stories)
         self.note(stage, Provenance(storyworld=self._record(triples)))
         return synthetic_triples(triples, stories, self.has_views)
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Make the stories of the test triples."""
+        """Make the stories of the test triples, and return their indices."""
         triples = self._make("unlabelled", stories)
         self.note("unlabelled", Provenance(storyworld=self._record(triples)))
         indices = synthetic_triples(triples, stories, self.has_views).indices
@@ -82,15 +89,16 @@ class StoryWorldData(StoryData):
         return self._synthetic.get(index)
 
     def _make(self, name: str, stories: StoryTable) -> list[SyntheticTriple]:
-        """Make a set's triples, and keep the plans of their stories."""
+        """Make the triples of a set, and store the plans of their stories."""
         triples = self.world.triples(self.sizes[name], "test" if name in ("predict", "unlabelled") else name)
         for triple in triples:
             self._remember(stories, [triple.anchor, triple.positive, triple.negative])
         rank_zero_info(f"StoryWorld (seed {self.world_seed}): {len(triples)} {name} triples")
         return triples
 
-    def _remember(self, stories: StoryTable, made: Sequence[SyntheticStory]) -> None:
-        self._synthetic.update({stories.add(story.text): story for story in made})
+    def _remember(self, stories: StoryTable, synthetic: Sequence[SyntheticStory]) -> None:
+        """Store the plans of stories by their story indices."""
+        self._synthetic.update({stories.add(story.text): story for story in synthetic})
 
     def _record(self, triples: Sequence[SyntheticTriple]) -> StoryWorldRecord:
         return StoryWorldRecord(self.world_seed, len(triples), views=self.has_views or None)

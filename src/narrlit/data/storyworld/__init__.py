@@ -1,7 +1,7 @@
 """StoryWorld: synthetic stories, in triples that set structure against surface.
 
-Some negatives share names and setting with their anchor, some one of the two, some nothing: similarity of words
-predicts the answer weakly, and never perfectly.
+A negative shares names and setting with its anchor, one of the two, or neither. Lexical similarity is therefore only a
+weak predictor of the closer story.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from narrlit.data.schema import (
     ASPECTS,
@@ -26,7 +26,7 @@ from narrlit.data.schema import (
 from narrlit.errors import OptionError
 
 SPLITS = ("train", "validation", "test")
-"""The persons of each split have names of their own, so that no story is in two."""
+"""Names of the splits. Persons have different names in each split, so that no story is in two splits."""
 
 SHARED_SURFACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ((), ("names", "setting")),
@@ -36,10 +36,10 @@ SHARED_SURFACE: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("names",), ("setting",)),
     *(((), ()),) * 3,
 )
-"""Parts of the anchor's surface that a triple's positive and negative share; all cases equally likely."""
+"""Parts of the anchor's surface that the positive and the negative of a triple share; all cases are equally likely."""
 
 SLOT = re.compile(r"\{(a:)?(\w+)\}")
-"""A gap in a sentence: `{hero}`, or `{a:job}` where "a" or "an" has to precede the filling."""
+"""A slot of a sentence: `{hero}`, or `{a:job}` if the filling is preceded by "a" or "an"."""
 
 _NAME_KINDS = {"place": "PLACE", "org": "ORGANIZATION"}
 T = TypeVar("T")
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Place and time of a story."""
+    """Setting of stories: fillings and sentences that fit one place and time."""
 
     places: Sequence[str]
     organisations: Sequence[str]
@@ -61,7 +61,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All texts; every theme, event and outcome has several wordings."""
+    """Sentences and names of all stories; every theme, event and outcome has several wordings."""
 
     themes: Mapping[str, Sequence[str]]
     courses: Mapping[str, Sequence[Sequence[str]]]
@@ -93,7 +93,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Index of the wording of the theme, of each event and of the outcome."""
+    """Indices of the wordings of the theme, of each event and of the outcome."""
 
     theme: int
     events: tuple[int, ...]
@@ -102,7 +102,7 @@ class Wording:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person's name, and the part of it that is used after the first mention."""
+    """Full name of a person, and the part of it (alias) that is used after the first mention."""
 
     full: str
     alias: str
@@ -110,26 +110,26 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Surface of a story: all except theme, course of action, outcome and their wording."""
+    """Surface of a story: everything except theme, course of action, outcome and their wording."""
 
     split: str
     setting: str
     persons: Mapping[str, Person]  # by role
-    fillings: Mapping[str, str]  # of the other slots
+    fillings: Mapping[str, str]  # fillings of all other slots
     opening: str
     companion: str
     subplot: str
-    theme_at: int  # sentences before the theme's, 0 to 2; 3: just before the outcome
-    subplot_at: float  # position of the subplot among the events, 0 to 1
+    theme_at: int  # number of sentences before that of the theme, 0 to 2; 3: just before the outcome
+    subplot_at: float  # relative position of the subplot among the events, 0 to 1
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticStory:
-    """A story, its true views, and each name in it with PERSON, PLACE or ORGANIZATION."""
+    """A story with its true views, its names, and the plan from which it was written."""
 
     text: str
     views: Views
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # kind of each name: PERSON, PLACE or ORGANIZATION
     structure: Structure
     wording: Wording
     surface: Surface
@@ -144,11 +144,18 @@ class SyntheticTriple:
     negative: SyntheticStory
 
 
+class AspectNegative(NamedTuple):
+    """A story that is similar to an anchor in one aspect only, with this aspect."""
+
+    aspect: str
+    story: SyntheticStory
+
+
 class StoryWorld:
-    """A seeded source of synthetic English stories.
+    """Generator of synthetic English stories from a seed.
 
     A story has a theme, a course of action and an outcome, chosen independently, and a surface (names, setting,
-    wording, order) which tells nothing about them. The same seed and arguments give the same stories everywhere.
+    wording, order), which is independent of them. The same seed and arguments give the same stories on every machine.
 
     >>> world = StoryWorld(seed=1)
     >>> triple = world.triples(1)[0]
@@ -161,23 +168,33 @@ class StoryWorld:
         self._inventory = load_inventory()
 
     def triples(self, count: int, split: str = "train") -> list[SyntheticTriple]:
-        """Return the first `count` triples of a split (see SPLITS); a larger count adds further ones."""
+        """Return the first `count` triples of a split (see SPLITS)."""
         if split not in SPLITS:
             raise OptionError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
         return [self._triple(split, number) for number in range(count)]
 
     def one_aspect_negatives(
         self, anchor: SyntheticStory, per_aspect: int = 3, false_negatives: float = 0.0
-    ) -> list[tuple[str, SyntheticStory]]:
-        """Return stories that share exactly one aspect with an anchor, and that aspect.
+    ) -> list[AspectNegative]:
+        """Return stories that share exactly one aspect with an anchor, and nothing of its surface and wording.
 
-        They come in the order of ASPECTS and share nothing of the anchor's surface and wording; a share
-        `false_negatives` of them (0 to 1) agrees in all aspects. The same world gives the same ones for a text; a
-        larger `per_aspect` adds further ones.
+        The stories depend on the seed and the anchor's text only. A larger `per_aspect` adds stories to those of a
+        smaller one.
+
+        Args:
+            anchor: anchor.
+            per_aspect: number of stories for each aspect.
+            false_negatives: share of the stories, 0 to 1, that agree with the anchor in all aspects.
+
+        Returns:
+            The stories with the shared aspect, in the order of ASPECTS.
+
+        Raises:
+            OptionError: if a number is out of range.
         """
         if per_aspect < 0 or not 0 <= false_negatives <= 1:
             raise OptionError("per_aspect must be 0 or more, and false_negatives between 0 and 1")
-        negatives: list[tuple[str, SyntheticStory]] = []
+        negatives: list[AspectNegative] = []
         for aspect in ASPECTS:
             for number in range(per_aspect):
                 rng = Random(f"storyworld/{self._seed}/{aspect}/{number}/{anchor.text}")
@@ -185,10 +202,11 @@ class StoryWorld:
                 if rng.random() >= false_negatives:
                     shared = {aspect: getattr(structure, aspect)}
                     structure = replace(self._structure(rng, unlike=structure), **shared)
-                negatives.append((aspect, self._other_surface(rng, anchor, structure)))
+                negatives.append(AspectNegative(aspect, self._other_surface(rng, anchor, structure)))
         return negatives
 
     def _triple(self, split: str, number: int) -> SyntheticTriple:
+        """Make a triple of a split; its random numbers depend only on seed, split and number."""
         rng = Random(f"storyworld/{self._seed}/{split}/{number}")
         structure = self._structure(rng)
         anchor = self._write(structure, self._wording(rng, structure), self._surface(rng, split))
@@ -200,7 +218,7 @@ class StoryWorld:
     def _other_surface(
         self, rng: Random, anchor: SyntheticStory, structure: Structure, shared: Collection[str] = ()
     ) -> SyntheticStory:
-        """Write a story with nothing of the anchor's wording, and only the shared parts of its surface."""
+        """Write a story that shares no wording with the anchor, and only the named parts of its surface."""
         surface = self._surface(rng, anchor.surface.split, unlike=anchor)
         old = anchor.surface
         if "names" in shared:
@@ -239,7 +257,7 @@ class StoryWorld:
         )
 
     def _surface(self, rng: Random, split: str, unlike: SyntheticStory | None = None) -> Surface:
-        """Draw a surface; it shares no setting and no word of a name with another story."""
+        """Draw a surface that shares neither the setting nor a word of a name with another story."""
         inventory = self._inventory
         taken = {word for name in unlike.names for word in name.split()} if unlike else set()
         key = _pick(rng, list(inventory.settings), {unlike.surface.setting} if unlike else ())
@@ -247,8 +265,9 @@ class StoryWorld:
         persons: dict[str, Person] = {}
         for role in ("hero", "rival", "extra"):
             last = _pick(rng, inventory.surnames, taken)
-            own = (SPLITS.index(split) - inventory.surnames.index(last)) % len(SPLITS)
-            first = _pick(rng, inventory.first_names[own :: len(SPLITS)], taken)
+            # The numbers of surname and first name add up to the number of the split, modulo the number of splits.
+            start = (SPLITS.index(split) - inventory.surnames.index(last)) % len(SPLITS)
+            first = _pick(rng, inventory.first_names[start :: len(SPLITS)], taken)
             persons[role] = Person(f"{first} {last}", alias=_pick(rng, (first, last)))
             taken |= {first, last}
         job = _pick(rng, setting.jobs)
@@ -272,29 +291,33 @@ class StoryWorld:
         )
 
     def _write(self, structure: Structure, wording: Wording, surface: Surface) -> SyntheticStory:
+        """Order the sentences of a story by its surface, and fill their slots."""
         inventory = self._inventory
         course = inventory.courses[structure.action]
-        templates = {f"event{i}": event[n] for i, (event, n) in enumerate(zip(course, wording.events, strict=True))}
-        order = list(templates)
-        order.insert(int(surface.subplot_at * (len(course) + 1)), "subplot")
-        order = ["opening", "companion", *order]
-        order.insert(surface.theme_at if surface.theme_at < 3 else len(order), "theme")
-        templates |= {
+        templates = {
             "opening": surface.opening,
             "companion": surface.companion,
             "subplot": surface.subplot,
             "theme": inventory.themes[structure.theme][wording.theme],
             "outcome": inventory.outcomes[structure.outcome][wording.outcome],
         }
+        events = [f"event{number}" for number in range(len(course))]
+        for event, wordings, chosen in zip(events, course, wording.events, strict=True):
+            templates[event] = wordings[chosen]
+        middle = list(events)
+        middle.insert(int(surface.subplot_at * (len(events) + 1)), "subplot")
+        order = ["opening", "companion", *middle]
+        order.insert(surface.theme_at if surface.theme_at < 3 else len(order), "theme")
+        order.append("outcome")
         names: dict[str, str] = {}
-        sentences = {part: _fill(templates[part], surface, names) for part in [*order, "outcome"]}
-        events = "\n".join(sentences[f"event{i}"] for i in range(len(course)))
-        views = Views(sentences["theme"], events, sentences["outcome"])
+        sentences = {part: _fill(templates[part], surface, names) for part in order}
+        action = "\n".join(sentences[event] for event in events)
+        views = Views(sentences["theme"], action, sentences["outcome"])
         return SyntheticStory(" ".join(sentences.values()), views, names, structure, wording, surface)
 
 
 def _fill(template: str, surface: Surface, names: dict[str, str]) -> str:
-    """Fill a sentence's slots and note its names: a person's full name at first, the alias from then on."""
+    """Fill the slots of a sentence, and add its names to `names`: a person's full name first, then the alias."""
 
     def filling(slot: re.Match[str]) -> str:
         role = slot.group(2)
@@ -314,13 +337,19 @@ def _fill(template: str, surface: Surface, names: dict[str, str]) -> str:
 
 
 def _pick(rng: Random, choices: Sequence[T], avoid: Collection[T] = ()) -> T:
-    """Draw a choice; by `random()` alone, which is the same in every Python version."""
-    left = [choice for choice in choices if choice not in avoid]
-    return left[int(rng.random() * len(left))]
+    """Draw a choice by `random()`, whose numbers are the same in every Python version."""
+    allowed = [choice for choice in choices if choice not in avoid]
+    return allowed[int(rng.random() * len(allowed))]
 
 
 def synthetic_triples(triples: Sequence[SyntheticTriple], stories: StoryTable, views: bool = False) -> Triples:
-    """Add triples to a table; in about half of them A is the closer, as each anchor's text decides."""
+    """Add triples to a table; in about half of them, depending on the anchor's text, A is the closer candidate.
+
+    Args:
+        triples: synthetic triples.
+        stories: table to add the stories to.
+        views: attach the true views to the stories.
+    """
     rows = []
     for triple in triples:
         first = a_comes_first(triple.anchor.text)
@@ -332,16 +361,28 @@ def synthetic_triples(triples: Sequence[SyntheticTriple], stories: StoryTable, v
 
 def synthetic_examples(
     triples: Sequence[SyntheticTriple],
-    negatives: Sequence[Sequence[tuple[str, SyntheticStory]]],
+    negatives: Sequence[Sequence[AspectNegative]],
     stories: StoryTable,
     views: bool = False,
 ) -> TrainingExamples:
-    """Add training examples to a table: each triple's own negative first, then the further ones with their kinds."""
+    """Add training examples to a table.
+
+    Args:
+        triples: synthetic triples; the negative of each is the first negative of its example.
+        negatives: further negatives of each example, whose kind is their aspect.
+        stories: table to add the stories to.
+        views: attach the true views to the stories.
+    """
     rows = []
-    for triple, more in zip(triples, negatives, strict=True):
-        kinds, others = zip(("triple", triple.negative), *more, strict=True)
-        anchor, positive, *rest = [_add(story, stories, views) for story in (triple.anchor, triple.positive, *others)]
-        rows.append(TrainingExample(anchor, positive, tuple(rest), kinds))
+    for triple, further in zip(triples, negatives, strict=True):
+        anchor = _add(triple.anchor, stories, views)
+        positive = _add(triple.positive, stories, views)
+        indices = [_add(triple.negative, stories, views)]
+        kinds = ["triple"]
+        for negative in further:
+            indices.append(_add(negative.story, stories, views))
+            kinds.append(negative.aspect)
+        rows.append(TrainingExample(anchor, positive, tuple(indices), tuple(kinds)))
     return TrainingExamples(stories, rows)
 
 

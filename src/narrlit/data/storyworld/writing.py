@@ -1,4 +1,4 @@
-"""StoryWorld's stories in files: training examples, labeled triples, stories alone and their true views."""
+"""Files of StoryWorld: training examples, labeled triples, their stories, and the true views of these."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,8 +33,8 @@ class StoryWorldFiles:
     """Synthetic stories that were written to the files of a folder.
 
     Attributes:
-        folder: with the files of `FILES`.
-        seed: of the random stories.
+        folder: folder of the files named in `FILES`.
+        seed: seed of the stories.
         train: training examples.
         validation: labeled triples.
         test: labeled triples.
@@ -48,7 +48,7 @@ class StoryWorldFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """The files."""
+        """Paths of the files."""
         return [self.folder / name for name in FILES]
 
     def __str__(self) -> str:
@@ -67,22 +67,24 @@ def write_storyworld(
     negatives_per_aspect: int = 3,
     false_negatives: float = 0.0,
 ) -> StoryWorldFiles:
-    """Write synthetic stories: training examples, validation and test triples, the stories alone, their true views.
+    """Write synthetic stories: training examples, validation and test triples, their stories, and the true views.
 
     Args:
-        folder: to write into; files that exist there are replaced.
-        seed: seed of the random stories.
-        train: number of training examples; the triple's negative first, then those like the anchor in one aspect only.
+        folder: folder to write to; existing files are replaced.
+        seed: seed of the stories.
+        train: number of training examples. The first negative of each is that of its triple; the others are similar to
+            the anchor in one aspect only.
         validation: number of labeled validation triples.
         test: number of labeled test triples.
-        negatives_per_aspect: negatives of a training example for each aspect (theme, action, outcome).
-        false_negatives: share of these negatives that are similar to the anchor in truth, 0 to 1; tests masking.
+        negatives_per_aspect: number of these other negatives for each aspect (theme, action, outcome).
+        false_negatives: share of these other negatives, 0 to 1, that are similar to the anchor in all aspects; for
+            tests of the masking of false negatives.
 
     Returns:
         A `StoryWorldFiles`: `.paths`, `.train`, `.validation`, `.test`.
 
     Raises:
-        OptionError: for a number that is too small, or a share beyond 0 to 1; nothing is written.
+        OptionError: if a number is too small, or the share is not between 0 and 1; nothing is written.
 
     >>> written = write_storyworld(getfixture("tmp_path"), train=2, validation=1, test=1)
     >>> [len(examples) for examples in (written.train, written.validation, written.test)]
@@ -96,7 +98,7 @@ def write_storyworld(
 
     world, folder = StoryWorld(seed), Path(folder)
     triples = world.triples(train)
-    negatives = [world.one_aspect_negatives(t.anchor, negatives_per_aspect, false_negatives) for t in triples]
+    negatives = [world.one_aspect_negatives(triple.anchor, negatives_per_aspect, false_negatives) for triple in triples]
     examples = synthetic_examples(triples, negatives, StoryTable())
     write_examples(folder / "train.jsonl", examples)
     _write_views(folder / "train_views.jsonl", triples)
@@ -133,7 +135,7 @@ def _write_views(path: Path, triples: Sequence[SyntheticTriple]) -> None:
 
 
 def _views_row(story: SyntheticStory) -> dict[str, object]:
-    """Return the true views of a story, the structure that they come from, and the kinds of its names."""
+    """Return the true views of a story, the structure that they express, and the kinds of its names."""
     return {
         "text": story.text,
         "theme": story.views.theme,
