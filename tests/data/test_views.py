@@ -96,7 +96,7 @@ def test_the_first_views_of_a_story_count_and_provenance_names_the_bytes(make):
     assert table[0].views.theme == "duty"
     assert views.conflicts == 1
     assert views.provenance()["stories"] == 1
-    assert views.summary() == "v.jsonl: 3 rows; conflicts: 1 (the first views of a story count)"
+    assert views.summary() == "v.jsonl: 3 rows; conflicts: 1 (the first views of a story are used)"
 
     noted = views.provenance()
     assert noted["files"] == [{"path": str(path), "sha256": file_digest(path), "rows": 3, "dropped": {}}]

@@ -120,6 +120,7 @@ class NegativeItem(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: object) -> object:
+        """Accept a text as a negative of unknown kind."""
         return value if isinstance(value, Mapping) else {"text": value}
 
 
@@ -171,6 +172,7 @@ class TripleRow(ExampleRow):
     @model_validator(mode="before")
     @classmethod
     def _similar_is_closer(cls, row: Any) -> Any:
+        """Label a row with the column similar_story, which is read as A."""
         return row if "text_a" in row else {**row, LABEL: True}
 
     @property

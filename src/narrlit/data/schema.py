@@ -328,7 +328,7 @@ def example_of(triple: Triple) -> TrainingExample:
     TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None, setting=None)
     """
     if triple.a_is_closer is None:
-        raise ValueError("a triple without a label is no training example")
+        raise ValueError("a triple without a label can't be a training example")
     near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
     return TrainingExample(triple.anchor, near, (far,), ("triple",))
 

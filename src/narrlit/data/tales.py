@@ -12,12 +12,12 @@ TABLE = files("narrlit") / "tales" / "tales.csv"
 
 @dataclass(frozen=True)
 class WrittenTales:
-    """Sample tales in a folder.
+    """Sample tales that were written to a folder.
 
     Attributes:
-        folder: where they are.
-        tales: a text file each.
-        table: all tales, with their titles, countries and tale types.
+        folder: the folder.
+        tales: one text file per tale.
+        table: CSV file of all tales with their titles, countries and tale types.
     """
 
     folder: Path
@@ -30,7 +30,7 @@ class WrittenTales:
 
 
 def sample_tales() -> list[dict[str, str]]:
-    """Read the 24 sample tales: file_name, title, country, atu (number of the tale type) and text of each.
+    """Read the 24 sample tales, each with file_name, title, country, atu (number of the tale type) and text.
 
     Source:
         Plots of traditional tales, retold for this package; type numbers after Hans-Jörg Uther, The Types of
@@ -44,17 +44,17 @@ def sample_tales() -> list[dict[str, str]]:
 
 
 def write_tales(folder: str | Path, *, overwrite: bool = False) -> WrittenTales:
-    """Write the 24 sample tales, one a text file, and tales.csv with their titles, countries and tale types.
+    """Write the 24 sample tales, one text file each, and tales.csv with their titles, countries and tale types.
 
     Args:
-        folder: to write into.
-        overwrite: replace files of the same names with other content.
+        folder: folder to write to.
+        overwrite: replace existing files whose content differs.
 
     Returns:
         A `WrittenTales`: `.tales`, `.table`.
 
     Raises:
-        OptionError: if there is a file with other content; nothing is written.
+        OptionError: if a file exists with different content and `overwrite` is False; nothing is written.
 
     >>> written = write_tales(getfixture("tmp_path") / "tales")
     >>> len(written.tales), written.table.name

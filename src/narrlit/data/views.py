@@ -18,12 +18,12 @@ _POSITIONAL = "`missing_views=positional` (in a config data.views.missing: posit
 
 @dataclass(frozen=True)
 class ViewFiles:
-    """Sources of stories' views.
+    """Sources of the views of stories.
 
     Attributes:
-        files: a file of stories with theme, plot_events (or course_of_action) and outcome; or several.
-        missing: stories without views there: `refuse` them, or cut `positional` views: the first quarter of the
-            story's sentences, the middle half, the last quarter.
+        files: file of stories with theme, plot_events (or course_of_action) and outcome; or several such files.
+        missing: what happens to stories without views in the files. `refuse`: an error; `positional`: they get
+            positional views, that is, the first quarter of their sentences, the middle half and the last quarter.
     """
 
     files: str | list[str] | None = None
@@ -31,47 +31,70 @@ class ViewFiles:
 
     @property
     def paths(self) -> list[str]:
-        """The files as a list; empty where all views are cut by position."""
+        """The files as a list; empty if all views are positional."""
         return [self.files] if isinstance(self.files, str) else list(self.files or [])
 
     @classmethod
     def parse(cls, files: str | None, missing: Literal["refuse", "positional"] = "refuse") -> "ViewFiles":
-        """Parse files with commas between, as an option gives them.
+        """Parse comma-separated files, as given to an option.
 
         >>> ViewFiles.parse("a.jsonl, b.jsonl").paths
         ['a.jsonl', 'b.jsonl']
         """
         paths = [file.strip() for file in (files or "").split(",") if file.strip()]
         if files is not None and not paths:
-            raise OptionError(f"'{files}' names no file of views: give one, or several with commas between")
+            raise OptionError(f"'{files}' names no file of views: give one, or several separated by commas")
         return cls(paths, missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Counts of stories with and without views."""
+    """Numbers of stories with and without views.
 
-    stories: int  # number of different stories, without regard to case and white space
-    missing: tuple[int, ...]  # story indices of those without views in the files
-    positional: int  # how many of these got positional views
-    spare: int  # stories of the views files that are not among them
-    conflicts: int  # rows with other views of a story than an earlier row; they are not used
+    Attributes:
+        stories: number of distinct stories, without regard to case and white space.
+        missing: story indices of the stories without views in the files.
+        positional: number of stories that get positional views.
+        spare: number of stories in the files of views that are not needed.
+        conflicts: number of rows whose views differ from those of an earlier row of the same story, and are not used.
+    """
+
+    stories: int
+    missing: tuple[int, ...]
+    positional: int
+    spare: int
+    conflicts: int
 
     @property
     def viewed(self) -> int:
-        """Number of stories that have views in the files."""
+        """Number of stories with views in the files."""
         return self.stories - len(self.missing)
 
     def summary(self, name: str) -> str:
-        """Describe the coverage of a set in one line."""
+        """Summarize the coverage of a set, given by its name, in one line."""
         cut = f", {self.positional} with positional views" if self.positional else ""
         return f"views: {name}, {self.stories} different stories, {self.viewed} with views{cut}"
 
 
 class StoryViews:
-    """Views of stories, looked up by the stories' normalized text; where rows conflict, the first counts."""
+    """Views of stories by the normalized text of the story; of conflicting rows, the first is used.
+
+    Attributes:
+        options: sources of the views.
+        conflicts: number of conflicting rows.
+    """
 
     def __init__(self, options: ViewFiles, strict: bool = False) -> None:
+        """Read the files.
+
+        Args:
+            options: sources of the views.
+            strict: raise an error at the first row that would be dropped.
+
+        Raises:
+            DataError: if a file can't be read.
+            OptionError: if there are no files, and positional views are not allowed.
+        """
         if not options.paths and options.missing == "refuse":
             raise OptionError(f"views are needed: give `views=FILE` (in a config data.views.files) or {_POSITIONAL}")
         self.options = options
@@ -87,9 +110,19 @@ class StoryViews:
                     self.conflicts += first_views != story.views
 
     def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
-        """Give stories of a table their views, `optional` ones if there are any; those that have some keep them.
+        """Attach views to stories of a table; stories that already have views keep them.
 
-        Refuses a set (`name`) of which a story has no views, unless positional views are allowed.
+        Args:
+            stories: table of the stories.
+            indices: indices of the stories that need views.
+            name: name of the set, for messages.
+            optional: indices of further stories that may remain without views.
+
+        Returns:
+            The coverage of the stories that need views.
+
+        Raises:
+            DataError: if a story that needs views has none, and positional views are not allowed.
         """
         positional = self.options.missing == "positional"
         needed = list(dict.fromkeys(indices))
@@ -108,7 +141,7 @@ class StoryViews:
         return coverage
 
     def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> Coverage:
-        """Count how many of a table's stories have views."""
+        """Count the stories with and without views, among all stories of a table or those at `indices`."""
         first_index: dict[str, int] = {}
         for index in range(len(stories)) if indices is None else indices:
             first_index.setdefault(normal_text(stories[index].text), index)
@@ -124,9 +157,9 @@ class StoryViews:
         )
 
     def summary(self) -> str:
-        """Describe the files in one line."""
+        """Summarize the reports on the files in one line."""
         line = "; ".join(report.summary() for report in self._reports) or "no files of views"
-        return f"{line}; conflicts: {self.conflicts} (the first views of a story count)" if self.conflicts else line
+        return f"{line}; conflicts: {self.conflicts} (the first views of a story are used)" if self.conflicts else line
 
     def provenance(self) -> dict[str, object]:
         """Return plain data for run.json."""
@@ -141,7 +174,14 @@ class StoryViews:
 def read_views(path: str | Path, strict: bool = False) -> Stories:
     r"""Read stories with their views from JSON Lines, CSV or TSV; a list of events is joined by "\n".
 
-    Each row is a story of its own, so that rows with different views of a story stay apart.
+    Each row becomes a story of its own, so that rows with different views of the same story are kept separate.
+
+    Args:
+        path: file with the columns text, theme, plot_events (or course_of_action, plot, action) and outcome.
+        strict: raise an error at the first row that would be dropped.
+
+    Raises:
+        DataError: if the file can't be read, no row can be used, or `strict` is set and a row can't be used.
     """
     results, report = collect(read_rows(path), [ViewsRow], VIEWS_KNOWN, strict)
     stories = []
@@ -159,7 +199,7 @@ def read_views(path: str | Path, strict: bool = False) -> Stories:
 
 
 def positional_views(text: str) -> Views:
-    """Cut a story into its first quarter of sentences, the middle half, the last quarter.
+    """Cut positional views from a story: the first quarter of its sentences, the middle half and the last quarter.
 
     >>> positional_views("A king fell ill. His sons rode out. They met a fox. All came home.").outcome
     'All came home.'
@@ -193,6 +233,6 @@ def suspicious_views(stories: Iterable[Story]) -> dict[str, int]:
 
 
 def _num_events(action: str) -> int:
-    """Count the events of an action: its lines or its sentences, whichever are more."""
+    """Count the events of an action as its lines or its sentences, whichever are more."""
     lines = [line for line in action.splitlines() if line.strip()]
     return max(len(lines), len(split_sentences(action)))

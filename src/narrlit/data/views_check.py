@@ -1,4 +1,4 @@
-"""`narrlit.check_views`: which stories have views in files, and which of these views look wrong."""
+"""Check of views in files: stories without views, and views that look wrong (`narrlit.check_views`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,34 +14,34 @@ from narrlit.data.views import Coverage, StoryViews, ViewFiles, read_views, susp
 from narrlit.errors import printable
 
 SHOWN = 5
-"""Stories without views that are listed."""
+"""Largest number of stories without views that are listed."""
 
 
 @dataclass(frozen=True)
 class StoryWithoutViews:
-    """A story that needs views: its text, and the line of its file where it comes first."""
+    """Story that needs views: the line of its file on which it first occurs, and its text."""
 
     line: int
     text: str
 
     @property
     def beginning(self) -> str:
-        """First 60 characters, fit for a screen."""
+        """The first 60 characters, without control characters."""
         return printable(self.text[:60])
 
 
 @dataclass(frozen=True, eq=False)
 class ViewsCheck:
-    """Views in files, and the stories that need them.
+    """Result of `check_views`.
 
     Attributes:
         views: files of views.
-        stories: file of the stories.
-        read: how both were read, in a sentence each.
+        stories: file of the stories that need views.
+        read: summary of how the views and the stories were read, by `views` and `stories`.
         coverage: numbers of stories with and without views.
-        missing: different stories without views, in their file's order.
-        suspicious: numbers of views that look wrong, by reason.
-        mean_words: mean number of words of the stories in the files of views, and of each of their views.
+        missing: distinct stories without views, in the order of their file.
+        suspicious: number of views that look wrong, by reason.
+        mean_words: mean number of words of the stories in the files of views, and of their views by aspect.
     """
 
     views: str
@@ -54,7 +54,7 @@ class ViewsCheck:
 
     @property
     def record(self) -> dict[str, object]:
-        """All findings as plain data."""
+        """The result as plain data."""
         shown = [{"line": story.line, "beginning": story.beginning} for story in self.missing[:SHOWN]]
         return {
             "views": self.views,
@@ -76,7 +76,7 @@ class ViewsCheck:
         return pd.DataFrame(rows, columns=["line", "text"])
 
     def __str__(self) -> str:
-        """Findings, a line each, with the first stories without views."""
+        """The result in several lines, with the first stories without views."""
         different, viewed, missing = self.coverage.stories, self.coverage.viewed, len(self.missing)
         share = f"{100 * viewed / different:.1f} %"
         lines = [*self.read.values()]
@@ -86,7 +86,7 @@ class ViewsCheck:
         if missing > SHOWN:
             lines.append(f"  and {missing - SHOWN} more")
         lines.append(f"views without a story: {self.coverage.spare}")
-        lines.append(f"conflicts: {self.coverage.conflicts} rows with other views of a story than an earlier row")
+        lines.append(f"conflicts: {self.coverage.conflicts} rows whose views differ from an earlier row of the story")
         lines.append(f"suspicious: {counts(self.suspicious) or 'nothing'}")
         words = ", ".join(f"{name} {number:g}" for name, number in self.mean_words.items())
         lines.append(f"words on average: {words}")
@@ -99,9 +99,9 @@ def check_views(
     r"""Check that files of views cover the stories that need them, and count the views that look wrong.
 
     Args:
-        views: file of rows of text, theme, plot_events (or course_of_action) and outcome; or several.
+        views: file with the columns text, theme, plot_events (or course_of_action) and outcome; or several such files.
         stories: file of stories, triples or training examples.
-        layout: how the file of stories is read.
+        layout: columns of a file of stories, and how a text file is divided.
 
     Returns:
         A `ViewsCheck`: `.coverage`, `.missing`, `.suspicious`, `.table()`.
@@ -140,7 +140,7 @@ def _paths(views: Path | Sequence[str | Path]) -> list[str]:
 
 
 def _without_views(stories: Stories, coverage: Coverage) -> list[StoryWithoutViews]:
-    """Find the line of each story without views where it comes first."""
+    """Find the line on which each story without views first occurs."""
     lines: dict[int, int] = {}
     for index, line in zip(stories.rows, stories.lines, strict=True):
         lines.setdefault(index, line)

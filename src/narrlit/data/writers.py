@@ -1,4 +1,7 @@
-"""Writers of stories, triples, examples and tables, which the readers invert; files are written atomically."""
+"""Writers of stories, triples, training examples and tables.
+
+Files are written atomically, and the readers read back what was written.
+"""
 
 import csv
 import json
@@ -17,17 +20,17 @@ from narrlit.optional import require
 
 OUTPUT_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet")
 LONGEST_CELL = 32_767
-"""Characters in a cell of Excel."""
+"""Largest number of characters in a cell of Excel."""
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
-    """Write stories to a table, by the path's suffix."""
+    """Write the ids and texts of stories in the format of the path's suffix."""
     write_table(path, [{"id": story.id, "text": story.text} for story in stories])
 
 
 def write_triples(path: str | Path, triples: Triples) -> None:
-    """Write triples to a table, by the path's suffix; the column of labels is left out where there are none."""
+    """Write triples in the format of the path's suffix; the column of labels is left out if no triple has one."""
     has_labels = any(triple.a_is_closer is not None for triple in triples)
     rows = []
     for triple, (anchor, text_a, text_b) in zip(triples, triples.texts(), strict=True):
@@ -39,9 +42,13 @@ def write_triples(path: str | Path, triples: Triples) -> None:
 
 
 def write_examples(path: str | Path, examples: TrainingExamples) -> None:
-    """Write training examples to JSON Lines; a table has no column for negatives."""
+    """Write training examples to JSON Lines, since a table can't hold any number of negatives.
+
+    Raises:
+        OptionError: if the path has a suffix other than .jsonl, .ndjson or .json.
+    """
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
-        raise OptionError(f"{path}: examples have any number of negatives; name a .jsonl file")
+        raise OptionError(f"{path}: examples have lists of negatives, which need JSON Lines; name a .jsonl file")
     rows = []
     for example, (anchor, positive, *negative_texts) in zip(examples, examples.texts(), strict=True):
         negatives = []
@@ -55,15 +62,24 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
 
 
 def write_rows(path: str | Path, rows: Iterable[object]) -> None:
-    """Write any values as JSON Lines."""
+    """Write any values as JSON Lines; values without a JSON type are converted to text."""
     _write_lines(path, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
 
 
 def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
-    """Write N rows, mappings or texts, by suffix: OUTPUT_SUFFIXES or .txt; JSON Lines hold any values.
+    """Write N rows in the format of the path's suffix.
 
-    Columns are those of all rows, in order of appearance; embeddings (N, D) become the column `embedding` (in CSV and
-    TSV a JSON list), in Excel a column for each dimension. A text file has the texts alone.
+    The columns are those of all rows, in order of appearance. A text file has only the texts.
+
+    Args:
+        path: file that ends in one of OUTPUT_SUFFIXES or .txt.
+        rows: mappings of columns to values, or texts; in JSON Lines, any values.
+        embeddings: (N, D) embeddings, written to the column `embedding` (in CSV and TSV as a JSON list); in Excel, each
+            dimension has a column.
+
+    Raises:
+        DataError: if there are no rows.
+        OptionError: if the suffix is unknown, or a text is too long for Excel.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -90,12 +106,18 @@ def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArra
 
 
 def _columns(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Names of the columns of all rows, in order of appearance."""
+    """List the columns of all rows, in order of appearance."""
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def check_rows(path: Path, rows: Sequence[Any]) -> None:
-    """Refuse rows that `write_table` can't write, before they are computed."""
+    """Check that `write_table` can write the rows, before anything is computed for them.
+
+    Raises:
+        DataError: if there are no rows.
+        MissingExtraError: if the package that writes the format is missing.
+        OptionError: if a text is too long for Excel.
+    """
     if not rows:
         raise DataError(f"{path}: nothing to write; give at least one row")
     if path.suffix.lower() == ".parquet":
@@ -107,18 +129,18 @@ def check_rows(path: Path, rows: Sequence[Any]) -> None:
 
 
 def _check_excel_row(path: Path, number: int, row: object) -> None:
-    """Refuse a row with a text that is too long for a cell."""
+    """Raise OptionError for a row with a text that is too long for a cell."""
     values = row.values() if isinstance(row, Mapping) else [row]
     longest = max((len(value) for value in values if isinstance(value, str)), default=0)
     if longest > LONGEST_CELL:
         raise OptionError(
-            f"{path}: row {number} has a text of {longest:,} characters, a cell of Excel holds at most "
+            f"{path}: row {number} has a text of {longest:,} characters, but a cell of Excel holds at most "
             f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
         )
 
 
 def _opened(path: Path, newline: str = "\n") -> IO[str]:
-    """Open a text file to write; halves of surrogate pairs are escaped, in JSON without loss."""
+    """Open a text file for writing; lone surrogates are escaped, in JSON without loss."""
     return path.open("w", encoding="utf-8", errors="backslashreplace", newline=newline)
 
 
@@ -128,7 +150,7 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def _write_texts(path: Path, texts: Sequence[str]) -> None:
-    """Write a text a line, or with blank lines between if a text has several lines."""
+    """Write one text per line, or blank lines between the texts if one of them has several lines."""
     has_line_breaks = any("\n" in text for text in texts)
     _write_lines(path, ["\n\n".join(texts)] if has_line_breaks else texts)
 
@@ -139,7 +161,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, object]], embeddings: Flo
         columns = list(dict.fromkeys([*columns, "embedding"]))
         rows = _with_embeddings(rows, embeddings)
     with atomic_path(path) as temporary, _opened(temporary, newline="") as file:
-        # Everything in quotes: which line breaks make csv quote a field differs between Python versions.
+        # Quote everything, since Python versions differ in which line breaks make them quote a field.
         writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow([_csv_cell(name) for name in columns])
         for row in rows:
@@ -153,13 +175,13 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
     sheet = book.create_sheet("stories")
 
     def cell(value: object) -> Any:
-        """Write a text as it is, not as a formula, without the characters that Excel refuses."""
+        """Make a cell of a value; a text is never a formula, and loses the characters that Excel does not accept."""
         if value is None or isinstance(value, int | float):
             return value
         text = _CONTROL.sub(" ", encodable(str(value)))
         result = cells.WriteOnlyCell(sheet, text)
         result.data_type = "s"
-        result.quotePrefix = FORMULA.match(text) is not None  # Excel keeps the text a text when it is edited
+        result.quotePrefix = FORMULA.match(text) is not None  # so that it is still a text after it is edited in Excel
         return result
 
     columns = _columns(rows)
@@ -169,32 +191,32 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
     for number, row in enumerate(rows):
         vector = [] if embeddings is None else embeddings[number].tolist()
         sheet.append([cell(_cell(row.get(name))) for name in columns] + vector)
-    content = BytesIO()  # an archive that a full disk has cut would complain when it is collected
+    content = BytesIO()  # not to disk: an archive that is cut off by a full disk raises again on garbage collection
     book.save(content)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content.getvalue())
 
 
 def _csv_cell(value: object) -> object:
-    """Put ' before a text that would run as a formula, or begins with '; readers remove it."""
+    """Put ' before a text that would run as a formula, even after leading quotes; readers remove it."""
     value = _cell(value)
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
 
 def _cell(value: object) -> object:
-    """Write a value that tables have no type for as JSON."""
+    """Convert a value for which tables have no type to JSON."""
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None = None) -> None:
-    """Write N rows and their embeddings (N, D) to Parquet; values of several types in a column become JSON texts."""
+    """Write N rows and their embeddings (N, D) to Parquet; a column with values of several types becomes text."""
     arrow = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")
     columns = {encodable(name): _parquet_column(arrow, [row.get(name) for row in rows]) for name in _columns(rows)}
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])
-    with atomic_path(path) as temporary, temporary.open("wb") as file:  # pyarrow opens no names in Latin-1
+    with atomic_path(path) as temporary, temporary.open("wb") as file:  # pyarrow can't open file names in Latin-1
         parquet.write_table(arrow.table(columns), file)
 
 
@@ -204,12 +226,12 @@ def _parquet_column(arrow: Any, values: Sequence[object]) -> Any:
         column = arrow.array(values)
     except (arrow.ArrowInvalid, arrow.ArrowTypeError, UnicodeEncodeError):
         column = arrow.array([_parquet_text(value) for value in values])
-    # Empty so far: text is what later files of the same table can be read as, whatever they hold.
+    # A column without values is text, so that it can be read together with later files of the table.
     return column.cast(arrow.string()) if arrow.types.is_null(column.type) else column
 
 
 def _parquet_text(value: object) -> str | None:
-    """Write a value of a column of several types as text."""
+    """Convert a value of a column with several types to text."""
     if value is None:
         return None
     return encodable(value) if isinstance(value, str) else json.dumps(value, default=str)
