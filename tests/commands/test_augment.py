@@ -189,7 +189,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
         (["--out", "b.csv"], "b.csv: name a file that ends in .jsonl"),
         (["--pivots", "fr,de"], "en-de: "),
         (["--bertscore-layer", "2"], "--bertscore-layer 2: needs --bertscore"),
-        (["--nllb", "n"], "--nllb translates both ways"),
+        (["--nllb", "n"], "--nllb translates in both directions"),
     ],
 )
 def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_path):

@@ -1,1 +1,1 @@
-"""Plain texts in, plain texts out: sentences, segments, pseudonymization and back-translation."""
+"""Preprocessing of plain texts: sentences, passages, segments, languages, pseudonymization and back-translation."""

@@ -1,4 +1,4 @@
-"""Back-translation: stories into another language and back, sentence by sentence, by Marian or NLLB models.
+"""Back-translation of stories, sentence by sentence, by Marian or NLLB models.
 
 Sources: Mendel292, section 2.5; Marian: Junczys-Dowmunt et al. 2018; OPUS-MT: Tiedemann and Thottingal 2020; NLLB:
 Costa-jussà et al. 2022.
@@ -22,47 +22,60 @@ from narrlit.preprocessing.sentences import split_sentences
 
 EMPTY, UNFINISHED, IDENTICAL = "empty translation", "unfinished translation", "identical to its source"
 LONGEST = 512
+"""Largest number of tokens of an input or output, whatever the model accepts."""
 TIMES, MORE = 3, 20
-"""Limit of output tokens: TIMES those of the input and MORE, since longer output repeats itself."""
+"""Output is limited to TIMES the number of input tokens plus MORE, since longer output repeats itself."""
 
 
 class Translation(NamedTuple):
-    """A translation; `ended` is False where the model was stopped at its limit."""
+    """Translation of a text; `ended` is False if the output was cut off at its limit."""
 
     text: str
     ended: bool = True
 
 
 class BackTranslation(NamedTuple):
-    """A story that was translated and back; `fault` is None, or the reason why it can't be used."""
+    """Back-translation of a story; `fault` is the reason why it can't be used, or None."""
 
     text: str
     fault: str | None = None
 
 
 Translate = Callable[[Sequence[str]], list[Translation]]
+"""Function that translates texts."""
 
 
 def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> list[BackTranslation]:
-    """Translate N English stories sentence by sentence and back; sentences are joined by a space."""
+    """Translate N English stories to another language and back, sentence by sentence.
+
+    Args:
+        texts: stories.
+        there: translates sentences to the other language.
+        back: translates sentences back to English.
+
+    Returns:
+        The back-translations (N), whose sentences are joined by a space.
+    """
     stories = [split_sentences(text) for text in texts]
-    away = there([sentence for sentences in stories for sentence in sentences])
-    home = back([translation.text for translation in away])
-    remaining = iter(zip(away, home, strict=True))
+    translated = there([sentence for sentences in stories for sentence in sentences])
+    returned = back([translation.text for translation in translated])
     results = []
+    start = 0
     for text, sentences in zip(texts, stories, strict=True):
-        results.append(_joined(text, [next(remaining) for _ in sentences]))
+        end = start + len(sentences)
+        results.append(_joined(text, translated[start:end], returned[start:end]))
+        start = end
     return results
 
 
-def _joined(text: str, translations: Sequence[tuple[Translation, Translation]]) -> BackTranslation:
-    """Join the sentences of a story, each translated and back; `text` is the story itself."""
-    sentences = [home.text for _, home in translations]
+def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Translation]) -> BackTranslation:
+    """Join the sentences of a story that were translated and returned to English; `text` is the story itself."""
+    sentences = [translation.text for translation in returned]
     version = " ".join(sentence for sentence in sentences if sentence)
     fault = None
     if not all(sentences):
         fault = EMPTY
-    elif not all(away.ended and home.ended for away, home in translations):
+    elif not all(translation.ended for translation in (*translated, *returned)):
         fault = UNFINISHED
     elif version.casefold().split() == text.casefold().split():
         fault = IDENTICAL
@@ -70,10 +83,20 @@ def _joined(text: str, translations: Sequence[tuple[Translation, Translation]]) 
 
 
 class TranslationModel:
-    """A Marian or NLLB model with its tokenizer; finished translations are appended to a log and never made twice."""
+    """Marian or NLLB model with its tokenizer; translations are appended to a log, and are never computed twice."""
 
     def __init__(self, name: str, device: torch.device, log: Path) -> None:
-        """Load a model, folder or hub id, and the log, a JSON Lines file that may be missing."""
+        """Load the model and the log.
+
+        Args:
+            name: folder or hub id of the model.
+            device: device of the model.
+            log: JSON Lines file of finished translations, created if it is missing.
+
+        Raises:
+            DataError: if the log can't be read.
+            ModelError: if the model can't be loaded, or is not a Marian or NLLB model.
+        """
         local = {"local_files_only": Path(name).is_dir()}
         with reading("translation model", name, "give a folder or hub id of a Marian or NLLB model", ModelError):
             kind = AutoConfig.from_pretrained(name, **local).model_type
@@ -81,9 +104,9 @@ class TranslationModel:
                 require("sentencepiece", "translate")
                 require("sacremoses", "translate")
             elif kind not in ("m2m_100", "nllb-moe"):
-                raise ModelError(f"translation model {name}: it is a {kind}; give a Marian or NLLB model")
+                raise ModelError(f"translation model {name}: it is a {kind} model; give a Marian or NLLB model")
             self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **local)
-            # float32: half precision changes what a beam search finds.
+            # float32, since half precision changes the results of beam search.
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(name, dtype="float32", **local).eval().to(device)
         self.name = name
         self.log = log
@@ -97,14 +120,26 @@ class TranslationModel:
         self.done = _read_log(log)
 
     def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
-        """Translate texts in batches of similar length; longer texts than the model reads are divided at spaces."""
+        """Translate texts, and log the translations.
+
+        Texts that are too long for the model are divided at spaces. Texts in the log are not translated again.
+
+        Args:
+            texts: texts to translate.
+            route: languages.
+            beams: number of beams of the search.
+            batch_tokens: largest number of tokens of a batch, padding included.
+
+        Raises:
+            ModelError: if the model does not know a language.
+        """
         target = self._set_languages(route)
         ids: dict[str, list[int]] = {}
         pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
         settings = [self.digest, route.source, route.target, beams, self.longest]
         keys = {piece: sha256(json.dumps([*settings, piece]).encode()).hexdigest() for piece in ids}
         missing = [piece for piece in ids if keys[piece] not in self.done]
-        missing.sort(key=lambda piece: -len(ids[piece]))
+        missing.sort(key=lambda piece: -len(ids[piece]))  # batches of similar length, the longest first
         bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
         with bar, self.log.open("a", encoding="utf-8", errors="backslashreplace") as file:
             while missing:
@@ -123,7 +158,7 @@ class TranslationModel:
         return results
 
     def _set_languages(self, route: Route) -> int | None:
-        """Set the source language, and return the token of the target language; Marian models have neither."""
+        """Set the source language, and return the token id of the target language; Marian models need neither."""
         for code in (route.source, route.target):
             if code is None:
                 continue
@@ -145,10 +180,10 @@ class TranslationModel:
         return json.dumps(row, ensure_ascii=False) + "\n"
 
     def _pieces(self, text: str, ids: dict[str, list[int]]) -> Iterator[str]:
-        """Yield the pieces of a text that the model can read, and put the token ids of each into `ids`."""
+        """Yield pieces of a text that are short enough for the model, and add the token ids of each to `ids`."""
         if not text.strip():
             return
-        # OPUS-MT was trained on plain quotes and dashes; its tokenizer leaves that to its caller.
+        # OPUS-MT was trained on plain quotes and dashes, but its tokenizer leaves this normalization to the caller.
         plain = self.tokenizer.normalize(text) if self.marian else text
         tokens = self.tokenizer(plain, verbose=False)["input_ids"]
         if len(tokens) <= self.longest:
@@ -168,13 +203,14 @@ class TranslationModel:
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()
         texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
-        # The first token is the decoder's start, in NLLB an end token, too; at the last position Marian forces an end.
+        # Not an end: the first token, which starts the decoder and in NLLB is an end token, and a token at the last
+        # position, where Marian forces an end token.
         ended = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
         return [Translation(text.strip(), whole) for text, whole in zip(texts, ended, strict=True)]
 
 
 def _digest(model: Any) -> str:
-    """Compute the SHA-256, in hex, of a model's weights and settings: its name may stand for another model tomorrow."""
+    """Compute the SHA-256 (hex) of a model's weights and settings, since its name may later refer to another model."""
     digest = sha256()
     for key, tensor in model.state_dict().items():
         digest.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
@@ -183,7 +219,7 @@ def _digest(model: Any) -> str:
 
 
 def _read_log(log: Path) -> dict[str, Translation]:
-    """Read the translations of a log by their keys; a last line that a kill has cut is removed from the file."""
+    """Read the translations of a log by their keys, and remove an incomplete last line, left by a killed process."""
     with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
         file.seek(0)
         *lines, cut = file.read().split(b"\n")

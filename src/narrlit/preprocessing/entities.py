@@ -1,4 +1,4 @@
-"""Names by a spaCy pipeline's entity recognizer, linked by F-coref's coreference clusters on request.
+"""Names found by the entity recognizer of a spaCy pipeline and, optionally, linked by coreference clusters of F-coref.
 
 Source of F-coref: Otmazgin, Cattan and Goldberg 2022.
 """
@@ -20,7 +20,7 @@ from narrlit.optional import require
 from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of_label, name_spans
 
 MAX_COREF_CHARACTERS = 20_000
-"""Characters of a text that coreference reads; its memory grows with their square. Names are found beyond."""
+"""Number of characters of a text that F-coref reads, since its memory grows quadratically; spaCy reads all of it."""
 
 _EMBEDDERS = {"tok2vec", "transformer", "curated_transformer"}
 # The part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left", "Anna and Bob".
@@ -33,21 +33,37 @@ Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
 
 
 def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> MentionFinder:
-    """Load a spaCy pipeline (a name or folder), and an F-coref model (hub id or folder) if one is named."""
+    """Load a spaCy pipeline and, optionally, an F-coref model.
+
+    Args:
+        pipeline: name or folder of the pipeline.
+        coref_model: hub id or folder of the F-coref model; None: names are not linked.
+        progress: show a progress bar on stderr.
+
+    Returns:
+        A function that finds the names in texts.
+
+    Raises:
+        ModelError: if the pipeline or the model can't be loaded.
+    """
     language = _load_pipeline(pipeline)
     clusters = None if coref_model is None else _load_coreference(coref_model)
 
     def find(texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
         long = next((text for text in texts if len(text) > language.max_length), None)
         if long is not None:
-            raise DataError(f"text {long[:40]!r}... has {len(long)} characters, spaCy accepts {language.max_length}")
+            raise DataError(
+                f"text {long[:40]!r}... has {len(long):,} characters, but spaCy accepts at most "
+                f"{language.max_length:,}; divide it"
+            )
         documents = tqdm(language.pipe(texts), "names", len(texts), unit="text", delay=0.5, disable=not progress)
         mentions = [list(_mentions(document)) for document in documents]
         if clusters is None:
             return mentions
-        return [
-            _linked(text, names, of_text) for text, names, of_text in zip(texts, mentions, clusters(texts), strict=True)
-        ]
+        linked = []
+        for text, names, of_text in zip(texts, mentions, clusters(texts), strict=True):
+            linked.append(_linked(text, names, of_text))
+        return linked
 
     return find
 
@@ -60,14 +76,14 @@ def _mentions(document: Any) -> Iterator[Mention]:
             continue
         for start, end in name_spans(document.text, (entity.start_char, entity.end_char)):
             tokens = document.char_span(start, end, alignment_mode="expand")
-            # "However" and "The" at the start of a sentence are no names, "US" and "WHO" are.
+            # At the beginning of a sentence, "However" and "The" are not names, but "US" and "WHO" are.
             if not all(token.is_stop and not token.is_upper for token in tokens):
                 yield Mention(start, end, kind)
 
 
 @lru_cache(maxsize=2)
 def _load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline with the components alone that find entities, where that is possible."""
+    """Load a spaCy pipeline; if possible, only with the components that find entities."""
     spacy = require("spacy", "text")
     if not Path(name).exists() and not spacy.util.is_package(name):
         raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
@@ -85,9 +101,9 @@ def _load_pipeline(name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _load_coreference(model: str) -> Clusters:
-    """Load F-coref; each text is a batch of its own, because its padding would compete with words to be a mention."""
+    """Load F-coref; each text is a batch of its own, since padding would compete with words as mentions."""
     guard = logging.NullHandler()
-    logging.getLogger().addHandler(guard)  # fastcoref configures the root logger on import, unless it has a handler
+    logging.getLogger().addHandler(guard)  # on import, fastcoref configures the root logger unless it has a handler
     try:
         spacy = require("spacy", "text")
         fastcoref = require("fastcoref", "text", also="pip install --no-deps fastcoref")
@@ -118,14 +134,18 @@ def _load_coreference(model: str) -> Clusters:
 
 
 def _clusters(prediction: Any) -> list[list[Span]]:
-    """Return the clusters of a prediction of F-coref, without the spans that it could not place."""
+    """Return the clusters of an F-coref prediction, without the spans that it could not locate in the text."""
     clusters = prediction.get_clusters(as_strings=False)
     return [[span for span in cluster if span is not None] for cluster in clusters]
 
 
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
-    """Number names by the cluster whose shortest mention they head: Anna in "his wife Anna", not in "Anna and Bob"."""
-    spans = []
+    """Assign names to coreference clusters.
+
+    A name is in the cluster of the shortest mention that it heads. In "his wife Anna", the head is Anna; "Anna and Bob"
+    has no head.
+    """
+    spans = []  # length, which sorts the shortest first, then start, end and cluster
     for number, cluster in enumerate(clusters):
         spans += [(end - start, start, end, number) for start, end in cluster]
     numbers: dict[Span, int] = {}

@@ -9,8 +9,9 @@ from typing import Any
 from py3langid import langid
 
 LARGEST_SAMPLE, BEGINNING = 200, 2000
-"""Texts whose language is detected, spread evenly, and characters of each."""
+"""Largest number of texts whose language is detected, evenly spread, and number of characters read of each."""
 FEWEST_WORDS, LEAST_PROBABILITY = 8, 0.95
+"""Number of words below which a language is not detected, and probability that it has to exceed."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -21,7 +22,7 @@ def _identifier() -> Any:
 
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
-    """Detect a text's language; None where the text is too short or ambiguous."""
+    """Detect the language of a text; None if the text is too short or ambiguous."""
     if len(_WORD.findall(text)) < FEWEST_WORDS:
         return None
     language, probability = _identifier().classify(text)
@@ -29,7 +30,7 @@ def detect_language(text: str) -> str | None:
 
 
 def detect_languages(texts: Sequence[str]) -> Counter[str]:
-    """Count the languages of texts, or of a sample of many; texts without a clear one are left out."""
+    """Count the languages of texts, or of a sample if there are many; texts without a clear language are left out."""
     sample = texts[:: -(-len(texts) // LARGEST_SAMPLE) or 1]
     languages = (detect_language(text[:BEGINNING]) for text in sample)
     return Counter(language for language in languages if language is not None)

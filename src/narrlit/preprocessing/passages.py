@@ -1,25 +1,25 @@
-"""Passages of a story: whole sentences, joined until they have about as many words as wanted."""
+"""Passages of a story: whole sentences that together have about a wanted number of words."""
 
 from collections.abc import Sequence
 
 from narrlit.preprocessing.sentences import split_sentences
 
 WORDS = 25
-"""Words of a passage."""
+"""Default number of words of a passage."""
 
 
 def split_passages(text: str, words: int = WORDS) -> list[str]:
     """Split a text into passages of whole sentences.
 
-    Sentences are joined as long as this brings the passage nearer to the wanted number of words; a longer sentence is
-    a passage by itself.
+    Sentences are added to a passage as long as this brings it nearer to the wanted number of words. A longer sentence
+    is a passage by itself.
 
     Args:
-        text: a story; its paragraphs end sentences.
-        words: of a passage, 1 or more.
+        text: text of a story; the end of a paragraph ends a sentence.
+        words: wanted number of words of a passage, at least 1.
 
     Returns:
-        The passages in order, one at least.
+        The passages in order, at least one.
 
     >>> split_passages("A king fell ill. His sons rode out. They met a fox who spoke. All came home.", words=8)
     ['A king fell ill. His sons rode out.', 'They met a fox who spoke. All came home.']

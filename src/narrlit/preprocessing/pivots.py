@@ -14,19 +14,21 @@ _CODES = (
 )
 
 FLORES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
+"""FLORES-200 codes of languages by their ISO 639-1 codes."""
 
 
 @dataclass(frozen=True)
 class Pivots:
-    """Pivot languages, translation models and their search.
+    """Pivot languages, translation models and settings of the search.
 
     Attributes:
-        pivots: comma-separated ISO 639-1 codes of the languages to translate into and back; for NLLB also its own.
-        there: Marian model from English, folder or hub id; {pivot} stands for each language.
-        back: Marian model into English, likewise.
-        nllb: NLLB model for all directions, folder or hub id; replaces the Marian models.
-        beams: beams of the search; 1 is greedy.
-        batch_tokens: tokens of a batch of sentences, padding included.
+        pivots: comma-separated ISO 639-1 codes of the languages to translate to and back from; with `nllb`, also
+            FLORES-200 codes.
+        there: folder or hub id of the Marian model from English; {pivot} stands for the code of each language.
+        back: folder or hub id of the Marian model to English, with the same placeholder.
+        nllb: folder or hub id of an NLLB model for all directions, used instead of the Marian models.
+        beams: number of beams of the search; 1 is greedy.
+        batch_tokens: largest number of tokens of a batch of sentences, padding included.
     """
 
     pivots: str = "fr,ru,hi"
@@ -49,18 +51,18 @@ class Pivots:
 
     def _check_nllb(self) -> None:
         if (self.there, self.back) != (Pivots.there, Pivots.back):
-            raise OptionError("`nllb` translates both ways: leave `there` and `back` out")
+            raise OptionError("`nllb` translates in both directions: leave `there` and `back` out")
         unknown = [name for name in self.names if "_" not in name and name not in FLORES]
         if unknown:
             raise OptionError(f"`pivots={unknown[0]}`: give its NLLB code, such as fra_Latn")
 
     @property
     def names(self) -> list[str]:
-        """Languages in order."""
+        """Codes of the pivot languages, in order."""
         return [name.strip() for name in self.pivots.split(",")]
 
     def routes(self, pivot: str) -> tuple["Route", "Route"]:
-        """Route from English and route into English."""
+        """Return the routes from English to a pivot language and back."""
         if self.nllb is None:
             return Route(self.there.replace("{pivot}", pivot)), Route(self.back.replace("{pivot}", pivot))
         code = FLORES.get(pivot, pivot)
@@ -68,7 +70,7 @@ class Pivots:
 
 
 class Route(NamedTuple):
-    """One direction: a model, and for NLLB the codes of both languages."""
+    """Model of one direction and, for NLLB, the codes of both languages."""
 
     model: str
     source: str | None = None

@@ -1,7 +1,8 @@
-"""Pseudonymization: placeholders such as Character_A and Location_1 in place of names, and back again.
+"""Pseudonymization: replacement of names by placeholders such as Character_A and Location_1, and its reversal.
 
-Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Unlike there, only a coreference cluster's names are
-replaced (pronouns and descriptions give none away), and a name is replaced wherever it occurs in its scope.
+Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. It differs in two points here. Only the names of a
+coreference cluster are replaced, since pronouns and descriptions reveal no name. And a name is replaced wherever it
+occurs in its scope.
 """
 
 import re
@@ -26,8 +27,8 @@ class PseudonymOptions:
     Attributes:
         backend: source of the names: a `spacy` pipeline with an entity recognizer, the names `given` with the data (as
             StoryWorld does), or `none`, which leaves texts unchanged.
-        scope: texts that share one mapping of names: each `story` by itself, or the stories of a `triple` together (the
-            setting of ttda704 for Track A; a story's text then depends on its triple).
+        scope: texts that share one mapping of names: each `story` by itself, or the stories of a `triple` together, as
+            ttda704 does for Track A (the text of a story then depends on its triple).
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
@@ -41,12 +42,12 @@ class PseudonymOptions:
 
     def __post_init__(self) -> None:
         if self.coref and self.backend == "given":
-            raise OptionError("pseudonyms: coref needs backend spacy; given names are linked already")
+            raise OptionError("pseudonyms: coref needs backend spacy; given names are already linked")
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A placeholder at characters `start` to `end` of the new text, and the original words."""
+    """Placeholder at characters `start` to `end` of the new text, with the original words."""
 
     placeholder: str
     original: str
@@ -56,7 +57,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class PseudonymizedText:
-    """A text with placeholders, and its replacements in order."""
+    """Text with placeholders, and its replacements in order."""
 
     text: str
     replacements: tuple[Replacement, ...] = ()
@@ -72,15 +73,22 @@ def pseudonymize_texts(
 ) -> list[list[PseudonymizedText]]:
     """Replace the names in groups of texts; each group has one mapping of its own.
 
-    Names are searched again in the changed texts until none is found, so that a second run changes nothing.
-    Placeholders in the input stay as they are, and are not assigned again.
+    Changed texts are searched again until no name is found, so that a second run changes nothing. Placeholders in the
+    input are kept, and are not assigned to other names.
 
     Args:
-        groups: the texts that share a mapping; the caller forms them by `options.scope`.
+        groups: texts that share a mapping, formed by the caller according to `options.scope`.
         options: settings.
-        names: the names in each group with their labels (PERSON, PLACE or ORGANIZATION), for backend `given`.
-        lead: replace the first text of each group as if it stood alone; the others (views) take over its mapping.
-        progress: show a bar on stderr.
+        names: names in each group with their labels (PERSON, PLACE or ORGANIZATION), for backend `given`.
+        lead: replace the first text of each group as if it were alone, and the others (its views) by its mapping.
+        progress: show a progress bar on stderr.
+
+    Returns:
+        The texts of each group with placeholders.
+
+    Raises:
+        OptionError: if backend `given` is without the names of a group.
+        ModelError: if the spaCy pipeline or the coreference model can't be loaded.
 
     >>> [[done]] = pseudonymize_texts([["Anna Lee met Bert. Anna left."]], PseudonymOptions("given"),
     ...     [{"Anna Lee": "PERSON", "Anna": "PERSON", "Bert": "PERSON"}])
@@ -91,13 +99,14 @@ def pseudonymize_texts(
         return [[PseudonymizedText(text) for text in group] for group in groups]
     finder = _open_finder(options, names, len(groups), progress)
     scopes = [_Scope(number, group) for number, group in enumerate(groups)]
-    for part in (slice(1), slice(1, None)) if lead else (slice(None),):
+    parts = [slice(1), slice(1, None)] if lead else [slice(None)]
+    for part in parts:
         _replace_names(scopes, part, finder)
     return [scope.texts for scope in scopes]
 
 
 def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinder) -> None:
-    """Replace the names in a part of each scope's texts, and again in changed texts until none is found."""
+    """Replace the names in a part of each scope's texts, and search changed texts again until no name is found."""
     waiting = [(scope, index) for scope in scopes for index in scope.indices(part)]
     while waiting:
         texts = [scope.texts[index].text for scope, index in waiting]
@@ -111,7 +120,10 @@ def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinde
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:
-    """Put the original words back, to the letter; DataError if a placeholder is not where the replacements have it.
+    """Restore the original words exactly.
+
+    Raises:
+        DataError: if a placeholder is not at the characters of its replacement.
 
     >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
     'Anna ran.'
@@ -125,14 +137,14 @@ def restore(text: str, replacements: Sequence[Replacement]) -> str:
 
 
 NameKey = frozenset[str]
-"""Words of a name in lower case, by which its spellings are compared."""
+"""Lower-case words of a name, by which its spellings are compared."""
 Cluster = tuple[int, int]
-"""A text's index in its group, and the number of a coreference cluster in it."""
+"""Index of a text in its group, and number of a coreference cluster in the text."""
 
 
 @dataclass(slots=True)
 class _Name:
-    """A name wherever the texts mention it: its spellings, votes for its kind, and its coreference clusters."""
+    """Name that the texts mention, with its spellings, the votes for its kind, and its coreference clusters."""
 
     forms: set[str] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
@@ -141,7 +153,7 @@ class _Name:
 
 @dataclass(slots=True, eq=False)
 class _Entity:
-    """A person, place or thing: its names, votes for its kind, and its placeholder once it has one."""
+    """Person, place or thing, with its names, the votes for its kind, and its placeholder once it is assigned."""
 
     keys: set[NameKey] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
@@ -149,14 +161,14 @@ class _Entity:
 
     @property
     def kind(self) -> Kind:
-        """Kind of the placeholder, or else the one with most votes."""
+        """Kind of the placeholder if there is one, else the kind with most votes."""
         if self.placeholder is not None:
             return next(kind for kind in KINDS if self.placeholder.startswith(kind))
         return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
 
 
 class _Scope:
-    """The texts of a group with one mapping of names."""
+    """Texts of a group, which share one mapping of names."""
 
     def __init__(self, group: int, texts: Sequence[str]) -> None:
         self.group = group
@@ -170,7 +182,15 @@ class _Scope:
         return range(len(self.texts))[part]
 
     def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
-        """Replace the mentioned names in these texts; return the indices of changed texts."""
+        """Replace names in a part of the texts.
+
+        Args:
+            mentions: mentions of names that were found, by the index of their text.
+            part: texts in which all known names are replaced.
+
+        Returns:
+            The indices of the texts that changed.
+        """
         self._link(mentions)
         if not self._forms:
             return []
@@ -188,7 +208,7 @@ class _Scope:
         """Compile a pattern of all names, the longest first."""
         forms = sorted(self._forms, key=lambda form: (-len(form), form))
         alternatives = "|".join(re.escape(form) for form in forms)
-        # Between characters of no word alone, so that nothing is glued to a placeholder or replaced within one.
+        # Only at word boundaries, so that nothing is attached to a placeholder or replaced within one.
         return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
     def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
@@ -206,7 +226,7 @@ class _Scope:
                 self._forms[form] = entity
 
     def _collect_names(self, mentions: Mapping[int, Sequence[Mention]]) -> dict[NameKey, _Name]:
-        """Collect the names that are mentioned in these texts, the spellings of each under one key."""
+        """Collect the names of the mentions; all spellings of a name have the same key."""
         names: defaultdict[NameKey, _Name] = defaultdict(_Name)
         for index, in_text in sorted(mentions.items()):
             for mention in in_text:
@@ -219,7 +239,13 @@ class _Scope:
         return names
 
     def _entity(self, key: NameKey, votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
-        """Find the entity of a name, of which `linked` share a coreference cluster, or make a new one."""
+        """Find or create the entity of a name.
+
+        Args:
+            key: key of the name.
+            votes: votes for the kind of the name.
+            linked: entities that share a coreference cluster with the name.
+        """
         same_name = [entity for entity in self._entities if key in entity.keys]
         if same_name:
             return same_name[0]
@@ -234,7 +260,7 @@ class _Scope:
         return self._entities[-1]
 
     def _placeholder(self, form: str) -> str:
-        """Return the placeholder of a name; an entity without one is assigned the next that is free."""
+        """Return the placeholder of a name, and assign the next free one if its entity has none."""
         entity = self._forms[form]
         if entity.placeholder is None:
             kind = entity.kind
@@ -246,7 +272,7 @@ class _Scope:
 
 
 def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
-    """Replace spans of a text, given in order and without overlap, from right to left."""
+    """Replace spans of a text, which are in order and do not overlap, by placeholders."""
     text = result.text
     replacements = list(result.replacements)
     for (start, end), placeholder in reversed(spans):
@@ -260,7 +286,7 @@ def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> P
 
 
 def _letters(number: int) -> str:
-    """Letters of a number from 1 on, as spreadsheets name columns.
+    """Convert a number from 1 on to letters, as spreadsheets name columns.
 
     >>> [_letters(number) for number in (1, 26, 27, 703)]
     ['A', 'Z', 'AA', 'AAA']
@@ -287,7 +313,7 @@ def _open_finder(
 
 
 def _mentions(text: str, names: Mapping[str, str]) -> list[Mention]:
-    """Find the first mention of each name in a text; `names` has their labels."""
+    """Find the first mention of each name in a text, given the labels of the names."""
     mentions = []
     for name, label in names.items():
         match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)

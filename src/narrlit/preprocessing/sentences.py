@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 Rounding = Literal["down", "symmetric"]
-"""Rounding of the segments of a story whose number of sentences can't be divided as wanted."""
+"""Rounding of segments if the number of sentences can't be divided by the wanted ratios."""
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Words without their final stop.
+# Abbreviations and other words, without their final stop.
 _TITLES = _set(  # a name follows
     "Mr Mrs Ms Mx Dr Prof Rev Fr Hon Gen Col Maj Capt Cmdr Lt Sgt Cpl Pvt Adm Gov Sen Rep Pres Supt Insp Det Msgr "
     "Messrs Mme Mlle Mt Ft"
@@ -23,7 +23,7 @@ _COUNTED = _set(  # the sentence continues before a number
     "No Nos nos Vol vol Op Fig Ch Pt Ep p pp c ca approx Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"
 )
 _CLOSING = _set("Jr Sr Esq Inc Ltd Co Corp Bros St Ave Blvd Rd al")  # the next word decides
-STARTERS = _set(  # capitalized, these begin a sentence and no name
+STARTERS = _set(  # capitalized, these words begin a sentence and not a name
     "A After All Although An And Another As At Back Because Before Both But By Despite During Each Eventually Every "
     "Everyone Finally For From He Her Here His How However I If In Instead It Its Later Many Meanwhile Most My No Not "
     "Now Of On Once One Or Our She Since So Some Soon Suddenly That The Their Then There These They This Those Though "
@@ -58,13 +58,14 @@ def split_sentences(text: str) -> list[str]:
 
     A blank line always ends a sentence, and so does a line break before a list item; any other line break is white
     space. A stop (. ! ? …), with the quotes and brackets that it closes, ends a sentence before a capital, a number or
-    a letter of a script without cases, never before a small letter. Exceptions:
+    a letter of a script without case, never before a lower-case letter. Exceptions:
 
-    - Titles (Mr., Dr.), links (e.g., vs.) and list numbers (1.) continue; No., p. and months continue before a number.
+    - A sentence continues after titles (Mr., Dr.), connectives (e.g., vs.) and list numbers (1.), and before a number
+      also after No., p. and months.
     - Initials (J. R. R. Tolkien), acronyms (U.S.), Jr., Co., St. and ellipses end a sentence before a word that begins
-      sentences and no names, such as "The" or "She", and continue before other capitals. Four dots end it.
-    - A quoted question or call continues if its speaker follows: "Help!" Anna cried.
-    - Without a space, a stop ends a sentence between a small letter and a capitalized word: "ended.Then".
+      sentences but not names, such as "The" or "She", and not before other capitals. Four dots end it before both.
+    - A sentence continues after a quoted question or exclamation if its speaker follows: "Help!" Anna cried.
+    - Without a space, a stop ends a sentence only between a lower-case letter and a capitalized word: "ended.Then".
 
     >>> split_sentences('Mr. Lee met J. R. R. Tolkien at 5 p.m. "Who are you?" he asked. Nobody... Then he left.')
     ['Mr. Lee met J. R. R. Tolkien at 5 p.m.', '"Who are you?" he asked.', 'Nobody...', 'Then he left.']
@@ -84,12 +85,12 @@ def _split_block(block: str) -> list[str]:
             starts.append(seen)
             has_word = False
     if len(starts) > 1 and _WORD.search(block, starts[-1]) is None:
-        starts.pop()  # punctuation alone, such as a quote after a space, is no sentence
+        starts.pop()  # punctuation alone, such as a quote after a space, is not a sentence
     return [block[start:end].strip() for start, end in zip(starts, [*starts[1:], len(block)], strict=True)]
 
 
 def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
-    """Decide if the sentence that begins at `start` ends with this stop; a word precedes, something follows."""
+    """Decide if the sentence that begins at `start` ends with a stop, which follows a word and precedes other text."""
     marks, closers, space = stop.groups()
     opening = _OPENING.match(block, stop.end())
     place = opening.end() if opening else stop.end()
@@ -111,7 +112,7 @@ def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
 
 
 def _continues(block: str, stop: re.Match[str], place: int) -> bool:
-    """Decide if a sentence continues by the first character after a stop and its quotes, at `place`."""
+    """Decide by the character at `place`, the first after a stop and its quotes, if the sentence continues."""
     first = block[place : place + 1]
     if not first or first.islower() or first in _CONTINUING:
         return True
@@ -123,7 +124,7 @@ def _is_capitalized(word: str) -> bool:
 
 
 def _names_speaker(block: str, word: re.Match[str]) -> bool:
-    """Find a verb of speaking within two words after this one: "Anna cried", "Anna Lee cried"."""
+    """Return True if one of the next two words is a verb of speaking: "Anna cried", "Anna Lee cried"."""
     place = word.end()
     for _ in range(2):
         after = _WORD.match(block, place + 1)
@@ -136,7 +137,7 @@ def _names_speaker(block: str, word: re.Match[str]) -> bool:
 
 
 def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
-    """Decide it for a single full stop; `starts`: the following word begins sentences and no names."""
+    """Decide if a sentence ends with a single full stop; `starts`: the following word begins sentences, not names."""
     before = stop.start()
     if _NUMBERING.match(block, start, before):
         return False
@@ -155,7 +156,7 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
 
 
 def _never_ends(word: str) -> bool:
-    """Return True for an abbreviation that a name or a text follows, such as Mr. and e.g., also in capitals."""
+    """Return True for an abbreviation before a name or other text, such as Mr. and e.g., also in capitals."""
     return word in _TITLES or word.lower() in _LINKS or (word.isupper() and word.capitalize() in _TITLES)
 
 
@@ -166,13 +167,13 @@ def _is_abbreviation(word: str) -> bool:
 
 
 def _ends_at_dots(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
-    """Decide it for an ellipsis; `starts`: the following word begins sentences and no names."""
+    """Decide if a sentence ends with an ellipsis; `starts`: the following word begins sentences, not names."""
     marks = stop[1]
     if marks.count(".") > 3 or ("…" in marks and "." in marks):
         return True
     if following[:1].isupper():
         return starts and not block.endswith(following, start, stop.start())  # "I... I know"
-    return following != "" and not following[0].isdigit()  # a script without cases
+    return following != "" and not following[0].isdigit()  # a script without case
 
 
 def positional_segments(
@@ -180,15 +181,29 @@ def positional_segments(
     ratios: tuple[float, float, float] = (0.25, 0.5, 0.25),
     rounding: Rounding = "down",
 ) -> tuple[str, str, str]:
-    """Cut a story into theme, action and outcome: its first quarter of sentences, the middle half, the last quarter.
+    """Cut a story into segments for theme, action and outcome.
 
-    Of n sentences the action begins at sentence floor(n / 4), counted from 0. The outcome begins at floor(3 n / 4)
-    (rounding `down`: of ten sentences the segments have 2, 5 and 3), or holds the last floor(n / 4) (`symmetric`: 2, 6
-    and 2). Each segment holds at least one sentence. From three sentences on, each is in one segment. A story of two
-    gives the first to the theme, the second to the outcome and both to the action; a story of one gives it to all
-    three.
+    By default, the theme is the first quarter of the sentences, the action the middle half, the outcome the last
+    quarter. Of n sentences, the action begins at sentence floor(n / 4), counted from 0. With rounding `down`, the
+    outcome begins at floor(3 n / 4), so that ten sentences are cut into 2, 5 and 3; with `symmetric`, it has the last
+    floor(n / 4) sentences (2, 6 and 2).
 
-    Source: Mendel292, section 2.6, which does not say how it rounds.
+    Each segment has at least one sentence. Segments do not overlap if there are three or more sentences. Of two
+    sentences, the theme has the first, the outcome the second, and the action both. A single sentence is in all three.
+
+    Args:
+        sentences: sentences of a story.
+        ratios: relative lengths of the segments.
+        rounding: rounding of the segments.
+
+    Returns:
+        The text of each segment, its sentences joined by spaces.
+
+    Raises:
+        ValueError: if there is no sentence, or the ratios are not three positive numbers.
+
+    Source:
+        Mendel292, section 2.6, which does not state how it rounds.
 
     >>> positional_segments(["A king fell ill.", "His sons rode out.", "They met a fox.", "All came home."])
     ('A king fell ill.', 'His sons rode out. They met a fox.', 'All came home.')
@@ -200,7 +215,7 @@ def positional_segments(
     n = len(sentences)
     if n < 3:
         return sentences[0], " ".join(sentences), sentences[-1]
-    # 0.29 of 100 is 28.999999999999996 in floating point: hence the 1e-9.
+    # 1e-9, since 0.29 * 100 is 28.999999999999996 in floating point.
     action = min(max(math.floor(n * ratios[0] / sum(ratios) + 1e-9), 1), n - 2)
     outcome = math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9)
     if rounding == "symmetric":
