@@ -88,7 +88,7 @@ def test_true_labels_need_the_truth_of_every_story(table):
     assert prepared.labels[0].tolist() == prepared.labels[2].tolist() != prepared.labels[3].tolist()
 
     made.pop(4)
-    with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
+    with pytest.raises(OptionError, match="which only StoryWorldData has"):
         preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
 
 

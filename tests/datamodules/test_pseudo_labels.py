@@ -114,7 +114,7 @@ def test_truth_needs_data_that_know_it():
     data.setup("fit")
     data._synthetic.clear()
 
-    with pytest.raises(OptionError, match="which StoryWorldData alone knows"):
+    with pytest.raises(OptionError, match="which only StoryWorldData has"):
         data.prepare_inputs("fit")
     with pytest.raises(OptionError, match=r"transductive needs pseudo_labels\.source: positional"):
         PseudoLabels("truth", transductive=True)

@@ -119,7 +119,7 @@ def test_what_is_missing_names_the_option(files, make):
 @pytest.mark.parametrize(
     ("settings", "reads_views", "message"),
     [
-        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled is read with data.pseudo_labels.transductive"),
+        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled is read only with data.pseudo_labels.transductive"),
         ({}, True, "FakeReader reads views: give `data.views.files=FILE`"),
     ],
 )

@@ -1,4 +1,4 @@
-"""LightningDataModules: rows in, loaders of batches out."""
+"""LightningDataModules, which read rows and return loaders of batches."""
 
 from narrlit.datamodules.file_data import Extra, FileData
 from narrlit.datamodules.fold_data import FoldData

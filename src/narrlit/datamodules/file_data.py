@@ -1,4 +1,4 @@
-"""FileData: examples and triples from files, with views from files where they are wanted."""
+"""FileData: training examples and triples from files, optionally with views."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +19,11 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class Extra:
-    """Further files, separate so that a system can be compared with and without them.
+    """Additional files, kept separate so that a system can be compared with and without them.
 
     Attributes:
-        synthetic: training rows that a language model wrote; they train like the others.
-        unlabelled: stories without labels, for transductive pseudo-labels alone.
+        synthetic: training examples written by a language model, used like all others.
+        unlabelled: stories without labels, used for transductive pseudo-labels only.
     """
 
     synthetic: str | list[str] | None = None
@@ -31,10 +31,10 @@ class Extra:
 
 
 class FileData(StoryData):
-    """Training examples and triples from files, in any layout that the readers know.
+    """Training examples and triples from files in any format that the readers support.
 
-    With `views`, the anchors of training examples and all stories of triples need views; positives and negatives of
-    training examples, which then do not train, may have none.
+    With `views`, the anchors of training examples and all stories of triples need views. The positives and negatives of
+    training examples may lack them, since objectives that read views do not train on these stories.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
@@ -53,25 +53,27 @@ class FileData(StoryData):
         loading: Loading = Loading(),
         validation_share: float = 1.0,
     ) -> None:
-        """Name the files.
+        """Set the files and how they are used.
 
         Args:
-            train: training examples, or labeled triples; several files are read one after the other.
-            validation: labeled triples, evaluated after every epoch.
-            validation_labels: their labels, where they are in a file of their own.
-            test: labeled triples, evaluated by `narrlit test`.
-            test_labels: their labels, where they are in a file of their own.
-            predict: triples, with or without labels.
-            extra: synthetic training rows and unlabelled stories.
-            versions: stories told several times, whose versions train as each other's positives.
+            train: file of training examples or labeled triples, or several such files.
+            validation: file of labeled triples, evaluated after every epoch.
+            validation_labels: labels of the validation triples, if they are in a separate file.
+            test: file of labeled triples, evaluated by `narrlit test`.
+            test_labels: labels of the test triples, if they are in a separate file.
+            predict: file of triples, with or without labels.
+            extra: synthetic training examples and unlabelled stories.
+            versions: stories told several times, whose versions become each other's positives.
             views: views of the stories, for objectives that read them.
             hard_examples: sampling of hard examples.
-            pseudo_labels: labels of the training stories' aspects.
-            loading: batches.
-            validation_share: share of the validation triples that is evaluated, above 0 to 1, chosen at random, the
-                same in every run. The others are left out, or mined by `hard_examples.mine_validation`.
+            pseudo_labels: pseudo-labels of the training stories' aspects.
+            loading: batch sizes and further settings of data loading.
+            validation_share: share of the validation triples to evaluate, above 0 and at most 1. They are chosen at
+                random, the same ones in every run. The others are left out, or mined by
+                `hard_examples.mine_validation`.
 
-        Source: of the share, Comhis, section 4.3: a subset of the development data, whose size it does not give.
+        Source:
+            Share: Comhis, section 4.3, which evaluates on a subset of the development data without stating its size.
         """
         if not 0 < validation_share <= 1:
             raise OptionError(f"data.validation_share is {validation_share}: must be above 0 and at most 1")
@@ -89,24 +91,26 @@ class FileData(StoryData):
         self._story_views: StoryViews | None = None
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Read every training file."""
+        """Read the training files."""
         strict = self.loading.strict
-        own = [read_examples(path, strict, stories) for path in self.train]
+        train = [read_examples(path, strict, stories) for path in self.train]
         synthetic = [read_examples(path, strict, stories) for path in _listed(self.extra.synthetic)]
         versions = read_versions(self.versions, strict, stories)
         self.synthetic_rows = sum(map(len, synthetic))
-        self._note_files("train", [*(read.report for read in [*own, *synthetic]), *versions.reports])
+        rows: list[TrainingExample] = [*versions.examples]
+        reports = []
+        for read in [*train, *synthetic]:  # synthetic examples come last
+            rows += read
+            reports.append(read.report)
+        self._note_files("train", [*reports, *versions.reports])
         if versions.examples:
             rank_zero_info(versions.summary())
-        rows: list[TrainingExample] = [*versions.examples]
-        for read in [*own, *synthetic]:
-            rows += read
         examples = TrainingExamples(stories, rows)
         self._attach_views("train", stories, examples.anchors.tolist(), examples.story_indices.tolist())
         return examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Read a stage's triples; none may be dropped for predictions, which keep the rows' order."""
+        """Read the triples of a stage; predictions keep the order of the rows, so that no row may be dropped."""
         path = self.files[stage]
         if path is None:
             return Triples(stories, [])
@@ -118,12 +122,14 @@ class FileData(StoryData):
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
         """Read the unlabelled stories."""
-        read = [read_stories(path, self.loading.strict, stories) for path in _listed(self.extra.unlabelled)]
-        self._note_files("unlabelled", [each.report for each in read])
-        indices = dict[int, None]()
-        for each in read:
-            indices.update(dict.fromkeys(each.rows))
-        return list(indices)
+        indices: list[int] = []
+        reports = []
+        for path in _listed(self.extra.unlabelled):
+            unlabelled = read_stories(path, self.loading.strict, stories)
+            indices += unlabelled.rows
+            reports.append(unlabelled.report)
+        self._note_files("unlabelled", reports)
+        return list(dict.fromkeys(indices))
 
     def _attach_views(self, name: str, stories: StoryTable, needed: list[int], optional: Sequence[int] = ()) -> None:
         if not self.has_views or not needed:

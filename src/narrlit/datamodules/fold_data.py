@@ -1,4 +1,4 @@
-"""FoldData: one fold of a cross-validation evaluates, the others train."""
+"""FoldData: cross-validation, in which one fold is evaluated and the others are trained on."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -18,22 +18,24 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class FoldDescription:
-    """A fold, for run.json.
+    """Description of a fold for run.json.
+
+    A group consists of rows that share a story, directly or through other rows.
 
     Attributes:
-        fold: counted from 0.
-        folds: their number.
-        fold_seed: of the division.
-        ungrouped: divided by row.
-        groups: that share a story, among the evaluated rows.
-        trained: number of rows that train.
-        evaluated: number of rows that are evaluated.
+        fold: number of the fold, counted from 0.
+        folds: number of folds.
+        fold_seed: seed of the division.
+        ungrouped: True if the data are divided by row, not by group.
+        groups: number of groups among the evaluated rows.
+        trained: number of training rows.
+        evaluated: number of evaluated rows.
         left_out: number of rows that share a story with an evaluated row and have no dissimilar story of their own.
-        all_rows: of the data.
-        all_groups: of the data.
-        largest_group: number of its rows.
+        all_rows: number of rows in the data.
+        all_groups: number of groups in the data.
+        largest_group: number of rows in the largest group.
         never_evaluated: number of rows that no fold evaluates.
-        sha256: of the texts.
+        sha256: digest of the texts, kinds and labels.
     """
 
     fold: int
@@ -55,9 +57,9 @@ class Fold(NamedTuple):
     """Rows of a fold.
 
     Attributes:
-        examples: rows that train.
-        triples: rows that are evaluated.
-        description: counts and a digest of the texts.
+        examples: training rows.
+        triples: evaluated rows.
+        description: counts, and a digest of the texts.
     """
 
     examples: TrainingExamples
@@ -66,10 +68,12 @@ class Fold(NamedTuple):
 
 
 class FoldData(StoryData):
-    """The training rows of other data, divided: one fold's rows are evaluated after every epoch, the others train.
+    """Cross-validation on the training rows of another datamodule.
 
-    A row is evaluated by its own dissimilar story, a negative of kind "triple"; rows without one, and synthetic ones,
-    only train, and not where they share a story with an evaluated row. The other data's validation triples are unused.
+    The rows of one fold are evaluated after every epoch, and the model is trained on the others. A row is evaluated as
+    a triple with its own dissimilar story, a negative of kind "triple". Rows without one, and synthetic rows, are only
+    trained on, and left out if they share a story with an evaluated row. The validation triples of the other datamodule
+    are not used.
     """
 
     def __init__(
@@ -78,11 +82,12 @@ class FoldData(StoryData):
         """Set the division.
 
         Args:
-            source: the data whose training rows are divided; also gives test triples and settings.
-            fold: the fold that is evaluated, counted from 0.
+            source: datamodule whose training rows are divided, and whose test triples and settings are used.
+            fold: fold to evaluate, counted from 0.
             folds: number of folds.
-            fold_seed: of the division; apart from the run's seed, so that seeds can be compared on the same folds.
-            ungrouped: divide by row: the same story may then train and be evaluated, and accuracy is inflated.
+            fold_seed: seed of the division, separate from that of the run, so that runs with different seeds can be
+                compared on the same folds.
+            ungrouped: divide by row. A story may then be both trained on and evaluated, which inflates accuracy.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
@@ -95,33 +100,33 @@ class FoldData(StoryData):
         self.ungrouped = ungrouped
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Return the other folds' rows."""
+        """Return the training rows, those of the other folds."""
         fold = self.rows(self.fold)
         self._note_fold("train", fold)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.examples)} rows train")
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.examples)} rows to train on")
         return fold.examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Return the fold's rows as triples; those to test and predict are the other data's."""
+        """Return the evaluated rows as triples; triples to test and predict are those of the other datamodule."""
         if stage != "validation":
             triples = self.divided.read_triples(stage, stories)
             self.note(stage, self.divided.noted(stage))
             return triples
         fold = self.rows(self.fold)
         self._note_fold(stage, fold)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.triples)} rows are evaluated")
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.triples)} rows to evaluate")
         if self.ungrouped:
             rank_zero_warn("these folds are not grouped by story: an evaluated story may have been trained on")
         return fold.triples
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Read the unlabelled stories of the other data."""
+        """Read the unlabelled stories of the other datamodule."""
         indices = self.divided.read_unlabelled(stories)
         self.note("unlabelled", self.divided.noted("unlabelled"))
         return indices
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return the StoryWorld plan of a story of the other data."""
+        """Return the StoryWorld plan of a story of the other datamodule."""
         return self.divided.synthetic_story(index)
 
     def describe(self, fold: int) -> FoldDescription:
@@ -129,7 +134,7 @@ class FoldData(StoryData):
         return self.rows(fold).description
 
     def rows(self, fold: int) -> Fold:
-        """Return the rows that a fold trains on and evaluates."""
+        """Return the training rows and the evaluated rows of a fold."""
         rows, evaluated = self._rows, self._evaluated[fold]
         trains = ~np.isin(self._groups, self._groups[evaluated])
         examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(trains).tolist()])
@@ -164,7 +169,7 @@ class FoldData(StoryData):
 
     @cached_property
     def _groups(self) -> IntArray:
-        """(N,) each row's group."""
+        """Number (N,) of each row's group."""
         return np.arange(len(self._rows)) if self.ungrouped else story_groups(self._rows)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Training examples that a frozen encoder finds hard.
+"""Hard training examples, which a frozen encoder ranks wrongly.
 
 Letters in shapes: N examples, H hard ones, D dimension.
 """
@@ -19,17 +19,20 @@ Cosines = NDArray[np.floating]
 class HardExampleSampling:
     """Sampling of training examples that the frozen encoder ranks wrongly.
 
-    Source: Comhis, section 4.3; Table 3, "hard example ratio (dev) 0.2", read as a ratio of the dev set, not of its
-    wrongly ranked triples: Table 2 has 42 of 200 dev triples more right with hard examples, of which 40 may then train.
+    Source:
+        Comhis, section 4.3 and Table 3, "hard example ratio (dev) 0.2". The ratio is read as a share of the dev set,
+        not of its wrongly ranked triples: by Table 2, hard examples correct 42 of the 200 dev triples, and a share of
+        0.2 lets 40 of them be trained on.
 
     Attributes:
-        share: largest share of hard examples among all that are mined: of those ranked wrongly, the closest calls. If
-            fewer are ranked wrongly, all of these are hard. Validation triples are mined separately.
-        weight: how much more often a hard example is drawn than another, with replacement; 1: every example once an
-            epoch.
-        mine_validation: also train on hard triples of the validation data, with their labels, as the paper does:
-            validation accuracy is then no estimate for other triples, unless `data.validation_share` sets apart those
-            that are mined. The run is flagged.
+        share: largest share of hard examples among the examples. Hard examples are those that are ranked wrongly by the
+            smallest margins; if no more than the share are ranked wrongly, all of these are hard. Validation triples
+            are mined separately, with the same share.
+        weight: how much more often a hard example is drawn than another one, with replacement; 1: every example is
+            drawn once per epoch.
+        mine_validation: also train on hard triples of the validation data, with their labels, as the paper does.
+            Validation accuracy is then no estimate of the accuracy on other triples, unless `data.validation_share`
+            sets apart the triples that are mined. The run is flagged.
     """
 
     share: float = 0.2
@@ -48,10 +51,10 @@ class HardExampleRecord:
     """Counts of training examples for run.json.
 
     Attributes:
-        wrong: examples that the frozen encoder ranks wrongly.
-        allowed: examples that may be hard, by the share.
-        hard: examples that are.
-        mined_validation: validation triples that train too; None where none may.
+        wrong: number of examples that the frozen encoder ranks wrongly.
+        allowed: largest number of hard examples that the share allows.
+        hard: number of hard examples.
+        mined_validation: number of mined validation triples; None if none are mined.
     """
 
     wrong: int
@@ -61,12 +64,18 @@ class HardExampleRecord:
 
 
 def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, int]:
-    """Select examples that are ranked wrongly, of these the closest calls, up to a share of all.
+    """Select the wrongly ranked examples with the smallest margins, up to a share of all examples.
 
-    Source: Comhis, section 4.3: incorrectly ranked by the base embeddings, among these small margins.
+    Args:
+        near: (N,) cosine of each anchor with its positive.
+        far: (N,) highest cosine of each anchor with a negative; a tie with `near` is ranked wrongly.
+        share: largest share of hard examples, 0 to 1.
 
-    `near` (N,) are cosines of anchors with positives, `far` (N,) the highest with a negative; a tie is wrong. Returns
-    the hard examples (H,), closest calls first, and how many examples are ranked wrongly.
+    Returns:
+        The hard examples (H,), smallest margins first, and the number of examples that are ranked wrongly.
+
+    Source:
+        Comhis, section 4.3: examples that the base embeddings rank incorrectly, with small margins.
 
     >>> hard_examples(np.array([0.9, 0.5, 0.2, 0.4]), np.array([0.1, 0.6, 0.8, 0.4]), share=0.5)
     (array([3, 1]), 3)
@@ -79,11 +88,11 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
 
 @dataclass(frozen=True, eq=False)
 class _UnitVectors:
-    """Unit vectors of some of M stories.
+    """Unit vectors of U distinct stories from a table of S stories.
 
     Attributes:
-        vectors: (U, D) of different stories.
-        rows: (M,) row of each story's vector, by story index; 0 for stories without one.
+        vectors: (U, D) unit vectors.
+        rows: (S,) row of each story's vector, by story index; 0 for stories without a vector.
     """
 
     vectors: Cosines
@@ -91,7 +100,7 @@ class _UnitVectors:
 
     @classmethod
     def embed(cls, examples: TrainingExamples, indices: IntArray, role: Role, reader: StoryReader) -> "_UnitVectors":
-        """Embed the stories of these indices, repeated ones once."""
+        """Embed the stories at these indices; repeated ones are embedded once."""
         different = np.unique(indices)
         rows = np.zeros(len(examples.stories), dtype=np.int64)
         rows[different] = np.arange(len(different))
@@ -101,19 +110,19 @@ class _UnitVectors:
         return cls(embeddings / np.maximum(lengths, 1e-12), rows)
 
     def of(self, indices: IntArray) -> Cosines:
-        """Return the vectors (N, D) of stories by their indices (N,)."""
+        """Return the unit vectors (N, D) of stories by their indices (N,)."""
         return self.vectors[self.rows[indices]]
 
 
 def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
-    """Compute cosines (N,) of each anchor with its positive, and with its closest negative: -inf without negatives."""
+    """Compute the cosines (N,) of each anchor with its positive, and with its closest negative (-inf without one)."""
     negatives = examples.negatives
     others = np.concatenate([examples.positives, negatives[negatives >= 0]])
     anchors = _UnitVectors.embed(examples, examples.anchors, "anchor", reader).of(examples.anchors)
     candidates = _UnitVectors.embed(examples, others, "candidate", reader)
     near = np.einsum("nd,nd->n", anchors, candidates.of(examples.positives))
     far = np.full(len(examples), -np.inf, dtype=near.dtype)
-    for column in negatives.T:  # one column at a time: N x K x D numbers would not fit
+    for column in negatives.T:  # one column at a time, since N x K x D numbers may not fit in memory
         cosines = np.einsum("nd,nd->n", anchors, candidates.of(np.maximum(column, 0)))
         far = np.maximum(far, np.where(column < 0, -np.inf, cosines))
     return near, far

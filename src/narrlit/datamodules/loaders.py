@@ -1,4 +1,4 @@
-"""Settings of batches, and a loader of training batches that resumes within an epoch."""
+"""Settings of data loading, and a loader of training batches that can resume within an epoch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,15 +13,16 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 @dataclass(frozen=True)
 class Loading:
-    """Settings that turn rows into batches.
+    """Settings of data loading.
 
     Attributes:
-        batch_size: training examples per process.
-        evaluation_batch_size: triples per process in evaluation.
-        workers: processes that assemble batches; 0: the training process, which is fast enough for packed tokens.
+        batch_size: training examples per batch and process.
+        evaluation_batch_size: triples per batch and process in evaluation.
+        workers: number of processes that assemble batches; 0: the training process, which is fast enough for packed
+            tokens.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
-        samples_per_epoch: training examples of an epoch over all processes, others in each epoch; None: all.
-        pseudonyms: placeholders in place of names, in all stories.
+        samples_per_epoch: training examples per epoch over all processes, drawn anew in each epoch; None: all.
+        pseudonyms: replacement of names by placeholders in all stories.
     """
 
     batch_size: int = 16
@@ -39,10 +40,10 @@ class Loading:
 
 
 class ResumableLoader(DataLoader[Any]):
-    """Training batches of an epoch; a resumed fit skips those that it has trained on."""
+    """Loader of training batches; a resumed fit skips the batches of the epoch that it has trained on."""
 
-    taken = 0  # batches of this epoch that were handed out
-    skip = 0  # batches to skip in the next epoch
+    taken = 0  # number of batches of this epoch that were skipped or yielded
+    skip = 0  # number of batches to skip in the next iteration
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch declares a class of its own
         sampler = cast(DistinctBatchSampler, self.batch_sampler)
@@ -53,8 +54,8 @@ class ResumableLoader(DataLoader[Any]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Return nothing: trainers need the method, but load its state too late."""
+        """Return an empty state: trainers need the method, but restore its state too late."""
         return {}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Ignore the state: the datamodule sets `skip`."""
+        """Ignore the state, since the datamodule sets `skip`."""

@@ -1,6 +1,6 @@
-"""Preparation of a fit's rows, between reading and loading: hard examples are chosen, stories are labeled.
+"""Preparation of training rows between reading and loading: choice of hard examples, and pseudo-labels of stories.
 
-Letters in shapes: N examples, S stories, M unlabelled ones.
+Letters in shapes: N examples, S stories, M unlabelled stories.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Training examples as they were read, the same of the stories that the encoder reads, and stories without labels.
+    """Training examples before and after pseudonymization, and unlabelled stories.
 
     Attributes:
-        read: examples of the stories as they were read.
-        examples: examples of the stories that the encoder reads.
-        unlabelled: (M,) indices of stories that no example mentions, of a transductive run.
+        read: examples over the stories as they were read.
+        examples: the same examples over the stories that the encoder reads.
+        unlabelled: (M,) indices of the unlabelled stories of a transductive run, which occur in no example.
     """
 
     read: TrainingExamples
@@ -42,43 +42,52 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class TripleSet:
-    """Triples as they were read, and the same of the stories that the encoder reads."""
+    """Triples before and after pseudonymization.
+
+    Attributes:
+        read: triples over the stories as they were read.
+        triples: the same triples over the stories that the encoder reads.
+    """
 
     read: Triples
     triples: Triples
 
     def take(self, rows: IntArray) -> "TripleSet":
-        """Select some of the triples."""
+        """Select triples by their row numbers."""
         return TripleSet(_take(self.read, rows), _take(self.triples, rows))
 
 
 def divide(validation: TripleSet, share: float) -> tuple[TripleSet, TripleSet]:
-    """Divide validation triples into those that are evaluated and those that may be mined; of a whole, all may be.
+    """Divide validation triples into those that are evaluated and those that may be mined.
+
+    Args:
+        validation: validation triples.
+        share: share of the triples that are evaluated; if it is 1, all are evaluated, and all may be mined.
 
     Raises:
-        OptionError: if the share is less than one triple.
+        OptionError: if no triple is left to evaluate.
     """
     if share == 1 or not validation.triples:
         return validation, validation
     count = len(validation.triples)
     evaluated, others = random_share(count, share)
     if not len(evaluated):
-        raise OptionError(f"data.validation_share {share:g} of {count} triples is none")
+        raise OptionError(f"data.validation_share {share:g} of {count} triples is none: give a larger share")
     rank_zero_info(f"validation: {len(evaluated)} of {count} triples are evaluated")
     return validation.take(evaluated), validation.take(others)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows that a fit trains on, as loaders take them.
+    """Rows of a fit that are ready to be loaded.
 
     Attributes:
-        examples: training examples, then the mined validation triples.
-        unlabelled: (M,) indices of stories that train without examples.
-        mined: numbers of the mined triples among those that may be, as the examples have them.
-        weights: (N,) how often an example is drawn, relative to the others; None: each once an epoch.
-        labels: (S, 3) pseudo-labels of each story's aspects, PADDING where there is none; None: there are none.
-        hard_examples: counts for run.json.
+        examples: training examples, followed by the mined validation triples.
+        unlabelled: (M,) indices of unlabelled stories, which are trained on without examples.
+        mined: row numbers of the mined triples among those that may be mined, in the order of `examples`.
+        weights: (N,) sampling weights of the examples; None: each example is drawn once per epoch.
+        labels: (S, 3) pseudo-labels of each story's aspects, PADDING where a label is missing; None: no labels.
+        hard_examples: counts of hard examples, for run.json.
         pseudo_labels: origin of the labels, for run.json.
     """
 
@@ -93,15 +102,15 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Preparation of a fit's rows by a frozen encoder, or by the plans of StoryWorld's stories.
+    """Preparation of the rows of a fit by a frozen encoder, or by the plans of StoryWorld's stories.
 
     Attributes:
         hard_examples: sampling of hard examples.
-        pseudo_labels: labels of the training stories' aspects.
-        validation_share: share of the validation triples that is evaluated.
-        reader: the objective, by whose encoder examples are ranked and stories clustered.
-        trainer: of the fit.
-        synthetic_story: returns the StoryWorld plan of a story, by its index; None for other stories.
+        pseudo_labels: pseudo-labels of the training stories' aspects.
+        validation_share: share of the validation triples that are evaluated.
+        reader: objective whose encoder ranks the examples and embeds the stories for clustering.
+        trainer: trainer of the fit.
+        synthetic_story: function that returns the StoryWorld plan of a story by its index; None for other stories.
     """
 
     hard_examples: HardExampleSampling
@@ -112,11 +121,11 @@ class Preparation:
     synthetic_story: Callable[[int], SyntheticStory | None]
 
     def prepare(self, training: TrainingSet, minable: TripleSet) -> Prepared:
-        """Choose hard examples, mine validation triples and label the stories, as the settings say.
+        """Choose hard examples, mine validation triples and label the stories, according to the settings.
 
         Args:
-            training: what was read.
-            minable: validation triples that may train.
+            training: training set that was read.
+            minable: validation triples that may be mined.
 
         Raises:
             OptionError: if there is nothing to mine, or no label is known.
@@ -133,7 +142,7 @@ class Preparation:
         return prepared
 
     def _with_hard_examples(self, prepared: Prepared) -> Prepared:
-        """Draw examples more often if the encoder ranks them wrongly."""
+        """Raise the sampling weights of examples that the encoder ranks wrongly."""
         settings, count = self.hard_examples, len(prepared.examples)
         hard, wrong = hard_examples(*example_cosines(prepared.examples, self.reader), settings.share)
         record = HardExampleRecord(wrong, allowed=int(settings.share * count), hard=len(hard))
@@ -148,7 +157,7 @@ class Preparation:
         return replace(prepared, weights=weights, hard_examples=record)
 
     def _with_mined_triples(self, prepared: Prepared, minable: Triples) -> Prepared:
-        """Add the validation triples to the examples that the encoder ranks wrongly."""
+        """Add the validation triples that the encoder ranks wrongly to the examples."""
         settings, record = self.hard_examples, prepared.hard_examples
         if not minable:
             raise OptionError(
@@ -156,9 +165,9 @@ class Preparation:
             )
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
         mined, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
-        line = f"{len(mined)} validation triples train, of {wrong} ranked wrongly"
+        line = f"{len(mined)} validation triples to train on, of {wrong} ranked wrongly"
         if self.validation_share == 1:
-            rank_zero_warn(f"{line}: validation accuracy is no estimate for other triples")
+            rank_zero_warn(f"{line}: validation accuracy is no estimate of the accuracy on other triples")
         else:
             rank_zero_info(f"{line}, of {len(minable)} that are not evaluated")
         added = [candidates[number] for number in mined.tolist()]
@@ -180,12 +189,12 @@ class Preparation:
         for index in indices.tolist():
             story = self.synthetic_story(index)
             if story is None:
-                raise OptionError("pseudo_labels.source is truth, which StoryWorldData alone knows: use positional")
+                raise OptionError("pseudo_labels.source is truth, which only StoryWorldData has: use positional")
             truths.append(astuple(story.structure))
         return replace(prepared, labels=_labels(prepared.examples.stories, indices, truth_labels(truths)))
 
     def _with_positional_labels(self, prepared: Prepared) -> Prepared:
-        """Label the training stories, and those without examples, by clusters of their segments."""
+        """Label the training stories and the unlabelled stories by clusters of their segments."""
         stories = prepared.examples.stories
         indices = np.concatenate([prepared.examples.story_indices, prepared.unlabelled])
         texts = [stories[index].text for index in indices.tolist()]
@@ -199,7 +208,7 @@ def _take(triples: Triples, rows: IntArray) -> Triples:
 
 
 def _labels(stories: StoryTable, indices: IntArray, known: IntArray) -> IntArray:
-    """Return labels (S, 3) of all stories, those at these indices known."""
+    """Return labels (S, 3) of all stories: the known ones at these indices, and PADDING elsewhere."""
     labels = np.full((len(stories), len(ASPECTS)), PADDING, dtype=np.int64)
     labels[indices] = known
     return labels

@@ -10,7 +10,7 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
 class ContaminationFlags(TypedDict):
-    """Use of validation stories or triples in training."""
+    """Flags of a run that used validation triples or unlabelled stories in training."""
 
     mined_validation: bool
     transductive: bool
@@ -18,7 +18,7 @@ class ContaminationFlags(TypedDict):
 
 @dataclass(frozen=True)
 class StoryWorldRecord:
-    """Synthetic triples of a set, and the settings that they were made with."""
+    """Number of synthetic triples of a set, and the settings with which they were generated."""
 
     seed: int
     triples: int
@@ -29,7 +29,7 @@ class StoryWorldRecord:
 
 @dataclass(frozen=True)
 class DivisionRecord:
-    """Validation triples that are evaluated, and those that are set apart."""
+    """Share and number of validation triples that are evaluated, and number of those that are set apart."""
 
     share: float
     evaluated: int
@@ -38,17 +38,17 @@ class DivisionRecord:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Origin of the rows of a set, and the changes made to them; None where that does not apply.
+    """Origin of the rows of a set, and the changes made to them; fields that do not apply are None.
 
     Attributes:
-        files: path, digest and counts of each file, as `ReadReport.provenance` describes it.
-        views: files of the stories' views, and how many stories got positional ones.
-        storyworld: synthetic triples.
-        fold: the fold of a cross-validation.
-        pseudonyms: how names were replaced.
-        divided: how validation triples were divided.
-        hard_examples: how many examples are hard.
-        pseudo_labels: labels of the stories.
+        files: path, digest and counts of each file, from `ReadReport.provenance`.
+        views: files of the stories' views, and the number of stories with positional views.
+        storyworld: settings of synthetic triples.
+        fold: fold of a cross-validation.
+        pseudonyms: settings of pseudonymization.
+        divided: division of the validation triples.
+        hard_examples: counts of hard examples.
+        pseudo_labels: origin of the stories' pseudo-labels.
 
     >>> Provenance(divided=DivisionRecord(0.8, 4, 1)).as_dict()
     {'divided': {'share': 0.8, 'evaluated': 4, 'set_apart': 1}}
@@ -64,10 +64,11 @@ class Provenance:
     pseudo_labels: PseudoLabelRecord | None = None
 
     def as_dict(self) -> dict[str, object]:
-        """Return plain data for run.json, without what does not apply."""
-        entry = _known(asdict(self))
-        return {name: _known(value) if isinstance(value, dict) else value for name, value in entry.items()}
+        """Return plain data for run.json, without fields that are None."""
+        record = _known(asdict(self))
+        return {name: _known(value) if isinstance(value, dict) else value for name, value in record.items()}
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:
+    """Leave out fields that are None."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Pseudo-labels of stories: clusters of segments' embeddings, or true labels; on disk for a resumed run.
+"""Pseudo-labels of stories by clusters of segment embeddings, or true labels; saved for a resumed run.
 
 Letters in shapes: N stories, D dimension, K clusters.
 """
@@ -26,13 +26,13 @@ LABELS_FILE = "pseudo_labels.npz"
 
 @dataclass(frozen=True)
 class Clusters:
-    """Number of K-means clusters of each aspect.
+    """Numbers of K-means clusters for each aspect.
 
     Attributes:
-        theme: clusters of first segments.
-        action: clusters of middle segments.
-        outcome: clusters of last segments.
-        seed: of K-means.
+        theme: number of clusters of first segments.
+        action: number of clusters of middle segments.
+        outcome: number of clusters of last segments.
+        seed: seed of K-means.
     """
 
     theme: int = 8
@@ -48,15 +48,16 @@ class Clusters:
 
 @dataclass(frozen=True)
 class PseudoLabels:
-    """Labels of theme, action and outcome for the training stories.
+    """Pseudo-labels of theme, action and outcome for the training stories.
 
     Attributes:
-        source: `positional` clusters the embeddings of each story's first, middle and last segments; `truth` takes
-            StoryWorld's; `none`: no labels.
-        clusters: of the positional labels.
-        transductive: also cluster, and train on, stories of `extra.unlabelled`. The run is flagged.
-        rounding: of segments, where sentences can't be quartered: `down` rounds where a segment begins, so that of ten
-            sentences the first has 2 and the last 3; `symmetric` gives both 2.
+        source: `positional` clusters the embeddings of each story's first, middle and last segments; `truth` uses the
+            true labels of StoryWorld; `none`: no labels.
+        clusters: numbers of clusters for positional labels.
+        transductive: also cluster, and train on, the stories of `extra.unlabelled`. The run is flagged.
+        rounding: rounding of segments if the number of sentences is not a multiple of four: `down` rounds down where a
+            segment begins, so that of ten sentences the first segment has 2 and the last one 3; `symmetric` gives 2 to
+            both.
     """
 
     source: Literal["positional", "truth", "none"] = "none"
@@ -71,7 +72,7 @@ class PseudoLabels:
 
 @dataclass(frozen=True)
 class ClusterRecord:
-    """Stories of each cluster of an aspect, the largest first, and the inertia of K-means."""
+    """Sizes of an aspect's clusters in stories, largest first, and the inertia of K-means."""
 
     sizes: list[int]
     inertia: float
@@ -83,11 +84,11 @@ class PseudoLabelRecord:
 
     Attributes:
         source: as in `PseudoLabels`.
-        rounding: of segments; None for labels that were read.
-        seed: of K-means; None for labels that were read.
-        clusters: of each aspect; None for labels that were read.
-        resumed_from: folder of the run that the labels were read from.
-        transductive: stories without training examples are labeled too.
+        rounding: rounding of segments; None for labels that were read.
+        seed: seed of K-means; None for labels that were read.
+        clusters: clusters of each aspect; None for labels that were read.
+        resumed_from: folder of the run from which the labels were read; None if they were computed.
+        transductive: True if unlabelled stories have labels, too.
     """
 
     source: str = "positional"
@@ -104,21 +105,29 @@ def run_labels(
     settings: PseudoLabels,
     trainer: L.Trainer,
 ) -> tuple[IntArray, PseudoLabelRecord]:
-    """Label N stories for a fit: read the labels of the run that it resumes, or cluster, and write them to its folder.
+    """Label N stories for a fit, and write the labels to its folder.
+
+    A resumed fit reads the labels of the run that it resumes; otherwise, the stories are clustered.
+
+    Args:
+        texts: texts of the stories.
+        embed: function that embeds texts as vectors (N, D).
+        settings: settings of positional labels.
+        trainer: trainer of the fit.
 
     Returns:
         Labels (N, 3), the same in every process, and their origin.
 
     Raises:
-        DataError: if the resumed run's labels are of other stories.
-        OptionError: if there are fewer different segments than clusters.
+        DataError: if the labels of the resumed run belong to other stories.
+        OptionError: if there are fewer distinct segments than clusters.
     """
     resumed = Path(trainer.ckpt_path).parents[1] if trainer.ckpt_path else None
     if resumed is not None and (resumed / LABELS_FILE).is_file():
         labels, record = read_labels(resumed, texts), PseudoLabelRecord(resumed_from=str(resumed))
     else:
         labels, record = positional_labels(texts, embed, settings.clusters, settings.rounding)
-    # K-means adds up in another order on another processor: the first process's labels count.
+    # K-means may sum in another order on another processor, so that all processes use the labels of the first.
     labels = trainer.strategy.broadcast(labels, 0)
     folder = trainer.log_dir  # a collective call; without a logger it is the working directory
     if folder and trainer.loggers and not undeclared(trainer).fast_dev_run and trainer.is_global_zero:
@@ -134,8 +143,20 @@ def positional_labels(
 ) -> tuple[IntArray, PseudoLabelRecord]:
     """Cluster N stories by the embeddings of their first, middle and last segments, aspect by aspect.
 
-    Returns labels (N, 3), 0 for an aspect's largest cluster, and their origin.
-    Source: Mendel292, section 2.6.
+    Args:
+        texts: texts of the stories.
+        embed: function that embeds texts as vectors (N, D).
+        clusters: number of clusters of each aspect.
+        rounding: rounding of segments.
+
+    Returns:
+        Labels (N, 3), 0 for the largest cluster of an aspect, and their origin.
+
+    Raises:
+        OptionError: if there are fewer distinct segments than clusters.
+
+    Source:
+        Mendel292, section 2.6.
     """
     columns, details = [], dict[str, ClusterRecord]()
     stories = [positional_segments(split_sentences(text), rounding=rounding) for text in texts]
@@ -155,8 +176,12 @@ def positional_labels(
 
 
 def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[IntArray, float]:
-    """Return K-means clusters (N,), numbered by size and then by their first story, and the inertia."""
-    # Several threads would add up a center's stories in the order in which they happen to finish.
+    """Cluster embeddings (N, D) by K-means.
+
+    Returns:
+        Clusters (N,), numbered from the largest to the smallest (ties by their first story), and the inertia.
+    """
+    # One thread: several would sum up the stories of a center in an order that varies between runs.
     with threadpool_limits(1):
         model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)
     labels = model.labels_
@@ -168,7 +193,7 @@ def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[Int
 
 
 def truth_labels(truths: Sequence[tuple[str, str, str]]) -> IntArray:
-    """Number known names of theme, action and outcome (N, 3), those of each aspect alphabetically.
+    """Number the known names of theme, action and outcome (N, 3), alphabetically within each aspect.
 
     >>> truth_labels([("loss", "chase", "death"), ("envy", "chase", "rescue")]).tolist()
     [[1, 0, 0], [0, 0, 1]]
@@ -178,13 +203,17 @@ def truth_labels(truths: Sequence[tuple[str, str, str]]) -> IntArray:
 
 
 def write_labels(folder: Path, texts: Sequence[str], labels: IntArray) -> None:
-    """Write labels (N, 3) of texts, with the texts' digest, to a file of the folder."""
+    """Write the labels (N, 3) of texts, with a digest of the texts, to a file in the folder."""
     with atomic_path(folder / LABELS_FILE) as path, path.open("wb") as file:
         np.savez_compressed(file, texts=np.array(_digest(texts)), labels=labels)
 
 
 def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
-    """Read the labels (N, 3) of texts; a file of other texts' labels is refused."""
+    """Read the labels (N, 3) of texts from a folder.
+
+    Raises:
+        DataError: if the file can't be read, or its labels belong to other texts.
+    """
     path = folder / LABELS_FILE
     with reading("pseudo-labels", path, "start a new run"), np.load(path, allow_pickle=False) as content:
         digest, labels = str(content["texts"]), content["labels"]

@@ -1,4 +1,4 @@
-"""StoryData: rows are read, prepared and loaded, over one table of stories for all stages."""
+"""StoryData, the base datamodule: reads, prepares and loads rows over one table of stories for all stages."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -40,23 +40,23 @@ STAGE_OF: Mapping[str, Stage] = {
     "test": "test",
     "predict": "predict",
 }
-"""The triples that each of the trainer's stages evaluates."""
+"""Triples that are evaluated in each stage of a trainer."""
 
 
 class StoryData(L.LightningDataModule):
-    """Base of the datamodules: a subclass reads examples and triples into a table of stories.
+    """Base class of the datamodules; a subclass reads examples and triples into a table of stories.
 
     Attributes:
-        tables: stories as they were read, and as the encoder reads them.
-        stories: every story that a stage reads, training stories first, as the encoder reads it.
+        tables: tables of the stories before and after pseudonymization.
+        stories: all stories of the stages that were set up, training stories first, as the encoder reads them.
         training: training examples that were read; None before a fit.
-        prepared: training rows; None before the model is built and after the fit.
+        prepared: prepared training rows; None before the model is built and after the fit.
         sets: triples that were read, by stage.
-        minable: validation triples that hard examples may be mined from.
-        validation_share: how many of the validation triples are evaluated; the others can be mined.
-        setting_share: share of the examples with a setting that are in batches of one setting.
-        provenance: plain data for run.json.
-        synthetic_rows: how many of the training examples, the last ones, a language model wrote.
+        minable: validation triples that may be mined.
+        validation_share: share of the validation triples that are evaluated; the others may be mined.
+        setting_share: share of the examples with a setting that are put in batches with a single setting.
+        provenance: provenance of each set, as plain data for run.json.
+        synthetic_rows: number of training examples written by a language model, which come last.
     """
 
     has_views = False
@@ -98,11 +98,11 @@ class StoryData(L.LightningDataModule):
         """Read the triples of a stage, if there are any, into a table, and `note` their provenance."""
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Read stories without labels into a table and return their indices; none here."""
+        """Read unlabelled stories into a table, and return their indices; the base class has none."""
         return []
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
-        """Return the StoryWorld plan of a story by its index as read; None for other stories."""
+        """Return the StoryWorld plan of a story by its index in `tables.source`; None for other stories."""
         return None
 
     def note(self, name: str, provenance: Provenance) -> None:
@@ -111,30 +111,30 @@ class StoryData(L.LightningDataModule):
         self.provenance[name] = provenance.as_dict()
 
     def noted(self, name: str) -> Provenance:
-        """Return the provenance of a set; an empty one if it was not read."""
+        """Return the provenance of a set; it is empty if the set was not read."""
         return self._records.get(name, Provenance())
 
     @property
     def examples(self) -> TrainingExamples:
-        """Examples that train, mined validation triples included."""
+        """Training examples, including mined validation triples."""
         if self.prepared is not None:
             return self.prepared.examples
         return TrainingExamples(self.stories, []) if self.training is None else self.training.examples
 
     @property
     def triples(self) -> dict[Stage, Triples]:
-        """Triples that each stage evaluates."""
+        """Triples that are evaluated in each stage."""
         return {stage: rows.triples for stage, rows in self.sets.items()}
 
     @property
     def reader(self) -> StoryReader:
-        """The objective, by the interface that a datamodule uses."""
+        """The objective of the trainer."""
         return cast(StoryReader, cast(L.Trainer, self.trainer).lightning_module)
 
     # Stages ----------------------------------------------------------------------------------------------------------
 
     def setup(self, stage: str) -> None:
-        """Read what the stage needs, once."""
+        """Read the examples and triples of a stage, unless they were read before."""
         if self.trainer is not None:
             self._check(stage)
         if stage == "fit" and self.training is None:
@@ -145,7 +145,7 @@ class StoryData(L.LightningDataModule):
         self._check_triples(stage, self.sets[name].triples)
 
     def _read_training(self) -> TrainingSet:
-        """Read training examples, and stories without labels for a transductive run."""
+        """Read training examples and, for a transductive run, unlabelled stories."""
         read = self.read_examples(self.tables.source)
         if not read:
             raise OptionError("no training data: give `data.train=FILE`")
@@ -165,7 +165,7 @@ class StoryData(L.LightningDataModule):
         return TrainingSet(read, examples, indices)
 
     def _read_stage(self, name: Stage) -> None:
-        """Read a stage's triples; some validation triples may be set apart."""
+        """Read the triples of a stage; some validation triples may be set apart."""
         read = self.read_triples(name, self.tables.source)
         rows = TripleSet(read, self.tables.triples(read))
         if read:
@@ -185,9 +185,11 @@ class StoryData(L.LightningDataModule):
     def _check(self, stage: str) -> None:
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
         if trainer.world_size > 1 and uses_distributed_sampler(trainer):
-            raise OptionError("several processes need trainer.use_distributed_sampler: false (batches are shared here)")
+            raise OptionError(
+                "several processes need trainer.use_distributed_sampler: false, since the datamodule divides the data"
+            )
         if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
-            raise OptionError("data.extra.unlabelled is read with data.pseudo_labels.transductive: true only")
+            raise OptionError("data.extra.unlabelled is read only with data.pseudo_labels.transductive: true")
         if self.has_views and not self.reader.reads_views:
             raise OptionError(f"the data have views, which {objective} does not read: remove data.views")
         if self.reader.reads_views and not self.has_views:
@@ -206,7 +208,7 @@ class StoryData(L.LightningDataModule):
             raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
-        """Make the inputs of all stories and, for a fit, prepare its rows, once."""
+        """Make the encoder inputs of all stories and, for a fit, prepare its rows, unless this was done before."""
         if self._inputs is None or self._inputs.num_stories != len(self.stories):
             self._inputs = self.reader.story_inputs(list(self.stories), stage)
             self.provenance["inputs"] = {"stories": len(self.stories), **self._inputs.provenance}
@@ -215,7 +217,7 @@ class StoryData(L.LightningDataModule):
         return self._inputs
 
     def _prepare(self, training: TrainingSet) -> Prepared:
-        """Prepare the training rows, and record how."""
+        """Prepare the training rows, and record their provenance."""
         preparation = Preparation(
             self.hard_examples,
             self.pseudo_labels,
@@ -230,19 +232,23 @@ class StoryData(L.LightningDataModule):
         return prepared
 
     def teardown(self, stage: str) -> None:
-        """Release what belongs to the objective of a fit."""
+        """Release the inputs and the prepared rows of a fit, which depend on its objective."""
         if stage == "fit":
             self._inputs = self.prepared = None
 
     # Checks ----------------------------------------------------------------------------------------------------------
 
     def flags(self) -> ContaminationFlags:
-        """Return contamination notes of the run."""
+        """Return the contamination flags of the run."""
         mined, transductive = self.hard_examples.mine_validation, self.pseudo_labels.transductive
         return {"mined_validation": mined, "transductive": transductive}
 
     def train_validation_overlap(self, anchors_only: bool = False) -> Overlap:
-        """Compare the training data (or its anchors, if nothing else trains) with the validation data, as read."""
+        """Count the stories that training and validation data share, before pseudonymization.
+
+        Args:
+            anchors_only: compare only the anchors of the training examples, if no other story is trained on.
+        """
         rows: list[tuple[str, ...]] = [] if self.training is None else [*self.training.read.texts()]
         if self.prepared is not None:
             minable = self.minable.read.texts()
@@ -252,12 +258,13 @@ class StoryData(L.LightningDataModule):
         return overlap(rows, self.sets["validation"].read.texts() if "validation" in self.sets else [])
 
     def check(self) -> dict[str, Any]:
-        """Check the data of a fit quickly, as read, and warn of stories that its sets share and of shortcuts."""
+        """Check the data of a fit before pseudonymization, and warn of shortcuts and of stories that its sets share."""
         train = [] if self.training is None else self.training.read.texts()
         sets = [CheckedSet("train", train, [True if len(row) > 2 else None for row in train])]
         validation = self.sets["validation"].read if "validation" in self.sets else None
         if validation:
-            sets.append(CheckedSet("validation", validation.texts(), [t.a_is_closer for t in validation], sided=True))
+            labels = [triple.a_is_closer for triple in validation]
+            sets.append(CheckedSet("validation", validation.texts(), labels, sided=True))
         result = check_sets(sets)
         if result["warnings"]:
             rank_zero_warn(" ".join([*result["warnings"], "(run.json: data_check)"]))
@@ -266,19 +273,19 @@ class StoryData(L.LightningDataModule):
     # Loaders ---------------------------------------------------------------------------------------------------------
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Return batches in random order, the same for the same seed and epoch."""
+        """Return training batches in random order, which depends only on seed and epoch."""
         inputs = self.prepare_inputs("fit")
         prepared, loading = cast(Prepared, self.prepared), self.loading
         examples = prepared.examples
         sampler = DistinctBatchSampler(
-            examples.groups[examples.anchors],
-            examples.groups[examples.positives],
-            loading.batch_size,
-            run_seed(),
-            self._share(),
-            prepared.weights,
-            loading.samples_per_epoch,
-            self._settings(examples),
+            anchors=examples.groups[examples.anchors],
+            positives=examples.groups[examples.positives],
+            batch_size=loading.batch_size,
+            seed=run_seed(),
+            share=self._share(),
+            weights=prepared.weights,
+            limit=loading.samples_per_epoch,
+            settings=self._settings(examples),
         )
         collator = self.reader.collator(examples, inputs)
         if prepared.labels is not None:
@@ -294,7 +301,7 @@ class StoryData(L.LightningDataModule):
         return self._loader
 
     def _settings(self, examples: TrainingExamples) -> Settings | None:
-        """Return the settings from which batches are filled, if the data have any."""
+        """Return the settings of the examples for batches with a single setting; None if they are not used."""
         if not self.setting_share or (examples.settings == PADDING).all():
             return None
         return Settings(examples.settings, self.setting_share)
@@ -302,14 +309,14 @@ class StoryData(L.LightningDataModule):
     def _labeling(
         self, collator: Collator, inputs: StoryInputs[Any], labels: IntArray, unlabelled: IntArray
     ) -> PseudoLabelCollator:
-        """Let a collator add pseudo-labels, and this process's share of the unlabelled stories."""
+        """Wrap a collator so that it adds pseudo-labels, and this process's share of the unlabelled stories."""
         share = self._share()
-        count = len(unlabelled) // share.world  # as many in each process, and no story twice in a batch of all
+        count = len(unlabelled) // share.world  # equally many per process, and no story twice in a joint batch
         own = unlabelled[share.rank :: share.world][:count]
         return PseudoLabelCollator(collator, inputs, labels, own, run_seed())
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
-        """Return validation triples in file order; nothing where there are none."""
+        """Return validation triples in file order; an empty list if there are none."""
         return self._triple_loader("validation") if self.sets["validation"].triples else []
 
     def test_dataloader(self) -> DataLoader[Any]:
@@ -338,17 +345,17 @@ class StoryData(L.LightningDataModule):
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how many training batches of this epoch were handed out; 0 after its last."""
+        """Return the number of training batches of this epoch that were loaded; 0 after the last batch."""
         ended = self._loader is None or self.trainer is None or self.trainer.is_last_batch
         return {"taken": 0 if ended or self._loader is None else self._loader.taken}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Resume within the epoch, whether the loader exists already or not."""
+        """Resume within the epoch, whether or not the loader already exists."""
         self._skip = state_dict.get("taken", 0)
         if self._loader is not None:
             self._loader.skip, self._skip = self._skip, 0
 
 
 def data_of(trainer: L.Trainer) -> StoryData:
-    """Return the data of the stage that a trainer runs."""
+    """Return the datamodule of the stage that a trainer runs."""
     return cast(StoryData, undeclared(trainer).datamodule)

@@ -1,4 +1,4 @@
-"""Tables of a datamodule's stories: as they were read, and as the encoder reads them."""
+"""Tables of a datamodule's stories before and after pseudonymization."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,10 +21,10 @@ Scope = tuple[int, ...]
 
 
 class StoryTables:
-    """Stories as they were read, and with placeholders in place of names; the same table where names stay.
+    """Tables of stories before and after pseudonymization; they are the same table if names are not replaced.
 
     Attributes:
-        options: how names are replaced.
+        options: settings of pseudonymization.
         source: stories as they were read.
         stories: stories as the encoder reads them.
 
@@ -34,12 +34,12 @@ class StoryTables:
     """
 
     def __init__(self, options: PseudonymOptions, synthetic_story: Callable[[int], SyntheticStory | None]) -> None:
-        """Begin with no stories.
+        """Create empty tables.
 
         Args:
-            options: how names are replaced.
-            synthetic_story: returns the StoryWorld plan of a story, by its index in `source`; for names that come with
-                the stories.
+            options: settings of pseudonymization.
+            synthetic_story: function that returns the StoryWorld plan of a story by its index in `source`, or None; the
+                plan has the names of the story.
         """
         self.options = options
         self.source = StoryTable()
@@ -50,15 +50,15 @@ class StoryTables:
 
     @property
     def replaces_names(self) -> bool:
-        """The two tables differ."""
+        """True if names are replaced, so that the two tables differ."""
         return self.stories is not self.source
 
     def source_of(self, index: int) -> int:
-        """Return the index in `source` of the first story that became this one of `stories`."""
+        """Return the index in `source` of the first story that was converted to this story of `stories`."""
         return self._source_of.get(index, index)
 
     def examples(self, read: TrainingExamples) -> TrainingExamples:
-        """Convert training examples of `source` to such of `stories`."""
+        """Convert training examples over `source` to examples over `stories`."""
         converted = self.convert([row.indices for row in read])
         rows = []
         for (anchor, positive, *negatives), row in zip(converted, read, strict=True):
@@ -66,16 +66,16 @@ class StoryTables:
         return TrainingExamples(self.stories, rows)
 
     def triples(self, read: Triples) -> Triples:
-        """Convert triples of `source` to such of `stories`."""
+        """Convert triples over `source` to triples over `stories`."""
         converted = self.convert([row.indices for row in read])
         rows = [Triple(x, a, b, row.a_is_closer) for (x, a, b), row in zip(converted, read, strict=True)]
         return Triples(self.stories, rows, read.report)
 
     def convert(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Convert rows of indices in `source` to rows of indices in `stories`, adding the stories.
+        """Convert rows of indices in `source` to rows of indices in `stories`, and add the stories.
 
         Raises:
-            OptionError: if names are to be given with the stories, and one has none.
+            OptionError: if the names have to come with the data, but a story comes without names.
         """
         if not self.replaces_names:
             return list(rows)
@@ -91,18 +91,18 @@ class StoryTables:
         return converted
 
     def _scopes(self, row: tuple[int, ...]) -> list[Scope]:
-        """Return the scope of each story of a row: the story alone, or all of the row."""
+        """Return the scope of each story of a row: the story by itself, or all stories of the row."""
         if self.options.scope == "story":
             return [(index,) for index in row]
         return [tuple(dict.fromkeys(row))] * len(row)
 
     def _replace_names(self, scopes: Sequence[Scope]) -> None:
-        """Add the stories of scopes to `stories`, with placeholders."""
+        """Add the stories of scopes to `stories`, with placeholders in place of names."""
         groups = [[self.source[index] for index in scope] for scope in scopes]
         names = self._names(scopes)
 
         def replaced() -> list[list[Story]]:
-            """Find and replace names, which takes spaCy: in one process for all."""
+            """Find and replace names; only one process has to load spaCy."""
             texts = [texts_of(group) for group in groups]
             results = pseudonymize_texts(texts, self.options, names, lead=self.options.scope == "story")
             pairs = zip(groups, results, strict=True)
@@ -116,14 +116,16 @@ class StoryTables:
                 self._converted[scope][index] = added
 
     def _names(self, scopes: Sequence[Scope]) -> list[Mapping[str, str]] | None:
-        """Collect the names that are given with the stories of each scope; None where they are found in the texts."""
+        """Collect the names that are given with the stories of each scope; None if a story comes without names."""
         if self.options.backend != "given":
             return None
         names: list[Mapping[str, str]] = []
         for scope in scopes:
-            known = [self._synthetic_story(index) for index in scope]
-            made = [story for story in known if story is not None]
-            if len(made) < len(known):
-                return None
-            names.append({name: kind for story in made for name, kind in story.names.items()})
+            of_scope: dict[str, str] = {}
+            for index in scope:
+                story = self._synthetic_story(index)
+                if story is None:
+                    return None
+                of_scope |= story.names
+            names.append(of_scope)
         return names

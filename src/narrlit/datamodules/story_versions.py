@@ -1,4 +1,4 @@
-"""Versions: stories with a column that names what they are versions of become training examples."""
+"""Training examples from versions of the same story, which are recognized by a column of their table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,23 +11,23 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.passages import positions, split_passages
 
 TWICE_TOLD = "twice-told"
-"""Name of the training part of Twice Told among the files of versions."""
+"""Name that stands for the training data of Twice Told among the files of versions."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """Stories told several times, such as tales by type, films by work, or retellings by plot.
+    """Stories told several times, such as tales of a type, films of a work, or retellings of a plot.
 
     Attributes:
-        files: tables of stories, or `twice-told`, the training part of the corpus that comes with narrlit.
-        same: column that names what a story is a version of; stories without a value are left out.
-        setting: column that names what a story shares with stories that are no versions of it, such as its place,
-            author or collection; None: nothing.
-        setting_share: share of the examples, 0 to 1, that are in batches of one setting each: all that the stories of
-            such a batch share is what a model must not read. Needs `setting`.
-        versions: other versions that each story is paired with in an epoch, at most.
-        passage_words: longer stories are read as passages of about so many words, each paired with the one at the same
-            relative position of the other version; None: stories are whole.
+        files: tables of stories, or `twice-told`, the training data of the corpus that comes with narrlit.
+        same: column whose value is the same for all versions of a story; stories without a value are left out.
+        setting: column of something that a story shares with stories that are not versions of it, such as its place,
+            author or collection; None: no such column.
+        setting_share: share of the examples, 0 to 1, that are put in batches with a single setting. What the stories of
+            such a batch share is what the model must learn to ignore. Needs `setting`.
+        versions: largest number of other versions that each story is paired with per epoch.
+        passage_words: number of words of the passages into which longer stories are split. Each passage is paired with
+            the passage at the same relative position of the other version. None: stories are not split.
     """
 
     files: str | list[str] | None = None
@@ -47,7 +47,7 @@ class Versions:
 
     @property
     def sources(self) -> list[str]:
-        """Files to read."""
+        """The files as a list."""
         return [self.files] if isinstance(self.files, str) else list(self.files or [])
 
 
@@ -56,15 +56,15 @@ class Version:
     """A version of a story.
 
     Attributes:
-        passages: (P,) story indices of its passages in order, or the one index of a whole story.
-        setting: what it shares with others; None: unknown.
+        passages: (P,) story indices of its passages in order, or the single index of a story that is not split.
+        setting: what it shares with stories that are not versions of it; None: unknown.
     """
 
     passages: Sequence[int]
     setting: str | None
 
     def passage_at(self, position: float) -> int:
-        """Return the story index of the passage at a relative position, from 0 to below 1."""
+        """Return the story index of the passage at a relative position, at least 0 and below 1."""
         return self.passages[int(position * len(self.passages))]
 
 
@@ -73,7 +73,7 @@ class Group:
     """Versions of one story, and stories that differ from it in one aspect, by setting.
 
     Attributes:
-        versions: each different story once, in the order of the files.
+        versions: distinct versions in the order of the files.
         changed: hard negatives, each with the aspect in which it differs.
     """
 
@@ -81,14 +81,22 @@ class Group:
     changed: list[tuple[Version, str]] = field(default_factory=list)
 
     def add(self, story: Version, changed: str | None) -> None:
-        """Add a story, with the aspect that is `changed` if it is no version; the same text is added once."""
+        """Add a version, unless it was added before, or a hard negative with the aspect that is `changed`."""
         if changed is not None:
             self.changed.append((story, changed))
         elif not any(story.passages == other.passages for other in self.versions):
             self.versions.append(story)
 
     def negatives(self, positive: Version, position: float) -> list[tuple[int, str]]:
-        """Return the changed stories of a positive's setting: the passage at a relative position, and the aspect."""
+        """Return the hard negatives for a positive, which share its setting.
+
+        Args:
+            positive: version that is the positive.
+            position: relative position of the passage in its story.
+
+        Returns:
+            The story index of each negative's passage at this position, and the aspect in which the story differs.
+        """
         return [
             (story.passage_at(position), aspect) for story, aspect in self.changed if story.setting == positive.setting
         ]
@@ -96,13 +104,13 @@ class Group:
 
 @dataclass(frozen=True)
 class ReadVersions:
-    """Training examples of versions, with the files that they are from.
+    """Training examples of versions, with reports on their files.
 
     Attributes:
         examples: pairs of versions, with changed stories as hard negatives.
-        reports: on the reading of each file.
-        num_stories: number of stories that are a version.
-        num_groups: number of groups with at least two of them.
+        reports: report on the reading of each file.
+        num_stories: number of versions in these groups.
+        num_groups: number of groups with at least two versions.
     """
 
     examples: list[TrainingExample]
@@ -111,7 +119,7 @@ class ReadVersions:
     num_groups: int
 
     def summary(self) -> str:
-        """Describe in one line how many stories, groups and examples there are."""
+        """Summarize the numbers of stories, groups and examples in one line."""
         return (
             f"versions: {self.num_stories:,} stories in {counted(self.num_groups, 'group')} of two or more, "
             f"{counted(len(self.examples), 'training example')}"
@@ -123,11 +131,11 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
 
     Args:
         settings: files and columns.
-        strict: refuse the first row that can't be used.
-        stories: the table to add the stories to.
+        strict: raise an error at the first row that would be dropped.
+        stories: table to add the stories to.
 
     Raises:
-        DataError: if a file can't be read, has no such column, or has a story in two groups.
+        DataError: if a file can't be read, a column is missing, or a story is in two groups.
         OptionError: if no group has two versions.
     """
     grouped = GroupedVersions()
@@ -150,12 +158,14 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
 
 
 def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingExample]:
-    """Make the training examples of a group: each version is the anchor, paired with those that follow it, in a ring.
+    """Make the training examples of a group.
+
+    Each version is the anchor of examples with the versions that follow it; the last one is followed by the first.
 
     Args:
-        group: two versions or more.
+        group: group of two or more versions.
         name: name of the group.
-        versions: largest number of others that a version is paired with.
+        versions: largest number of other versions that a version is paired with.
     """
     count = len(group.versions)
     for number, anchor in enumerate(group.versions):
@@ -183,12 +193,12 @@ class Columns:
 
 TWICE_TOLD_COLUMNS = Columns("plot", "world")
 CHANGED = "changed"
-"""Column that names the aspect in which a story differs from its group, of which it then is no version."""
+"""Column of the aspect in which a story differs from the versions of its group; empty for versions."""
 
 
 @dataclass(frozen=True)
 class VersionRow:
-    """A row of a table of versions."""
+    """A row of a table of versions; its place is for messages."""
 
     text: str
     group: str
@@ -209,10 +219,15 @@ class GroupedVersions:
         self._group_of: dict[int, str] = {}
 
     def add(self, row: VersionRow, passages: Sequence[int], column: str) -> None:
-        """Add the passages, as story indices, of a row, whose group was read from a column.
+        """Add the story of a row to its group.
+
+        Args:
+            row: row of the story.
+            passages: (P,) story indices of its passages.
+            column: column from which the group was read, for messages.
 
         Raises:
-            DataError: if one of them is in another group.
+            DataError: if a passage is in another group, too.
         """
         for index in passages:
             group = self._group_of.setdefault(index, row.group)
@@ -262,5 +277,5 @@ def _value(row: Mapping[str, object], column: str) -> str | None:
 
 
 def _passages(text: str, words: int | None) -> list[str]:
-    """Split a text into passages of about so many words; None: leave it whole."""
+    """Split a text into passages of about `words` words; None: leave it whole."""
     return [text] if words is None else split_passages(text, words)
