@@ -45,11 +45,14 @@ class FusedAnswers:
         """Accuracy of one setting."""
         return AccuracySummary(len(self.right), int(self.right.sum()), int(self.ties.sum()))
 
+    @property
+    def wrong(self) -> set[int]:
+        """Triples that one setting answers wrongly."""
+        return set(np.flatnonzero(~self.right).tolist())
+
     def difference_to(self, other: "FusedAnswers") -> PairedComparison:
         """Compare one setting with another."""
-        wrong = set(np.flatnonzero(~self.right).tolist())
-        other_wrong = set(np.flatnonzero(~other.right).tolist())
-        return paired(wrong, other_wrong, len(self.right))
+        return paired(self.wrong, other.wrong, len(self.right))
 
 
 def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
@@ -65,8 +68,10 @@ def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
     if not steps or abs(steps * step - 1) > 1e-9:
         raise OptionError(f"`grid={step}`: a step from {FINEST_STEP} to 1 that divides 1 is needed, such as 0.1")
     # A weight is the number of steps between two of P - 1 bars.
-    bars = np.array(list(combinations(range(steps + parts - 1), parts - 1)), dtype=np.float64)
-    return (np.diff(bars, prepend=-1, append=steps + parts - 1) - 1) / steps
+    places = steps + parts - 1
+    bars = np.array(list(combinations(range(places), parts - 1)), dtype=np.float64)
+    distances = np.diff(bars, prepend=-1, append=places)
+    return (distances - 1) / steps
 
 
 def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
@@ -87,12 +92,14 @@ def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weigh
     pairs, pair_of = np.unique(pairs_of_triples, axis=0, return_inverse=True)
     first, second = pairs[:, 0], pairs[:, 1]
     unit = vectors.astype(np.float64)
-    weight_products = (weights[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
+    products_of_weights = weights[:, :, None] * weights[:, None, :]
+    weight_products = products_of_weights.reshape(len(weights), -1)
     squared_lengths = weight_products @ _part_products(unit, unit).T
     lengths = np.maximum(np.sqrt(np.maximum(squared_lengths, 0)), _SHORTEST)
     products = weight_products @ _part_products(unit[first], unit[second]).T
-    cosines = products / (lengths[:, first] * lengths[:, second])
-    with_a, with_b = np.split(cosines[:, pair_of.ravel()], 2, axis=1)
+    lengths_of_pairs = lengths[:, first] * lengths[:, second]
+    cosines_of_triples = (products / lengths_of_pairs)[:, pair_of.ravel()]
+    with_a, with_b = np.split(cosines_of_triples, 2, axis=1)
     return np.stack([with_a, with_b], axis=2)
 
 
@@ -130,7 +137,8 @@ def best_setting(right: Bools, weights: Weights) -> int:
     Of several it is the one nearest to equal weights, then the first.
     """
     # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
-    distances = np.square(weights - 1 / weights.shape[1]).sum(axis=1).round(9)
+    from_equal = weights - 1 / weights.shape[1]
+    distances = np.square(from_equal).sum(axis=1).round(9)
     most_right_first = np.lexsort((distances, -right.sum(axis=1)))
     return int(most_right_first[0])
 

@@ -65,7 +65,9 @@ class PassageVectors:
         """Relative position of each passage in its story (P,), between 0 and 1."""
         sizes = np.repeat(self.sizes, self.sizes)
         first = np.repeat(self.starts, self.sizes)
-        return ((np.arange(len(self.vectors)) - first + 0.5) / sizes).astype(np.float32)
+        passages_before = np.arange(len(self.vectors)) - first
+        middles = (passages_before + 0.5) / sizes
+        return middles.astype(np.float32)
 
     def story(self, number: int) -> Floats:
         """Return the passages (S, D) of a story."""
@@ -114,9 +116,10 @@ def match_shares(weights: Floats) -> Floats:
     """
     forth, back = best_matches(weights)
     first, second = weights.shape
+    best_of_first, best_of_second = weights.max(axis=1), weights.max(axis=0)
     shares = np.zeros(weights.shape)
-    shares[np.arange(first), forth] += weights.max(axis=1) / (2 * first)
-    shares[back, np.arange(second)] += weights.max(axis=0) / (2 * second)
+    shares[np.arange(first), forth] += best_of_first / (2 * first)
+    shares[back, np.arange(second)] += best_of_second / (2 * second)
     return shares
 
 
@@ -155,14 +158,18 @@ def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> 
     0.8333333333333333
     """
     weights = matches(one, other, matching)
-    return float((weights.max(axis=1).mean() + weights.max(axis=0).mean()) / 2)
+    forth = weights.max(axis=1).mean()
+    back = weights.max(axis=0).mean()
+    return float((forth + back) / 2)
 
 
 def match_scores(one: Floats, stories: PassageVectors, matching: Matching = Matching()) -> Floats:
     """Score a story (S, D) with each of N stories, (N,), as `match_score` does."""
     weights = _weighed(one, stories, matching)
-    forth = np.maximum.reduceat(weights, stories.starts, axis=1).mean(axis=0)
-    back = np.add.reduceat(weights.max(axis=0), stories.starts) / stories.sizes
+    best_by_story = np.maximum.reduceat(weights, stories.starts, axis=1)
+    forth = best_by_story.mean(axis=0)
+    best_of_passages = weights.max(axis=0)
+    back = np.add.reduceat(best_of_passages, stories.starts) / stories.sizes
     scores: Floats = (forth + back) / 2
     return scores
 
@@ -184,7 +191,8 @@ def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
     stretches, 0 where they overlap. So the only passage of a short text is near to every passage.
     """
     middles = (np.arange(count, dtype=np.float32) + 0.5) / count
-    halves = np.repeat(0.5 / stories.sizes + 0.5 / count, stories.sizes).astype(np.float32)
+    half_stretches = 0.5 / stories.sizes + 0.5 / count  # of a passage of each story and one of this
+    halves = np.repeat(half_stretches, stories.sizes).astype(np.float32)
     gaps = np.abs(middles[:, None] - stories.positions)
     gaps -= halves
     np.maximum(gaps, 0, out=gaps)
@@ -203,15 +211,17 @@ def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
     is_first[starts] = True
     has_before = ~is_first
     has_after = ~np.roll(is_first, -1)  # the last passage of all is followed by the first of all
-    has_both = has_before & has_after
-    of_before = np.where(has_both, share / 2, share * has_before).astype(cosines.dtype)
-    of_after = np.where(has_both, share / 2, share * has_after).astype(cosines.dtype)
-    mixed: Floats = cosines * (1 - share * (has_before | has_after)).astype(cosines.dtype)
+    has_both, has_any = has_before & has_after, has_before | has_after
+    only_before, only_after = share * has_before, share * has_after
+    of_before = np.where(has_both, share / 2, only_before).astype(cosines.dtype)
+    of_after = np.where(has_both, share / 2, only_after).astype(cosines.dtype)
+    of_own = (1 - share * has_any).astype(cosines.dtype)
+    mixed: Floats = cosines * of_own
     mixed[1:-1, 1:] += cosines[:-2, :-1] * of_before[1:]
     mixed[1:-1, :-1] += cosines[2:, 1:] * of_after[:-1]
     # The first passage of the one story has no passage before it, the last none after it.
-    mixed[0] = cosines[0] * (1 - share * has_after)
-    mixed[0, :-1] += cosines[1, 1:] * (share * has_after[:-1])
-    mixed[-1] = cosines[-1] * (1 - share * has_before)
-    mixed[-1, 1:] += cosines[-2, :-1] * (share * has_before[1:])
+    mixed[0] = cosines[0] * (1 - only_after)
+    mixed[0, :-1] += cosines[1, 1:] * only_after[:-1]
+    mixed[-1] = cosines[-1] * (1 - only_before)
+    mixed[-1, 1:] += cosines[-2, :-1] * only_before[1:]
     return mixed

@@ -59,7 +59,8 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
     if encoder.views is not None:
         needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
         parts, coverage, readings = part_embeddings(encoder, stories, role, progress, needed)
-        embeddings = _checked(encoder.views.fuse(torch.from_numpy(parts)).numpy(), encoder)
+        fused = encoder.views.fuse(torch.from_numpy(parts))
+        embeddings = _checked(fused.numpy(), encoder)
     else:
         texts = [story if isinstance(story, str) else story.text for story in stories]
         embeddings, coverage, readings = _embed(encoder, texts, role, progress)
@@ -95,7 +96,8 @@ def part_embeddings(
             unit = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
             embeddings[span] = unit.float().cpu().numpy()
     # A head makes a vector even of zeros.
-    embeddings[:, np.setdiff1d(range(len(PARTS)), positions)] = 0
+    not_needed = np.setdiff1d(range(len(PARTS)), positions)
+    embeddings[:, not_needed] = 0
     starts = np.arange(len(stories)) * len(positions)
     return Embeddings(embeddings, coverage, _joined_readings(readings, starts))
 
@@ -188,23 +190,27 @@ def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
     windows: dict[int, Windows] = {}
     shares = np.ones(len(texts))
     if long and encoder.long == "refuse":
+        first_long = long[0]
         raise DataError(
-            f"the {encoder.unit[0]} {printable(texts[long[0]], 60)!r} has {len(ids[long[0]])} tokens, more than "
+            f"the {encoder.unit[0]} {printable(texts[first_long], 60)!r} has {len(ids[first_long])} tokens, more than "
             f"{encoder.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
         )
     if encoder.long == "windows":
         for row in long:
             (first, *further), added = encoder.windows(texts[row], role)
-            windows[row] = Windows([row, *range(len(ids), len(ids) + len(further))], added)
+            further_rows = range(len(ids), len(ids) + len(further))
+            windows[row] = Windows([row, *further_rows], added)
             ids[row] = first
             ids += further
     elif long:
-        for row, cut in zip(long, encoder.truncated([texts[row] for row in long], role), strict=True):
+        truncated = encoder.truncated([texts[row] for row in long], role)
+        for row, cut in zip(long, truncated, strict=True):
             shares[row] = len(cut) / len(ids[row])
             ids[row] = cut
     words = np.array([len(text.split()) for text in texts])
+    one_each = np.ones(len(texts))
     is_long = np.isin(np.arange(len(texts)), long)
-    readings = np.stack([words, words * shares, np.ones(len(texts)), is_long, shares], axis=1)
+    readings = np.stack([words, words * shares, one_each, is_long, shares], axis=1)
     return TokenizedTexts(ids, windows, readings)
 
 
@@ -215,8 +221,9 @@ def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]
     budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
     for chunk in token_chunks([len(row) for row in ids], budget, padded=True):
         chosen = [ids[i] for i in chunk]
+        lengths = tuple(len(row) for row in chosen)
         flat = torch.tensor(list(chain.from_iterable(chosen)))
-        packed = PackedStories(flat, tuple(len(row) for row in chosen), torch.arange(len(chunk)))
+        packed = PackedStories(flat, lengths, torch.arange(len(chunk)))
         rows[chunk] = encoder(packed.to(device)).float().cpu().numpy()
         bar.update(sum(i < num_texts for i in chunk))
     for row, windows in tokens.windows.items():
@@ -237,8 +244,10 @@ def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
     """Average the directions of vectors (W, D) by weights; the result has their mean length."""
     lengths = np.linalg.norm(vectors, axis=1)
     shares = np.array(weights) / sum(weights)
-    mean = shares @ (vectors / lengths[:, None])
-    average: FloatArray = shares @ lengths * mean / np.linalg.norm(mean)
+    directions = vectors / lengths[:, None]
+    mean_length = shares @ lengths
+    mean = shares @ directions
+    average: FloatArray = mean_length * mean / np.linalg.norm(mean)
     return average
 
 
@@ -249,9 +258,8 @@ def _embed_sentences(
     sentences = [split_sentences(text) for text in texts]
     lengths = [len(story) for story in sentences]
     if 0 in lengths:
-        raise DataError(
-            f"different story {lengths.index(0) + 1} of {len(texts)} is blank and has no sentence: remove it"
-        )
+        number = lengths.index(0) + 1
+        raise DataError(f"different story {number} of {len(texts)} is blank and has no sentence: remove it")
     different, inverse = unique(list(chain.from_iterable(sentences)))
     flat, coverage, readings = _embed_texts(encoder, different, role, progress)
     embeddings = np.empty((len(texts), head.output), dtype=np.float32)

@@ -26,6 +26,9 @@ Kind = Literal["projection", "mlp", "bilstm"]
 VIEWS = ("theme", "action", "outcome")
 INNER = "inner"
 """Subfolder of the model under a head that reads sentences or views, itself a sentence-transformers folder."""
+HUB_OPTIONS = ("token", "cache_folder", "revision", "local_files_only")
+INNER_OPTIONS = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
+"""Options of loading that go to the inner model."""
 
 
 def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
@@ -42,7 +45,8 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
     if kind == "projection":
         # Divided by the root, so that the same noise turns vectors alike in any dimension.
         noise = settings.get("noise", 0.0) * torch.randn(dimension, dimension) / dimension**0.5
-        dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=torch.eye(dimension) + noise)
+        first_weights = torch.eye(dimension) + noise
+        dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=first_weights)
         return nn.Sequential(dense, Normalize())
     sizes = [dimension, *settings.get("hidden", ()), settings.get("output", 256)]
     layers = [Dense(i, o, activation_function=nn.ReLU()) for i, o in pairwise(sizes)]
@@ -118,11 +122,10 @@ class InnerModel(InputModule):
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "InnerModel":
         """Read what `save` wrote, from a folder or a model hub; transformers' options go to the inner model."""
-        hub = {key: options[key] for key in ("token", "cache_folder", "revision", "local_files_only") if key in options}
+        hub = {name: options[name] for name in HUB_OPTIONS if name in options}
+        inner = {name: options[name] for name in INNER_OPTIONS if name in options}
         folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
         head = cls.load_head(folder)
-        names = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
-        inner = {name: options[name] for name in names if name in options}
         head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **inner)
         return head
 
@@ -176,7 +179,8 @@ class SentenceBiLSTM(InnerModel):
             raise ValueError(f"{len(vectors)} embeddings do not fit stories of {list(lengths)} sentences")
         _, (states, _) = self.lstm(_packed_sequence(vectors, lengths))
         last = torch.cat([states[-2], states[-1]], dim=1)
-        return {**features, "sentence_embedding": F.normalize(self.linear(self.drop(last)), dim=1)}
+        stories = self.linear(self.drop(last))
+        return {**features, "sentence_embedding": F.normalize(stories, dim=1)}
 
 
 def _packed_sequence(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:
@@ -245,12 +249,13 @@ class ViewFusion(InnerModel):
         """
         weights = torch.tensor(self.weights, dtype=parts.dtype, device=parts.device)
         # A sum and no product of matrices: mixed precision would round that.
-        return F.normalize((parts * weights[:, None]).sum(1), dim=-1)
+        weighted = parts * weights[:, None]
+        return F.normalize(weighted.sum(1), dim=-1)
 
     def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
         """Replace the embeddings (U, 4, D) of texts and views by the stories' (U, D)."""
-        vectors = self.embed_texts(features)
-        return {**features, "sentence_embedding": self.fuse(self.parts(vectors.reshape(-1, 4, self.dimension)))}
+        vectors = self.embed_texts(features).reshape(-1, 4, self.dimension)
+        return {**features, "sentence_embedding": self.fuse(self.parts(vectors))}
 
 
 class ViewHeads(nn.Module):
