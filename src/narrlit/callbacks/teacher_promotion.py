@@ -3,7 +3,7 @@
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 import lightning as L
 from lightning.pytorch.callbacks import Callback, EarlyStopping, Timer
@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 
 from narrlit.cache.space import CacheDtype
 from narrlit.callbacks import teachers
+from narrlit.callbacks.run_record import EvaluationRecord, RecordFields
 from narrlit.compat.lightning import undeclared
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import check_shared
@@ -23,6 +24,31 @@ from narrlit.objectives.self_distillation import SelfDistillation
 
 FIRST = "first.safetensors"
 STUDENTS = "students"
+
+
+class Student(EvaluationRecord):
+    """The best student of a round so far: its evaluation and the file of its weights, by its path in the folder."""
+
+    file: str
+
+
+class KeptCandidates(TypedDict):
+    """Share of the candidates that a teacher's mask kept, of their total number."""
+
+    share: float
+    total: int
+
+
+class RoundRecord(TypedDict):
+    """Record of a finished round; `folder` is that of a promoted student."""
+
+    round: int
+    promoted: bool
+    reason: str
+    student: EvaluationRecord | None
+    teacher: str | None
+    kept: dict[str, KeptCandidates]
+    folder: NotRequired[str]
 
 
 @dataclass
@@ -39,29 +65,33 @@ class Rounds:
     """
 
     current: int = 0
-    teacher: dict[str, Any] | None = None
-    student: dict[str, Any] | None = None
-    kept: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    teacher: teachers.Teacher | None = None
+    student: Student | None = None
+    kept: dict[str, tuple[int, int]] = field(default_factory=dict)
+    history: list[RoundRecord] = field(default_factory=list)
     without: int = 0
 
     def improves(self, accuracy: float | None) -> bool:
         """Return True if an accuracy is above the best of the round so far; None and NaN are not."""
-        return bool(accuracy is not None and accuracy > (self.student["accuracy"] if self.student else -1))
+        best = self.student["accuracy"] if self.student else None
+        return accuracy is not None and accuracy > (-1 if best is None else best)
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> RoundRecord:
         """End the round, decide if its best student is promoted, and return the record that is added to the history."""
-        promoted, reason = verdict(
-            self.student["accuracy"] if self.student else None, self.teacher["accuracy"] if self.teacher else None
-        )
+        student = self.student["accuracy"] if self.student else None
+        teacher = self.teacher["accuracy"] if self.teacher else None
+        promoted, reason = verdict(student, teacher)
         self.without = 0 if promoted else self.without + 1
-        record = {
+        kept: dict[str, KeptCandidates] = {}
+        for name, (number, total) in self.kept.items():
+            kept[name] = {"share": number / total, "total": total}
+        record: RoundRecord = {
             "round": self.current,
             "promoted": promoted,
             "reason": reason,
-            "student": {k: v for k, v in self.student.items() if k != "file"} if self.student else None,
+            "student": _without_file(self.student) if self.student else None,
             "teacher": self.teacher["name"] if self.teacher else None,
-            "kept": {name: {"share": kept / total, "total": total} for name, (kept, total) in self.kept.items()},
+            "kept": kept,
         }
         self.history.append(record)
         return record
@@ -74,6 +104,12 @@ class Rounds:
     def enter(self, number: int) -> None:
         """Begin a round without a best student yet."""
         self.current, self.student, self.kept = number, None, {}
+
+
+def _without_file(student: Student) -> EvaluationRecord:
+    """Return a student's evaluation alone."""
+    fields = {name: value for name, value in student.items() if name != "file"}
+    return cast(EvaluationRecord, fields)
 
 
 def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
@@ -231,7 +267,9 @@ class TeacherPromotion(Callback):
         previous = self.state.history[-1]
         if previous["promoted"]:
             folder = self._folder / previous["folder"]
-            self.state.teacher = teachers.promoted_teacher(folder, student.encoder, previous["student"]["accuracy"])
+            best = cast(EvaluationRecord, previous["student"])  # only a student with an accuracy is promoted
+            accuracy = cast(float, best["accuracy"])
+            self.state.teacher = teachers.promoted_teacher(folder, student.encoder, accuracy)
         self._remove_students(trainer)  # the checkpoint at the end of the round no longer refers to them
         self.state.enter(number)
         student.round, student.kept = number, self.state.kept
@@ -286,7 +324,7 @@ class TeacherPromotion(Callback):
         self.state = Rounds(**state_dict["rounds"])
         self._resumed = state_dict
 
-    def recorded(self) -> dict[str, Any]:
+    def recorded(self) -> RecordFields:
         """Return the history of the rounds, for run.json."""
         return {"rounds": self.state.history}
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import NotRequired, TypedDict, cast
 
 import lightning as L
 from torch import Tensor
@@ -30,7 +30,24 @@ EMBEDDINGS = "embeddings"
 GIVEN = "given"
 
 
-def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], record: dict[str, Any]) -> None:
+class Teacher(TypedDict):
+    """Description of a teacher, as plain data for checkpoints.
+
+    `name` is that of its folder, or `given`; `accuracy` is on the validation triples, from 0 to 1; `space` identifies
+    its embeddings of `dimension` numbers, and `prompts` are by role. `source` is where a given one is loaded from.
+    """
+
+    name: str
+    accuracy: float
+    dimension: int
+    space: dict[str, object]
+    prompts: dict[str, str]
+    source: NotRequired[str]
+
+
+def promote(
+    folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], record: Mapping[str, object]
+) -> None:
     """Write the best student of a round as a teacher's folder, replacing the remains of an interrupted attempt."""
     shutil.rmtree(folder, ignore_errors=True)
     with atomic_folder(folder) as temporary:
@@ -38,12 +55,12 @@ def promote(folder: Path, objective: SelfDistillation, weights: Mapping[str, Ten
         (temporary / TEACHER_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
-def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> dict[str, Any]:
+def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> Teacher:
     """Describe a promoted teacher as plain data for checkpoints; it has the name of its folder."""
     return _description(folder.name, accuracy, encoder, folder.name, file_digest(folder / WEIGHTS))
 
 
-def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) -> dict[str, Any]:
+def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) -> Teacher:
     """Describe a teacher that was trained elsewhere, and evaluate it on the validation triples."""
     encoder = _load(source, objective)
     if encoder.dimension != objective.encoder.dimension:
@@ -55,11 +72,13 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
     with trainer.precision_plugin.forward_context():
         scores = StoryEncoder(encoder).score(triples, progress=trainer.is_global_zero)
     accuracy = float(((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).mean())
-    return _description(GIVEN, accuracy, encoder, *model_identity(source)) | {"source": source}
+    teacher = _description(GIVEN, accuracy, encoder, *model_identity(source))
+    teacher["source"] = source
+    return teacher
 
 
 def teacher_embeddings(
-    teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation, dtype: CacheDtype
+    teacher: Teacher, folder: Path, trainer: L.Trainer, objective: SelfDistillation, dtype: CacheDtype
 ) -> TeacherEmbeddings:
     """Return a teacher's embeddings of the stories of a fit, and compute those that are missing in its cache.
 
@@ -92,7 +111,7 @@ def check_teacher(folder: Path) -> None:
 
 @contextmanager
 def _encoder_of(
-    teacher: Mapping[str, Any], folder: Path, trainer: L.Trainer, objective: SelfDistillation
+    teacher: Teacher, folder: Path, trainer: L.Trainer, objective: SelfDistillation
 ) -> Iterator[tuple[Encoder, TokenizedStories]]:
     """Yield the teacher's encoder and the stories tokenized for it; restore the student's weights afterwards."""
     data = data_of(trainer)
@@ -120,7 +139,7 @@ def _load(source: str, objective: SelfDistillation) -> Encoder:
     return encoder.to(objective.device)
 
 
-def _description(name: str, accuracy: float, encoder: Encoder, model: str, files: str | None) -> dict[str, Any]:
+def _description(name: str, accuracy: float, encoder: Encoder, model: str, files: str | None) -> Teacher:
     space = EmbeddingSpace.of_teacher(
         model, files, encoder.config, max_length=encoder.max_length, normalized=encoder.normalized
     )
