@@ -66,7 +66,7 @@ def write_rows(path: str | Path, rows: Iterable[object]) -> None:
     _write_lines(path, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
 
 
-def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | None = None) -> None:
+def write_table(path: str | Path, rows: Sequence[object], embeddings: FloatArray | None = None) -> None:
     """Write N rows in the format of the path's suffix.
 
     The columns are those of all rows, in order of appearance. A text file has only the texts.
@@ -85,19 +85,24 @@ def write_table(path: str | Path, rows: Sequence[Any], embeddings: FloatArray | 
     suffix = path.suffix.lower()
     check_rows(path, rows)
     if suffix in JSON_SUFFIXES:
-        write_rows(path, rows if embeddings is None else _with_embeddings(rows, embeddings))
+        write_rows(path, rows if embeddings is None else _with_embeddings(_records(rows), embeddings))
         return
-    rows = [row if isinstance(row, Mapping) else {"text": row} for row in rows]
+    records = _records(rows)
     if suffix == ".xlsx":
-        _write_excel(path, rows, embeddings)
+        _write_excel(path, records, embeddings)
     elif suffix == ".parquet":
-        write_parquet(path, rows, embeddings)
+        write_parquet(path, records, embeddings)
     elif suffix in TEXT_SUFFIXES:
-        _write_texts(path, [row["text"] for row in rows])
+        _write_texts(path, [record["text"] for record in records])
     elif suffix in DELIMITERS:
-        _write_csv(path, rows, embeddings, DELIMITERS[suffix])
+        _write_csv(path, records, embeddings, DELIMITERS[suffix])
     else:
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
+
+
+def _records(rows: Sequence[object]) -> list[Mapping[str, Any]]:
+    """Take rows as mappings; a text has the column `text` alone."""
+    return [row if isinstance(row, Mapping) else {"text": row} for row in rows]
 
 
 def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArray) -> list[dict[str, object]]:
@@ -110,7 +115,7 @@ def _columns(rows: Iterable[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def check_rows(path: Path, rows: Sequence[Any]) -> None:
+def check_rows(path: Path, rows: Sequence[object]) -> None:
     """Check that `write_table` can write the rows, before anything is computed for them.
 
     Raises:

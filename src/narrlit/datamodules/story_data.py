@@ -30,7 +30,7 @@ from narrlit.datamodules.provenance import ContaminationFlags, DivisionRecord, P
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
-from narrlit.metrics.set_checks import CheckedSet, check_sets
+from narrlit.metrics.set_checks import Check, CheckedSet, check_sets
 from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]
@@ -257,7 +257,7 @@ class StoryData(L.LightningDataModule):
             rows = [row[:1] for row in rows]
         return overlap(rows, self.sets["validation"].read.texts() if "validation" in self.sets else [])
 
-    def check(self) -> dict[str, Any]:
+    def check(self) -> Check:
         """Check the data of a fit before pseudonymization, and warn of shortcuts and of stories that its sets share."""
         train = [] if self.training is None else self.training.read.texts()
         sets = [CheckedSet("train", train, [True if len(row) > 2 else None for row in train])]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -21,6 +21,9 @@ from narrlit.experiments.fusion_report import FusionData, fusion_report
 from narrlit.experiments.report import Report
 from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import PARTS, PRESETS, Fusion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class FusionComparison:
         """Tabulate the settings of each model: weights, n, correct, accuracy, ties, difference to the full text."""
         return self.report.table()
 
-    def plot(self) -> Any:
+    def plot(self) -> "Axes":
         """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
         return self.report.plot()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import yaml
@@ -18,6 +18,9 @@ from narrlit.experiments.outcome import Outcome, Scored
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FOLDER = "`folder`"
 
@@ -221,7 +224,7 @@ class PlanResult:
         frame = pd.DataFrame([asdict(accuracy) for accuracy in self.accuracies], columns=columns, dtype=object)
         return frame.where(frame.notna(), None)
 
-    def plot(self) -> Any:
+    def plot(self) -> "Axes":
         """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
         return self.report.plot()
 

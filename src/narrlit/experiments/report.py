@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,9 @@ from narrlit.files import atomic_path, write_text
 from narrlit.metrics.significance import PairedComparison, seed_spread
 from narrlit.optional import require
 from narrlit.tables import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
@@ -34,7 +37,7 @@ class Report:
     notes: Sequence[str]
     records: Sequence[Entry]
     """Raw entries, one a line of the CSV file; without any there is no such file."""
-    intervals: Mapping[str, Entry]
+    intervals: Mapping[str, Row]
     """Accuracies by label, for the plot."""
 
     def markdown(self) -> str:
@@ -61,7 +64,7 @@ class Report:
         if find_spec("matplotlib"):
             write_svg(self.plot(), folder / f"{name}.svg")
 
-    def plot(self) -> Any:
+    def plot(self) -> "Axes":
         """Plot the accuracies with their 95 % intervals; returns a matplotlib axis.
 
         Raises:
@@ -169,7 +172,7 @@ def note_lines(notes: Mapping[str, str]) -> list[str]:
     return [f"{spoken(name).capitalize()}: {text}." for name, text in notes.items()]
 
 
-def interval_plot(accuracies: Mapping[str, Entry]) -> Any:
+def interval_plot(accuracies: Mapping[str, Row]) -> "Axes":
     """Plot accuracies with their 95 % intervals, one line a system; returns a matplotlib axis."""
     from matplotlib.figure import Figure
 

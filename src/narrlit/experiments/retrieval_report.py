@@ -6,7 +6,7 @@ Letters in shapes: Q queries, K metrics.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from narrlit.metrics.significance import group_bootstrap_intervals, group_permut
 from narrlit.metrics.versions import Permuted
 from narrlit.optional import require
 from narrlit.tables import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TESTED = "mrr"
 """Metric whose paired tests are printed; the others' are in the tables."""
@@ -241,7 +244,7 @@ class Retrieval:
         keep_report(Path(folder), "retrieval", self.record, f"{self}\n")
         write_table(Path(folder) / "answers.csv", self.answers().to_dict("records"))
 
-    def plot(self, metric: str = TESTED) -> Any:
+    def plot(self, metric: str = TESTED) -> "Axes":
         """Plot a metric with 95 % intervals, a line a system; returns a matplotlib axis.
 
         Raises:

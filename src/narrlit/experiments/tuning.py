@@ -120,7 +120,7 @@ class SearchSpace:
         source: the file, for messages; empty without one.
     """
 
-    written: Mapping[str, Any]
+    written: Mapping[str, object]
     distributions: Space
     source: str = ""
 
@@ -155,7 +155,7 @@ class SearchSpace:
                     f"{', '.join(DATA_SETTINGS)} may vary"
                 )
 
-    def _config_with(self, config_of: MakeConfig, name: str, value: Any) -> Config:
+    def _config_with(self, config_of: MakeConfig, name: str, value: object) -> Config:
         try:
             return config_of({name: value})
         except (NarrlitError, ValueError) as error:
@@ -193,15 +193,14 @@ def _distribution(**spec: Any) -> "BaseDistribution":
     return distribution
 
 
-def _ends(distribution: Any) -> Sequence[Any]:
+def _ends(distribution: Any) -> Sequence[object]:
     """Return the choices of a range, or its ends."""
     if hasattr(distribution, "choices"):
-        choices: Sequence[Any] = distribution.choices
-        return choices
+        return list(distribution.choices)
     return distribution.low, distribution.high
 
 
-def _choosing_examples(config: Config) -> dict[str, Any]:
+def _choosing_examples(config: Config) -> dict[str, object]:
     """Return the settings of a configuration that choose its examples."""
     source = config["data"]["init_args"]["source"]["init_args"]
     return {name: value for name, value in source.items() if name not in DATA_SETTINGS}

@@ -329,7 +329,7 @@ class ViewsJob(Job):
         return GeneratedViews(summary, self.record(summary), views)
 
 
-def _read_examples(source: Any, progress: bool) -> TrainingExamples:
+def _read_examples(source: object, progress: bool) -> TrainingExamples:
     """Read training examples from a file, or take them."""
     if isinstance(source, TrainingExamples):
         return source

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,6 +16,9 @@ from narrlit.experiments.reproduction.inputs import Inputs, find_files
 from narrlit.experiments.reproduction.record import RECORD, CellResult, Record
 from narrlit.experiments.reproduction.report import reproduction_report
 from narrlit.experiments.reproduction.tables import Cell, choose_cells, read_tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,7 @@ class PaperComparison:
         """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference, why there is none."""
         return self.report.table()
 
-    def plot(self) -> Any:
+    def plot(self) -> "Axes":
         """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
         return self.report.plot()
 
