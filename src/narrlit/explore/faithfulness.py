@@ -4,6 +4,7 @@ Letters in shapes: S and T passages of two stories, D dimension, F fractions.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -61,15 +62,17 @@ def deletion_curve(
     Source: the deletion curves of Samek et al. (2017), "Evaluating the visualization of what a deep neural network has
         learned".
     """
-    orders = _orders(match_shares(matches(*vectors)))
+    first_passages, second_passages = passages
+    first_vectors, second_vectors = vectors
+    orders = _orders(match_shares(matches(first_vectors, second_vectors)))
     scores: list[float] = []
     texts: list[str] = []  # of the first and the second story in turn
     for fraction in FRACTIONS:
-        for first_order, second_order in orders:
-            first, second = _remaining(first_order, fraction), _remaining(second_order, fraction)
-            scores.append(match_score(vectors[0][first], vectors[1][second]))
-            texts.append(" ".join(passages[0][row] for row in first))
-            texts.append(" ".join(passages[1][row] for row in second))
+        for order in orders:
+            first, second = _remaining(order.first, fraction), _remaining(order.second, fraction)
+            scores.append(match_score(first_vectors[first], second_vectors[second]))
+            texts.append(" ".join(first_passages[row] for row in first))
+            texts.append(" ".join(second_passages[row] for row in second))
     embedded = unit_vectors(encoder.embed_prepared(texts, ["story"] * len(texts), progress))
     cosines = (embedded[::2] * embedded[1::2]).sum(axis=1)
     frame = pd.DataFrame({"removed": FRACTIONS})
@@ -80,13 +83,20 @@ def deletion_curve(
     return DeletionCurve(frame)
 
 
-def _orders(shares: Floats) -> list[tuple[IntArray, IntArray]]:
-    """Return orders in which the passages of both stories are left out: one by their shares, the others random."""
-    by_share = (np.argsort(-shares.sum(axis=1), kind="stable"), np.argsort(-shares.sum(axis=0), kind="stable"))
-    orders = [by_share]
+class _Order(NamedTuple):
+    """Order in which the passages of the first story (S,) and of the second (T,) are left out."""
+
+    first: IntArray
+    second: IntArray
+
+
+def _orders(shares: Floats) -> list[_Order]:
+    """Return orders of the passages of both stories: one by their shares (S, T), the others random."""
+    of_first, of_second = shares.sum(axis=1), shares.sum(axis=0)
+    orders = [_Order(np.argsort(-of_first, kind="stable"), np.argsort(-of_second, kind="stable"))]
     generator = np.random.default_rng(0)
     for _ in range(DRAWS):
-        orders.append((generator.permutation(shares.shape[0]), generator.permutation(shares.shape[1])))
+        orders.append(_Order(generator.permutation(len(of_first)), generator.permutation(len(of_second))))
     return orders
 
 

@@ -85,8 +85,9 @@ def info_nce(
     0.3133
     """
     mask = with_positive(keep, target, similarities)
-    logits = similarities.to(torch.promote_types(similarities.dtype, torch.float32)) / temperature
-    return F.cross_entropy(logits.masked_fill(~mask, float("-inf")), target, reduction=reduction)
+    precision = torch.promote_types(similarities.dtype, torch.float32)
+    logits = (similarities.to(precision) / temperature).masked_fill(~mask, float("-inf"))
+    return F.cross_entropy(logits, target, reduction=reduction)
 
 
 def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:
@@ -116,8 +117,10 @@ def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | No
     for x in (anchors, positives, negatives):
         precision = torch.promote_types(precision, x.dtype)
     with torch.autocast(anchors.device.type, enabled=False):
-        a, p, n = (x.to(precision) for x in (anchors, positives, negatives))
-        return torch.cat([a @ p.T, (n @ a[:, :, None]).squeeze(2)], dim=1)
+        a, p, n = anchors.to(precision), positives.to(precision), negatives.to(precision)
+        with_positives = a @ p.T
+        with_negatives = (n @ a[:, :, None]).squeeze(2)
+        return torch.cat([with_positives, with_negatives], dim=1)
 
 
 def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: float = 0.07) -> Tensor:
@@ -146,7 +149,8 @@ def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: floa
     if not anchors.shape == own.shape == other.shape:
         shapes = ", ".join(str(tuple(x.shape)) for x in (anchors, own, other))
         raise ValueError(f"vectors are compared row by row, but the shapes are {shapes}")
-    margin = (anchors * own).sum(-1) - (anchors * other).sum(-1)
+    to_own, to_other = (anchors * own).sum(-1), (anchors * other).sum(-1)
+    margin = to_own - to_other
     return F.softplus(-margin / temperature).mean()
 
 
@@ -166,4 +170,5 @@ def alignment_loss(first: Tensor, second: Tensor) -> Tensor:
     >>> alignment_loss(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 3.0]]))
     tensor(2.)
     """
-    return (F.normalize(first, dim=-1) - F.normalize(second, dim=-1)).square().sum(-1).mean()
+    differences = F.normalize(first, dim=-1) - F.normalize(second, dim=-1)
+    return differences.square().sum(-1).mean()

@@ -44,7 +44,8 @@ def distillation_loss(
     if student.shape != teacher.shape:
         raise ValueError(f"student has shape {tuple(student.shape)}, but the teacher {tuple(teacher.shape)}")
     kept = with_positive(keep, target, student)
-    log_s, log_t = (_log_softmax(x, kept, temperature) for x in (student, teacher.detach()))
+    log_s = _log_softmax(student, kept, temperature)
+    log_t = _log_softmax(teacher.detach(), kept, temperature)
     divergence = log_t.exp() * (log_t - log_s)
     return divergence.sum(dim=1).mean() * temperature**2
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,15 +67,13 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     >>> bool(a > b)
     True
     """
-    texts = [text for triple in triples for text in triple]
+    texts = list(chain.from_iterable(triples))
     if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
     vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(text.lower())).fit_transform(texts)
-    anchors = vectors[0::3]
-    scores = [
-        np.asarray(anchors.multiply(candidates).sum(axis=1)).ravel() for candidates in (vectors[1::3], vectors[2::3])
-    ]
-    return np.stack(scores, axis=1)
+    anchors, a, b = vectors[0::3], vectors[1::3], vectors[2::3]
+    scores = [anchors.multiply(candidates).sum(axis=1) for candidates in (a, b)]
+    return np.asarray(np.column_stack(scores))
 
 
 def length_scores(triples: Sequence[Texts]) -> Scores:

@@ -4,6 +4,7 @@ Shapes: N pairs, C tokens of a candidate, R of a reference, D dimension.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,13 +67,14 @@ class BERTScorer:
     def __call__(self, candidates: Sequence[str], references: Sequence[str], progress: bool = True) -> BERTScores:
         """Score N candidates against the references at the same positions; longer texts are truncated."""
         pairs = list(zip(candidates, references, strict=True))
-        longest_first = sorted(range(len(pairs)), key=lambda row: -max(map(len, pairs[row])))
+        lengths = [max(len(candidate), len(reference)) for candidate, reference in pairs]
+        longest_first = sorted(range(len(pairs)), key=lambda row: -lengths[row])
         scores = np.zeros((2, len(pairs)))
         truncated: set[str] = set()
         with tqdm(total=len(pairs), desc="BERTScore", unit="pair", disable=not progress, delay=0.5) as bar:
             for start in range(0, len(pairs), PAIRS_PER_PASS):
                 rows = longest_first[start : start + PAIRS_PER_PASS]
-                different_texts = dict.fromkeys(text for row in rows for text in pairs[row])
+                different_texts = dict.fromkeys(chain.from_iterable(pairs[row] for row in rows))
                 vectors, truncated_here = self._token_vectors(list(different_texts))
                 truncated |= truncated_here
                 for row in rows:

@@ -8,8 +8,8 @@ similarities of pairs.
 Letters in shapes: N stories, M pairs of stories.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,16 @@ class Design:
     def __len__(self) -> int:
         """Count the stories."""
         return len(self.plots)
+
+    @property
+    def num_plots(self) -> int:
+        """Number of plots."""
+        return int(self.plots.max()) + 1
+
+    @property
+    def num_worlds(self) -> int:
+        """Number of worlds."""
+        return int(self.worlds.max()) + 1
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,37 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
     (0.5, 0.5)
     """
     pairs = _Pairs.of(similarities, design)
-    estimates = pairs.shares(np.ones(pairs.num_plots), np.ones(pairs.num_worlds))
+    estimates = pairs.shares(_Sample.of_all(design))
     generator = np.random.default_rng(seed)
-    drawn = np.array([pairs.shares(*weights) for weights in _resampled(pairs, generator)])
-    low, high = np.nanpercentile(drawn, (2.5, 97.5), axis=0)
-    ends = zip(COMPONENTS, estimates, low, high, strict=True)
-    return {name: Share(float(share), float(least), float(most)) for name, share, least, most in ends}
+    resampled = [pairs.shares(_Sample.draw(design, generator)) for _ in range(SAMPLES)]
+    lows, highs = np.nanpercentile(resampled, (2.5, 97.5), axis=0)
+    shares = {}
+    for name, share, low, high in zip(COMPONENTS, estimates, lows, highs, strict=True):
+        shares[name] = Share(float(share), float(low), float(high))
+    return shares
+
+
+class _Sample(NamedTuple):
+    """How often each plot and each world was drawn."""
+
+    plots: Floats
+    worlds: Floats
+
+    @classmethod
+    def of_all(cls, design: Design) -> "_Sample":
+        """Take each plot and each world once."""
+        return cls(np.ones(design.num_plots), np.ones(design.num_worlds))
+
+    @classmethod
+    def draw(cls, design: Design, generator: np.random.Generator) -> "_Sample":
+        """Draw plots and worlds with replacement."""
+        return cls(_drawn(design.num_plots, generator), _drawn(design.num_worlds, generator))
+
+
+def _drawn(count: int, generator: np.random.Generator) -> Floats:
+    """Draw as often as there are values, with replacement; returns how often each was drawn (count,)."""
+    drawn = generator.integers(count, size=count)
+    return np.bincount(drawn, minlength=count).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,33 +136,23 @@ class _Pairs:
     @classmethod
     def of(cls, similarities: Floats, design: Design) -> "_Pairs":
         first, second = np.triu_indices(len(design), k=1)
+        same_plot = design.plots[first] == design.plots[second]
+        same_world = design.worlds[first] == design.worlds[second]
         logs = np.log(design.lengths)
         standard = (logs - logs.mean()) / max(float(logs.std()), 1e-12)
-        columns = [
-            np.ones(len(first)),
-            design.plots[first] == design.plots[second],
-            design.worlds[first] == design.worlds[second],
-            standard[first] * standard[second],
-        ]
-        predictors = np.column_stack(columns).astype(np.float64)
+        lengths = standard[first] * standard[second]
+        predictors = np.column_stack([np.ones(len(first)), same_plot, same_world, lengths]).astype(np.float64)
         return cls(predictors, similarities[first, second], first, second, design, np.diag(similarities))
 
-    @property
-    def num_plots(self) -> int:
-        return int(self.design.plots.max()) + 1
-
-    @property
-    def num_worlds(self) -> int:
-        return int(self.design.worlds.max()) + 1
-
-    def shares(self, of_plots: Floats, of_worlds: Floats) -> Floats:
-        """Estimate the shares (4,), with weights of plots and worlds: how often each was drawn."""
-        weights = self._weights(self.design.plots, of_plots) * self._weights(self.design.worlds, of_worlds)
-        root = np.sqrt(weights)[:, None]
-        coefficients, *_ = np.linalg.lstsq(self.predictors * root, self.similarities * root[:, 0], rcond=None)
+    def shares(self, sample: _Sample) -> Floats:
+        """Estimate the shares (4,) from a sample of plots and worlds."""
+        plots, worlds = self.design.plots, self.design.worlds
+        # Least squares with weights: both sides times the root of the weights.
+        root = np.sqrt(self._weights(plots, sample.plots) * self._weights(worlds, sample.worlds))
+        coefficients, *_ = np.linalg.lstsq(self.predictors * root[:, None], self.similarities * root, rcond=None)
         mean, plot, world, length = coefficients
-        of_stories = of_plots[self.design.plots] * of_worlds[self.design.worlds]
-        total = np.average(self.own, weights=of_stories) - mean
+        weights_of_stories = sample.plots[plots] * sample.worlds[worlds]
+        total = np.average(self.own, weights=weights_of_stories) - mean
         parts = np.array([plot, world, length, total - plot - world - length])
         shares: Floats = parts / total
         return shares
@@ -137,14 +162,3 @@ class _Pairs:
         first, second = factor[self.first], factor[self.second]
         weights: Floats = np.where(first == second, drawn[first], drawn[first] * drawn[second])
         return weights
-
-
-def _resampled(pairs: _Pairs, generator: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
-    """Draw plots and worlds with replacement: how often each was drawn."""
-    for _ in range(SAMPLES):
-        yield _drawn(pairs.num_plots, generator), _drawn(pairs.num_worlds, generator)
-
-
-def _drawn(count: int, generator: np.random.Generator) -> Floats:
-    drawn = generator.integers(count, size=count)
-    return np.bincount(drawn, minlength=count).astype(np.float64)

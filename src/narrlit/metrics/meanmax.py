@@ -80,13 +80,16 @@ def window_vectors(story: FloatArray, windows: int) -> FloatArray:
     least the one it begins at: a story with fewer sentences than windows gives some of them to several.
     """
     edges = [window * len(story) // windows for window in range(windows + 1)]
-    return np.stack([story[start : max(end, start + 1)].mean(axis=0) for start, end in pairwise(edges)])
+    means = []
+    for start, end in pairwise(edges):
+        sentences = story[start : max(end, start + 1)]
+        means.append(sentences.mean(axis=0))
+    return np.stack(means)
 
 
 def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -> float:
     """Compute the mean cosine of windows in the same position, the last weighted by tau, from -1 to 1."""
-    pairs = zip(window_vectors(anchor, windows), window_vectors(other, windows), strict=True)
-    diagonal = [_cosine(first, second) for first, second in pairs]
+    diagonal = list(map(_cosine, window_vectors(anchor, windows), window_vectors(other, windows)))
     weights = [1.0] * (windows - 1) + [tau]
     return float(np.average(diagonal, weights=weights))
 
@@ -110,13 +113,15 @@ def sentence_scores(
         return scores, num_aligned
     vectors = _sentence_vectors(embed, _split_stories(triples))
     similarity = max_similarity if settings.reading == "max_similarity" else pooled
-    for row, (anchor_text, *candidate_texts) in enumerate(triples):
+    for row, (anchor_text, text_a, text_b) in enumerate(triples):
         anchor = vectors[anchor_text, "anchor"]
-        candidates = [vectors[text, "candidate"] for text in candidate_texts]
-        scores[row] = [similarity(anchor, candidate) for candidate in candidates]
-        if abs(scores[row, 0] - scores[row, 1]) <= settings.gamma:
-            scores[row] = [alignment(anchor, candidate, settings.windows, settings.tau) for candidate in candidates]
+        a, b = vectors[text_a, "candidate"], vectors[text_b, "candidate"]
+        score_a, score_b = similarity(anchor, a), similarity(anchor, b)
+        if abs(score_a - score_b) <= settings.gamma:
+            score_a = alignment(anchor, a, settings.windows, settings.tau)
+            score_b = alignment(anchor, b, settings.windows, settings.tau)
             num_aligned += 1
+        scores[row] = score_a, score_b
     return scores, num_aligned
 
 
@@ -126,11 +131,10 @@ def _split_stories(triples: Sequence[tuple[str, str, str]]) -> dict[TextInRole, 
     for _, a, b in triples:
         stories += [(a, "candidate"), (b, "candidate")]
     sentences = {}
-    for text, role in stories:
-        if (text, role) in sentences:
-            continue
-        sentences[text, role] = split_sentences(text)
-        if not sentences[text, role]:
+    for story in dict.fromkeys(stories):
+        text, _ = story
+        sentences[story] = split_sentences(text)
+        if not sentences[story]:
             raise ValueError(f"no sentence in {text!r}")
     return sentences
 
@@ -143,7 +147,8 @@ def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[s
         sentences += of_story
         roles += [role] * len(of_story)
     vectors = np.asarray(embed(sentences, roles), dtype=np.float64)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.maximum(lengths, 1e-12)
     ends = np.cumsum([len(of_story) for of_story in stories.values()])
     return dict(zip(stories, np.split(vectors, ends[:-1]), strict=True))
 

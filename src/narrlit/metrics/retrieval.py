@@ -17,6 +17,8 @@ from narrlit.metrics.baselines import WORD
 
 Gains = NDArray[np.float64]
 Lexical = Literal["tfidf", "bm25"]
+K1, B = 1.2, 0.75
+"""Parameters of BM25: how soon the counts of a word saturate, and how much a story's length matters."""
 
 
 def ranks(scores: NDArray[np.floating]) -> IntArray:
@@ -83,7 +85,8 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
     def words(text: str) -> list[str]:
         return WORD.findall(text.lower())
 
-    vectorizer = (TfidfVectorizer if kind == "tfidf" else CountVectorizer)(analyzer=words, dtype=np.float64)
+    counting = TfidfVectorizer if kind == "tfidf" else CountVectorizer
+    vectorizer = counting(analyzer=words, dtype=np.float64)
     story_vectors = csr_array(vectorizer.fit_transform(stories))
     query_vectors = csr_array(vectorizer.transform(queries))
     if kind == "bm25":
@@ -93,9 +96,12 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
 
 def _bm25_weights(counts: Any) -> NDArray[np.float64]:
     """Compute the BM25 weights of the words of stories, in the order of the values of their sparse counts (N, V)."""
+    num_stories, num_words = counts.shape
+    with_word = np.bincount(counts.indices, minlength=num_words)  # stories that have each word
+    word_weights = np.log(1 + (num_stories - with_word + 0.5) / (with_word + 0.5))
     lengths = counts.sum(axis=1)
-    document_frequencies = np.bincount(counts.indices, minlength=counts.shape[1])
-    word_weights = np.log(1 + (len(lengths) - document_frequencies + 0.5) / (document_frequencies + 0.5))
-    norms = np.repeat(1.2 * (0.25 + 0.75 * lengths / lengths.mean()), np.diff(counts.indptr))  # 1.2 = k1, 0.75 = b
-    weights: NDArray[np.float64] = word_weights[counts.indices] * counts.data * 2.2 / (counts.data + norms)
+    norms = K1 * (1 - B + B * lengths / lengths.mean())
+    norm_of_count = np.repeat(norms, np.diff(counts.indptr))
+    weight_of_count = word_weights[counts.indices]
+    weights: NDArray[np.float64] = weight_of_count * counts.data * (K1 + 1) / (counts.data + norm_of_count)
     return weights

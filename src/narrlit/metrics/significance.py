@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,6 @@ from scipy.stats import binomtest, bootstrap, t
 from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems has right."""
@@ -112,8 +109,15 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
-    discordant = [bool(right) for right, other in zip(first, second, strict=True) if bool(right) != bool(other)]
-    return float(binomtest(sum(discordant), len(discordant), 0.5).pvalue) if discordant else 1.0
+    right, other_right = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    only_first = int((right & ~other_right).sum())
+    only_second = int((other_right & ~right).sum())
+    return _sign_test(only_first, only_second)
+
+
+def _sign_test(won: int, lost: int) -> float:
+    """Compute p of the exact two-sided test that an item is as likely won as lost; 1 without items."""
+    return float(binomtest(won, won + lost, 0.5).pvalue) if won + lost else 1.0
 
 
 def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, seed: int = 0) -> float:
@@ -196,7 +200,7 @@ def group_bootstrap_intervals(
     [0.0, 1.0]
     """
     numbers = np.asarray(values, dtype=np.float64)
-    group_of = np.unique(np.asarray(groups), return_inverse=True)[1]
+    group_of = _numbered(groups)
     sizes = np.bincount(group_of)
     num_groups = len(sizes)
     if num_groups < 2:
@@ -204,15 +208,21 @@ def group_bootstrap_intervals(
     sums = np.zeros((num_groups, numbers.shape[1]))
     np.add.at(sums, group_of, numbers)
     tail = (1 - confidence) / 2
-    ends = np.quantile(_resampled_means(sums, sizes, samples, seed), (tail, 1 - tail), axis=0)
+    means = _resampled_means(sums, sizes, samples, seed)
+    lows, highs = np.quantile(means, (tail, 1 - tail), axis=0).tolist()
     intervals = []
-    for column, (low, high) in zip(numbers.T, ends.T.tolist(), strict=True):
-        total = column.sum()
+    for total, low, high in zip(numbers.sum(axis=0), lows, highs, strict=True):
         if total in (0, len(numbers)):  # every resample is the same
             intervals.append(wilson_interval(num_groups if total else 0, num_groups, confidence))
         else:
             intervals.append((low, high))
     return intervals
+
+
+def _numbered(groups: ArrayLike) -> IntArray:
+    """Number the groups of items (N,) from 0, without gaps."""
+    _, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    return numbers
 
 
 def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int) -> FloatArray:
@@ -230,7 +240,8 @@ def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int)
     for start in range(0, samples, RESAMPLES_PER_BLOCK):
         block_size = min(RESAMPLES_PER_BLOCK, samples - start)
         counts = generator.multinomial(len(sizes), probabilities, size=block_size)  # how often each group is drawn
-        blocks.append((counts @ sums) / (counts @ sizes)[:, None])
+        totals, num_items = counts @ sums, counts @ sizes
+        blocks.append(totals / num_items[:, None])
     return np.concatenate(blocks)
 
 
@@ -247,7 +258,7 @@ def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLik
     >>> group_permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 2, 2])
     0.5
     """
-    group_of = np.unique(np.asarray(groups), return_inverse=True)[1]
+    group_of = _numbered(groups)
     sums = np.bincount(group_of, np.asarray(first, dtype=np.float64))
     other_sums = np.bincount(group_of, np.asarray(second, dtype=np.float64))
     return permutation_test(sums, other_sums)
@@ -304,8 +315,9 @@ class SharedStories:
         # The average of the weighted sum of products if deviations are independent and of variance 1: the trace of
         # H W H, with W the weights and H the matrix that subtracts the mean; and the squared norm of H W H.
         sums = weights.sum(axis=1)
-        expected = float(weights.trace() - sums.sum() / n)
-        norm = weights.power(2).sum() - 2 * np.square(sums).sum() / n + (sums.sum() / n) ** 2
+        mean_sum = sums.sum() / n
+        expected = float(weights.trace() - mean_sum)
+        norm = weights.power(2).sum() - 2 * np.square(sums).sum() / n + mean_sum**2
         if expected > 1e-9 * n:
             self.degrees_of_freedom = float(expected**2 / norm)
         self._weights, self._expected = weights, expected
@@ -325,7 +337,7 @@ class SharedStories:
         return max(1.0, float(variance / variance_if_independent))
 
 
-def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> "csr_array":
+def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> csr_array:
     """Compute the sparse weights (N, N) of pairs of triples that share a story; a triple pairs with itself, too.
 
     Of a pair that shares two stories the weight is that of the story in more triples.
@@ -337,10 +349,14 @@ def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> "csr_a
     cells, weights = [], []
     for triples in sorted(triples_of_stories, key=len, reverse=True):
         numbers = np.array(triples)
-        cells.append((numbers[:, None] * n + numbers).ravel())  # row times N plus column
-        weights.append(np.full(len(triples) ** 2, 1 / (1 - len(triples) / n) ** 2))
+        cells_of_story = (numbers[:, None] * n + numbers).ravel()  # row times N plus column
+        share = len(triples) / n
+        cells.append(cells_of_story)
+        weights.append(np.full(len(cells_of_story), 1 / (1 - share) ** 2))
     different, first = np.unique(np.concatenate(cells), return_index=True)
-    return csr_array((np.concatenate(weights)[first], np.divmod(different, n)), shape=(n, n))
+    values = np.concatenate(weights)[first]
+    rows, columns = np.divmod(different, n)
+    return csr_array((values, (rows, columns)), shape=(n, n))
 
 
 def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
@@ -365,7 +381,8 @@ def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories)
         return 1.0
     differences = right.astype(np.float64) - other_right
     variance = np.count_nonzero(differences) * shared.design_effect(differences)
-    p = 2 * t.sf(abs(differences.sum()) / np.sqrt(variance), shared.degrees_of_freedom)
+    statistic = abs(differences.sum()) / np.sqrt(variance)
+    p = 2 * t.sf(statistic, shared.degrees_of_freedom)
     return max(float(p), exact)
 
 
@@ -387,8 +404,9 @@ def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: flo
         return wilson_interval(int(right.sum()), len(right), confidence)
     if not shared.degrees_of_freedom:
         return 0.0, 1.0
+    effective_n = len(right) / shared.design_effect(right)
     quantile = float(t.isf((1 - confidence) / 2, shared.degrees_of_freedom))
-    return _score_interval(float(right.mean()), len(right) / shared.design_effect(right), quantile)
+    return _score_interval(float(right.mean()), effective_n, quantile)
 
 
 def _score_interval(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -437,8 +455,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     comparisons_left = np.arange(len(values), 0, -1)
+    never_falling = np.maximum.accumulate(values[order] * comparisons_left)
     adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * comparisons_left), 1)
+    adjusted[order] = np.minimum(never_falling, 1)
     return [float(value) for value in adjusted]
 
 
@@ -537,8 +556,7 @@ def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> Pair
     if wrong is None or other is None:
         return WITHOUT_ANSWERS
     lost, won = len(wrong - other), len(other - wrong)
-    p = mcnemar([False] * lost + [True] * won, [True] * lost + [False] * won)
-    return PairedComparison((won - lost) / n, lost, won, p)
+    return PairedComparison((won - lost) / n, lost, won, p=_sign_test(won, lost))
 
 
 def p_text(p: float | None) -> str:
