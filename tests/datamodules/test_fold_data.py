@@ -122,6 +122,12 @@ def test_synthetic_rows_train_and_are_not_evaluated():
         assert noted.never_evaluated == 1
 
 
+def test_batches_share_a_setting_as_in_the_divided_data():
+    source = Given(world_rows(1, 10))
+    source.setting_share = 0.5
+    assert FoldData(source, folds=5).setting_share == 0.5
+
+
 def test_provenance_names_the_fold_and_its_files():
     rows = world_rows(1, 10)
     data = FoldData(Given(rows), fold=1, folds=5)

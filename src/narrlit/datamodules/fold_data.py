@@ -93,7 +93,9 @@ class FoldData(StoryData):
             raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
         super().__init__(source.loading, source.hard_examples, source.pseudo_labels)
         self.divided = source
-        self.has_unlabelled, self.has_views = source.has_unlabelled, source.has_views
+        self.has_unlabelled = source.has_unlabelled
+        self.has_views = source.has_views
+        self.setting_share = source.setting_share
         self.fold = fold
         self.folds = folds
         self.fold_seed = fold_seed
