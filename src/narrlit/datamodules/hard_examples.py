@@ -1,6 +1,6 @@
 """Hard training examples, which a frozen encoder ranks wrongly.
 
-Letters in shapes: N examples, H hard ones, D dimension.
+Letters in shapes: N examples, H hard examples, S stories of a table, U distinct stories, D dimension.
 """
 
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class HardExampleSampling:
 
     Source:
         Comhis, section 4.3 and Table 3, "hard example ratio (dev) 0.2". The ratio is read as a share of the dev set,
-        not of its wrongly ranked triples: by Table 2, hard examples correct 42 of the 200 dev triples, and a share of
-        0.2 lets 40 of them be trained on.
+        not of its wrongly ranked triples: by Table 2, 42 more of the 200 dev triples are right with hard examples, and
+        a share of 0.2 lets 40 of them be trained on.
 
     Attributes:
-        share: largest share of hard examples among the examples. Hard examples are those that are ranked wrongly by the
-            smallest margins; if no more than the share are ranked wrongly, all of these are hard. Validation triples
-            are mined separately, with the same share.
+        share: largest share of hard examples among all examples. Of the wrongly ranked examples, those with the
+            smallest margins are hard; if no more than the share are ranked wrongly, all of these are hard. Validation
+            triples are mined separately, with the same share.
         weight: how much more often a hard example is drawn than another one, with replacement; 1: every example is
             drawn once per epoch.
         mine_validation: also train on hard triples of the validation data, with their labels, as the paper does.

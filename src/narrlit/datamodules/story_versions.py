@@ -70,7 +70,7 @@ class Version:
 
 @dataclass
 class Group:
-    """Versions of one story, and stories that differ from it in one aspect, by setting.
+    """Versions of one story, and stories that differ from them in one aspect.
 
     Attributes:
         versions: distinct versions in the order of the files.
@@ -109,8 +109,8 @@ class ReadVersions:
     Attributes:
         examples: pairs of versions, with changed stories as hard negatives.
         reports: report on the reading of each file.
-        num_stories: number of versions in these groups.
-        num_groups: number of groups with at least two versions.
+        num_stories: number of versions in groups of at least two.
+        num_groups: number of groups of at least two versions.
     """
 
     examples: list[TrainingExample]
@@ -211,7 +211,7 @@ class GroupedVersions:
     """Groups of versions by name.
 
     Attributes:
-        groups: in the order of the files.
+        groups: groups by name, in the order of the files.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Pseudonymization: replacement of names by placeholders such as Character_A and Location_1, and its reversal.
 
-Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. It differs in two points here. Only the names of a
-coreference cluster are replaced, since pronouns and descriptions reveal no name. And a name is replaced wherever it
-occurs in its scope.
+Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Two points differ here. Only the names of a
+coreference cluster are replaced, since pronouns and descriptions reveal no name. A name is replaced wherever it occurs
+in its scope.
 """
 
 import re
