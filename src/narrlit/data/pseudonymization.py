@@ -213,7 +213,9 @@ def restore_names(
     if isinstance(replacements, str | Path):
         name = f"map {replacements}"
         replacements = _read_map(replacements, path)
-    places = {(row, place) for row, texts in enumerate(rows.texts) for place in texts}
+    places: set[tuple[int, str]] = set()
+    for row, texts in enumerate(rows.texts):
+        places.update((row, place) for place in texts)
     if {(text.row, text.field) for text in replacements} != places:
         raise DataError(f"{name} has other rows than {path}; give the map of this file")
     originals: list[Texts] = [{} for _ in rows.texts]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -220,7 +220,9 @@ def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | Non
         DataError: if several columns could be the text.
     """
     usual = TEXT_COLUMNS if role == "text" else (role,)
-    matches = [column for name in usual for column in columns if column.strip().casefold() == name]
+    matches: list[str] = []
+    for name in usual:
+        matches += [column for column in columns if column.strip().casefold() == name]
     if len(matches) > 1 and matches[0].casefold() not in UNMISTAKABLE_COLUMNS:
         options = " or ".join(f"`layout.text={name}`" for name in matches)
         raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
@@ -274,18 +276,26 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
         The models of triples and training examples if a row fits one of them, else the model of stories.
     """
     models: tuple[Model, ...] = (TripleRow, ExampleRow)
-    if examples and any(_fits(model, row.value) for row in file.rows for model in models):
+    if examples and _first_fitting(file, models) is not None:
         return models
     return (_story_model(_story_columns(file, layout)),)
 
 
 def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
     """Return the model of the first row that fits one of several models; the message lists the columns `known`."""
+    model = _first_fitting(file, models)
+    if model is None:
+        raise _unknown_columns(file, known)
+    return model
+
+
+def _first_fitting(file: RowFile, models: Sequence[Model]) -> Model | None:
+    """Return the model of the first row that fits one of several models; None if no row fits."""
     for row in file.rows:
         for model in models:
             if _fits(model, row.value):
                 return model
-    raise _unknown_columns(file, known)
+    return None
 
 
 def _unknown_columns(file: RowFile, known: str) -> DataError:
@@ -511,16 +521,16 @@ def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
     for name, content in parsed:
         texts = [negative.text for negative in content] if isinstance(content, list) else [content]
         if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
-            in_row = (column for column in columns[name] if isinstance(row.value, str) or column in row.value)
-            yield next(in_row, name)
+            in_row = [column for column in columns[name] if isinstance(row.value, str) or column in row.value]
+            yield in_row[0] if in_row else name
 
 
 def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
     """List the columns of a row from which a model reads no field."""
     if not isinstance(row.value, Mapping):
         return ()
-    fields = {column for columns in _columns(model).values() for column in columns}
-    return tuple(name for name in row.value if name not in fields and not _NUMBERED.fullmatch(name))
+    known = set(chain.from_iterable(_columns(model).values()))
+    return tuple(name for name in row.value if name not in known and not _NUMBERED.fullmatch(name))
 
 
 def parse_stories(
@@ -592,11 +602,11 @@ def read_triples(
         file = with_labels(file, read_rows(labels))
     table = StoryTable() if stories is None else stories
     results, report = collect(file, [TripleRow], TRIPLES_KNOWN, strict)
-    rows = [
-        Triple(table.add(row.anchor), table.add(row.positive), table.add(row.other), row.text_a_is_closer)
-        for _, row in results
-    ]
-    return Triples(table, rows, report)
+    triples = []
+    for _, row in results:
+        anchor, a, b = table.add(row.anchor), table.add(row.positive), table.add(row.other)
+        triples.append(Triple(anchor, a, b, row.text_a_is_closer))
+    return Triples(table, triples, report)
 
 
 def read_labeled_triples(
@@ -759,13 +769,17 @@ def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[T
     texts = []
     for row in file.rows:
         numbered = [name for name in row.value if _NUMBERED.fullmatch(name)] if isinstance(row.value, Mapping) else []
-        texts.append(dict(_texts(row.value, [*columns, *numbered])))
+        texts.append(dict(_texts(row.value, columns + numbered)))
     return "triples" if model is TripleRow else "examples", texts
 
 
 def _text_columns(fields: Mapping[str, Sequence[str]]) -> list[str]:
     """List the columns of the fields that hold texts."""
-    return [column for name, columns in fields.items() if name not in ("id", "group", LABEL) for column in columns]
+    text_columns: list[str] = []
+    for name, columns in fields.items():
+        if name not in ("id", "group", LABEL):
+            text_columns += columns
+    return text_columns
 
 
 def _texts(value: object, columns: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal, TextIO
+from typing import IO, Any, Literal, NamedTuple, TextIO
 
 from charset_normalizer import from_bytes
 
@@ -70,8 +71,8 @@ class RowFile:
     @property
     def columns(self) -> list[str]:
         """Names of the columns of all rows, in order of appearance."""
-        names = (str(name) for row in self.rows if isinstance(row.value, Mapping) for name in row.value)
-        return list(dict.fromkeys(names))
+        records = [row.value for row in self.rows if isinstance(row.value, Mapping)]
+        return list(dict.fromkeys(map(str, column_names(records))))
 
     def place(self, row: Row) -> str:
         """Return the place of a row for messages: file and line, or the path of a file in a folder."""
@@ -95,6 +96,15 @@ class Layout:
     id: str | None = None
     title: str | None = None
     split: Literal["lines", "blank-lines"] | None = None
+
+
+def column_names(records: Iterable[Mapping[str, object]]) -> list[str]:
+    """List the columns of all records, in order of appearance.
+
+    >>> column_names([{"text": "A king ruled."}, {"id": 2, "text": "A queen ruled."}])
+    ['text', 'id']
+    """
+    return list(dict.fromkeys(chain.from_iterable(records)))
 
 
 def file_digest(path: str | Path) -> str:
@@ -138,7 +148,7 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
     if path not in STANDARD_INPUT and suffix not in KNOWN_SUFFIXES:
         raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(KNOWN_SUFFIXES)} file")
     if suffix == ".xlsx":
-        return list(_table_rows(path, _excel_cells(path, content, notes)))
+        return list(_table_rows(path, _excel_records(path, content, notes)))
     if suffix == ".parquet":
         return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
@@ -153,7 +163,8 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
     if suffix in JSON_SUFFIXES:
         return _json_rows(path, suffix, text)
     if suffix in DELIMITERS:
-        return list(_table_rows(path, _csv_cells(path, io.StringIO(text, newline=""), DELIMITERS[suffix])))
+        records = _csv_records(path, io.StringIO(text, newline=""), DELIMITERS[suffix])
+        return list(_table_rows(path, records))
     return _text_rows(path, text, layout.split, notes)
 
 
@@ -167,8 +178,9 @@ def _parquet_rows(path: Path, content: bytes) -> list[Row]:
 def _json_rows(path: Path, suffix: str, text: str) -> list[Row]:
     """Read a JSON array, or one JSON value per line."""
     if suffix == ".json" and text.lstrip().startswith("["):
-        return [Row(number, value) for number, value in enumerate(_json(path, 1, text), start=1)]
-    return [Row(number, _json(path, number, line)) for number, line in _lines(text.split("\n"))]
+        values = _json(path, _Line(1, text))
+        return [Row(number, value) for number, value in enumerate(values, start=1)]
+    return [Row(line.number, _json(path, line)) for line in _lines(text.split("\n"))]
 
 
 def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[Row | None]:
@@ -193,13 +205,13 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
             yield from _stream_parquet(file, path, wanted, start)
         elif suffix in DELIMITERS:
             text = io.TextIOWrapper(file, _encoding(file), newline="")
-            rows = _table_rows(path, _csv_cells(path, text, DELIMITERS[suffix]))
+            rows = _table_rows(path, _csv_records(path, text, DELIMITERS[suffix]))
             for number, row in enumerate(rows, start):
                 yield Row(row.line, row.value, path) if wanted(number) else None
         else:
             lines = _lines(io.TextIOWrapper(file, _encoding(file), newline="\n"))
-            for number, (line, content) in enumerate(lines, start):
-                yield Row(line, _json(path, line, content), path) if wanted(number) else None
+            for number, line in enumerate(lines, start):
+                yield Row(line.number, _json(path, line), path) if wanted(number) else None
 
 
 def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int) -> Iterator[Row | None]:
@@ -221,7 +233,7 @@ def _encoding(file: IO[bytes]) -> str:
     try:
         codecs.getincrementaldecoder("utf-8-sig")().decode(beginning)
     except UnicodeDecodeError:
-        return _decoded(beginning)[1]
+        return _decoded(beginning).encoding
     return "utf-8-sig"
 
 
@@ -262,9 +274,9 @@ def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[s
     columns: dict[str, dict[str, object]] = {}
     unread = []
     for file in files:
-        of_file_name = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
-        columns |= of_file_name
-        if not of_file_name:
+        of_table = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
+        columns |= of_table
+        if not of_table:
             unread.append(file)
     return columns, unread
 
@@ -312,7 +324,14 @@ def _text(path: Path, content: bytes, notes: list[str]) -> str:
     return text
 
 
-def _decoded(content: bytes) -> tuple[str, str]:
+class _DecodedText(NamedTuple):
+    """A text, and the encoding of its bytes."""
+
+    text: str
+    encoding: str
+
+
+def _decoded(content: bytes) -> _DecodedText:
     """Decode text that is not UTF-8, and return it with its encoding; a NUL if the encoding can't be detected."""
     beginning = content[:100_000]
     beyond_ascii = sum(byte > 127 for byte in beginning)
@@ -321,10 +340,10 @@ def _decoded(content: bytes) -> tuple[str, str]:
         with suppress(UnicodeDecodeError):
             language = detect_language(content[:10_000].decode("cp1252"))
             encoding = next((name for name, languages in CODE_PAGES.items() if language in languages), "cp1252")
-            return content.decode(encoding), encoding
+            return _DecodedText(content.decode(encoding), encoding)
 
     match = from_bytes(content).best()
-    return ("\0", "") if match is None else (str(match), match.encoding)
+    return _DecodedText("\0", "") if match is None else _DecodedText(str(match), match.encoding)
 
 
 def _suffix_of(text: str, layout: Layout) -> str:
@@ -349,32 +368,39 @@ def _is_json(text: str, kinds: tuple[type, ...]) -> bool:
         return False
 
 
-def _lines(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+class _Line(NamedTuple):
+    """A line of text and its number."""
+
+    number: int
+    text: str
+
+
+def _lines(lines: Iterable[str]) -> Iterator[_Line]:
     r"""Number lines from 1, and leave out blank ones.
 
     Callers split texts at "\n", not by `splitlines`, which also splits at U+2028 inside a JSON string or a story.
     """
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            yield number, line.removesuffix("\n").removesuffix("\r")
+            yield _Line(number, line.removesuffix("\n").removesuffix("\r"))
 
 
-def _json(path: Path, number: int, line: str) -> Any:
+def _json(path: Path, line: _Line) -> Any:
     try:
-        return json.loads(line)
+        return json.loads(line.text)
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", error)
-        raise DataError(f"{path}:{number}: broken JSON, {what}; write one complete JSON value per line") from error
+        raise DataError(f"{path}:{line.number}: broken JSON, {what}; write one complete JSON value per line") from error
 
 
 def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
     """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":
-        return [Row(number, line) for number, line in lines]
+        return [Row(line.number, line.text) for line in lines]
     if split == "blank-lines":
-        blocks = filter(str.strip, re.split(r"\n\s*\n", text))
-        return [Row(number, block.strip()) for number, block in enumerate(blocks, start=1)]
+        blocks = [block.strip() for block in re.split(r"\n\s*\n", text)]
+        return [Row(number, block) for number, block in enumerate(filter(None, blocks), start=1)]
     if len(lines) > 1 and path.suffix.lower() != ".md":
         notes.append(f"{len(lines)} lines are one story, not one per line")
     return [Row(1, _story(path, text))]
@@ -409,7 +435,14 @@ def _document(path: Path, notes: list[str]) -> dict[str, object]:
     return story
 
 
-def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple[int, list[object]]]:
+class _Record(NamedTuple):
+    """Cells of a table's record, and the number of its first line."""
+
+    line: int
+    cells: list[object]
+
+
+def _excel_records(path: Path, content: bytes, notes: list[str]) -> Iterator[_Record]:
     """Read the cells of the first sheet that is not empty, row by row; rows are numbered from 1."""
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
@@ -424,7 +457,7 @@ def _excel_cells(path: Path, content: bytes, notes: list[str]) -> Iterator[tuple
     for number, cells in enumerate(map(list, rows), start=1):
         while cells and cells[-1] is None:
             cells.pop()
-        yield number, cells
+        yield _Record(number, cells)
 
 
 def _delimiter(header: str, usual: str = ",") -> str:
@@ -433,20 +466,22 @@ def _delimiter(header: str, usual: str = ",") -> str:
     >>> _delimiter("id;title, author;text"), _delimiter("text", "\t")
     (';', '\t')
     """
-    return max((usual, ",", ";", "\t", "|"), key=re.sub('"[^"]*"', "", header).count)
+    unquoted = re.sub('"[^"]*"', "", header)
+    return max((usual, ",", ";", "\t", "|"), key=unquoted.count)
 
 
-def _csv_cells(path: Path, text: IO[str], usual: str) -> Iterator[tuple[int, list[object]]]:
+def _csv_records(path: Path, text: IO[str], usual: str) -> Iterator[_Record]:
     """Read the cells of CSV, record by record with the number of its first line; `usual` delimits if in doubt."""
     csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    delimiter = _delimiter(next(filter(str.strip, iter(text.readline, "")), ""), usual)
+    filled_lines = filter(str.strip, iter(text.readline, ""))
+    delimiter = _delimiter(next(filled_lines, ""), usual)
     text.seek(0)
     line = 1
     try:
         # strict, since an unclosed quote would otherwise turn the rest of the file into one story.
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for cells in reader:
-            yield line, [_without_guard(cell) for cell in cells]
+            yield _Record(line, [_without_guard(cell) for cell in cells])
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
@@ -457,7 +492,7 @@ def _without_guard(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-def _table_rows(path: Path, records: Iterable[tuple[int, list[object]]]) -> Iterator[Row]:
+def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[Row]:
     """Pair the cells of each record with the names in the first record; empty records are left out."""
     header: list[str] = []
     for line, cells in records:

@@ -220,7 +220,10 @@ class Triples(Rows[Triple]):
 
     def texts(self) -> list[tuple[str, str, str]]:
         """Texts of anchor, A and B, row by row."""
-        return [(self.stories[x].text, self.stories[a].text, self.stories[b].text) for x, a, b in self.indices.tolist()]
+        texts = []
+        for anchor, a, b in self.indices.tolist():
+            texts.append((self.stories[anchor].text, self.stories[a].text, self.stories[b].text))
+        return texts
 
     @cached_property
     def indices(self) -> IntArray:
@@ -264,7 +267,10 @@ class TrainingExamples(Rows[TrainingExample]):
     @cached_property
     def story_indices(self) -> IntArray:
         """Story indices of the distinct stories of the examples, ascending."""
-        return np.array(sorted({index for row in self.rows for index in row.indices}), dtype=np.int64)
+        different: set[int] = set()
+        for row in self.rows:
+            different.update(row.indices)
+        return np.array(sorted(different), dtype=np.int64)
 
     @cached_property
     def groups(self) -> IntArray:
@@ -287,13 +293,21 @@ class TrainingExamples(Rows[TrainingExample]):
     def settings(self) -> IntArray:
         """Number (N,) of each example's setting, PADDING where it has none."""
         numbers: dict[str, int] = {}
-        known = [PADDING if row.setting is None else numbers.setdefault(row.setting, len(numbers)) for row in self.rows]
-        return np.array(known, dtype=np.int64)
+        settings = []
+        for row in self.rows:
+            if row.setting is None:
+                settings.append(PADDING)
+            else:
+                settings.append(numbers.setdefault(row.setting, len(numbers)))
+        return np.array(settings, dtype=np.int64)
 
     @cached_property
     def kinds(self) -> IntArray:
         """Indices (N, K) of the negatives' kinds in KINDS; PADDING if unknown or without negative."""
-        return _padded([[PADDING if kind is None else KINDS.index(kind) for kind in row.kinds] for row in self.rows])
+        numbers = []
+        for row in self.rows:
+            numbers.append([PADDING if kind is None else KINDS.index(kind) for kind in row.kinds])
+        return _padded(numbers)
 
 
 def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
@@ -302,12 +316,14 @@ def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
 
     first, second = np.array(links, dtype=np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(len(links)), (first, second)), shape=(size, size))
-    groups: IntArray = csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+    _, group_of = csgraph.connected_components(graph, directed=False)
+    groups: IntArray = group_of.astype(np.int64)
     return groups
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
-    padded = np.full((len(rows), max(map(len, rows), default=0)), PADDING, dtype=np.int64)
+    longest = max(map(len, rows), default=0)
+    padded = np.full((len(rows), longest), PADDING, dtype=np.int64)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded

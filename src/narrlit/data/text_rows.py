@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,7 +76,7 @@ class TextRows:
         path = Path(path)
         if path.suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
             raise OptionError(f"{path}: name a file that ends in {', '.join(OUTPUT_SUFFIXES)} or .txt")
-        has_lists = any("/" in place for texts in self.texts for place in texts)
+        has_lists = any("/" in place for place in chain.from_iterable(self.texts))
         if has_lists and path.suffix.lower() not in JSON_SUFFIXES:
             raise OptionError(f"{path}: {self.file.path} has lists of texts, which need JSON Lines: name a .jsonl file")
         check_rows(path, [row.value for row in self.file.rows])

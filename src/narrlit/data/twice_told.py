@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
@@ -76,7 +77,7 @@ class Telling:
         return "-".join(filter(None, (self.plot, self.world, self.changed)))
 
 
-class TellingTriple(NamedTuple):
+class _Chosen(NamedTuple):
     """Three tellings, from which a labeled triple is made."""
 
     anchor: Telling
@@ -130,7 +131,7 @@ class TwiceTold:
     def read(cls) -> "TwiceTold":
         """Read the corpus."""
         plots = [Plot(**row) for row in _rows("plots.csv")]
-        worlds = tuple(world for names in WORLDS.values() for world in names)
+        worlds = tuple(chain.from_iterable(WORLDS.values()))
         tellings = [Telling(row["plot"], row["world"], row["text"]) for row in _rows("tellings.csv")]
         return cls(plots, worlds, tellings, _tellings("changes.csv"))
 
@@ -138,13 +139,15 @@ class TwiceTold:
         """Return the plots of a split in its worlds; in the test split, both plots and worlds are thus unseen."""
         if name not in WORLDS:
             raise OptionError(f"`split={name}`: give one of {', '.join(WORLDS)}")
-        before = list(NUM_PLOTS)[: list(NUM_PLOTS).index(name)]
-        start = sum(NUM_PLOTS[other] for other in before)
+        splits = list(NUM_PLOTS)
+        start = sum(NUM_PLOTS[earlier] for earlier in splits[: splits.index(name)])
         plots = self.plots[start : start + NUM_PLOTS[name]]
         names, worlds = {plot.plot for plot in plots}, WORLDS[name]
-        tellings = [telling for telling in self.tellings if telling.plot in names and telling.world in worlds]
-        changes = [telling for telling in self.changes if telling.plot in names and telling.world in worlds]
-        return TwiceTold(plots, worlds, tellings, changes)
+
+        def of_split(tellings: Sequence[Telling]) -> list[Telling]:
+            return [telling for telling in tellings if telling.plot in names and telling.world in worlds]
+
+        return TwiceTold(plots, worlds, of_split(self.tellings), of_split(self.changes))
 
     @cached_property
     def by_plot_and_world(self) -> Mapping[tuple[str, str], Telling]:
@@ -159,16 +162,16 @@ class TwiceTold:
         """
         return [_labeled(cell, self._choose(cell)) for cell in CELLS]
 
-    def _choose(self, cell: Cell) -> Iterator[TellingTriple]:
+    def _choose(self, cell: Cell) -> Iterator[_Chosen]:
         """Choose the tellings of each triple of a cell."""
         names = [plot.plot for plot in self.plots]
         for number, (anchor, positive) in enumerate(self._positives(cell)):
-            own = names.index(anchor.plot)
-            other_plot = names[(own + 1 + number % (len(names) - 1)) % len(names)]
+            step = 1 + number % (len(names) - 1)  # never as far as to the anchor's own plot
+            other_plot = names[(names.index(anchor.plot) + step) % len(names)]
             other_worlds = [world for world in self.worlds if world != anchor.world]
             strong = cell.endswith("strong")
             world = anchor.world if strong else other_worlds[number % len(other_worlds)]
-            yield TellingTriple(anchor, positive, self.by_plot_and_world[other_plot, world])
+            yield _Chosen(anchor, positive, negative=self.by_plot_and_world[other_plot, world])
 
     def _positives(self, cell: Cell) -> Iterator[tuple[Telling, Telling]]:
         """Choose anchor and positive of each triple of a cell."""
@@ -213,27 +216,27 @@ def held_back_cells() -> list[CellTriples]:
     return [strong, weak]
 
 
-def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[TellingTriple]:
+def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[_Chosen]:
     """Choose the tellings of triples with a negative of another plot, in the anchor's world if `strong`, else not."""
     for number, anchor in enumerate(tellings):
         positives = [other for other in tellings if other.plot == anchor.plot and other.world != anchor.world]
         others = [other for other in tellings if other.plot != anchor.plot]
         negatives = [other for other in others if (other.world == anchor.world) == strong]
         for step, positive in enumerate(positives):
-            yield TellingTriple(anchor, positive, negatives[(7 * number + step) % len(negatives)])
+            negative = negatives[(7 * number + step) % len(negatives)]
+            yield _Chosen(anchor, positive, negative)
 
 
-def _labeled(cell: Cell, chosen: Iterable[TellingTriple]) -> CellTriples:
+def _labeled(cell: Cell, chosen: Iterable[_Chosen]) -> CellTriples:
     """Make labeled triples in which the positive is A and B in turn."""
     stories = StoryTable()
-    rows = []
-    plots = []
+    rows, plots = [], []
     for number, tellings in enumerate(chosen):
         a_is_closer = number % 2 == 0
+        anchor = stories.add(tellings.anchor.text)
         a, b = tellings.positive, tellings.negative
         if not a_is_closer:
             a, b = b, a
-        anchor = stories.add(tellings.anchor.text)
         rows.append(Triple(anchor, stories.add(a.text), stories.add(b.text), a_is_closer))
         plots.append(tellings.anchor.plot)
     return CellTriples(cell, Triples(stories, rows), plots)
@@ -351,6 +354,13 @@ def _training_table() -> list[dict[str, object]]:
 
 def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
     for cell in cells:
-        for (anchor, a, b), triple, plot in zip(cell.triples.texts(), cell.triples, cell.plots, strict=True):
-            label = {"text_a_is_closer": triple.a_is_closer, "cell": cell.cell, "plot": plot}
-            yield {"anchor_text": anchor, "text_a": a, "text_b": b, **label}
+        for texts, triple, plot in zip(cell.triples.texts(), cell.triples, cell.plots, strict=True):
+            anchor, a, b = texts
+            yield {
+                "anchor_text": anchor,
+                "text_a": a,
+                "text_b": b,
+                "text_a_is_closer": triple.a_is_closer,
+                "cell": cell.cell,
+                "plot": plot,
+            }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 
@@ -118,7 +119,7 @@ def check_views(
     """
     files = ViewFiles.parse(views) if isinstance(views, str) else ViewFiles(_paths(views))
     sources = [read_views(path) for path in files.paths]
-    viewed = [story for source in sources for story in source]
+    viewed = list(chain.from_iterable(sources))
     needed = read_any(stories, layout=layout)
     coverage = StoryViews(files).coverage(needed.table)
     return ViewsCheck(
@@ -152,4 +153,8 @@ def _mean_words(stories: Sequence[Story]) -> dict[str, float]:
     texts = {"story": [story.text for story in stories]}
     for aspect in ASPECTS:
         texts[aspect] = [getattr(story.views, aspect) for story in stories if story.views is not None]
-    return {name: round(mean(len(text.split()) for text in column), 1) for name, column in texts.items()}
+    means = {}
+    for name, column in texts.items():
+        words = [len(text.split()) for text in column]
+        means[name] = round(mean(words), 1)
+    return means

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from narrlit.data.readers import LABEL
-from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES
+from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES, column_names
 from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path, encodable
@@ -110,11 +110,6 @@ def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArra
     return [{**row, "embedding": vector.tolist()} for row, vector in zip(rows, embeddings, strict=True)]
 
 
-def _columns(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """List the columns of all rows, in order of appearance."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
 def check_rows(path: Path, rows: Sequence[object]) -> None:
     """Check that `write_table` can write the rows, before anything is computed for them.
 
@@ -161,7 +156,7 @@ def _write_texts(path: Path, texts: Sequence[str]) -> None:
 
 
 def _write_csv(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None, delimiter: str) -> None:
-    columns = _columns(rows)
+    columns = column_names(rows)
     if embeddings is not None:
         columns = list(dict.fromkeys([*columns, "embedding"]))
         rows = _with_embeddings(rows, embeddings)
@@ -189,13 +184,14 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
         result.quotePrefix = FORMULA.match(text) is not None  # so that it is still a text after it is edited in Excel
         return result
 
-    columns = _columns(rows)
-    dimensions = 0 if embeddings is None else embeddings.shape[1]
-    names = [*columns, *(f"embedding_{number}" for number in range(1, dimensions + 1))]
-    sheet.append([cell(name) for name in names])
+    columns = column_names(rows)
+    num_dimensions = 0 if embeddings is None else embeddings.shape[1]
+    dimensions = [f"embedding_{number}" for number in range(1, num_dimensions + 1)]
+    sheet.append([cell(name) for name in [*columns, *dimensions]])
     for number, row in enumerate(rows):
+        values = [cell(_plain_value(row.get(name))) for name in columns]
         vector = [] if embeddings is None else embeddings[number].tolist()
-        sheet.append([cell(_cell(row.get(name))) for name in columns] + vector)
+        sheet.append([*values, *vector])
     content = BytesIO()  # not to disk: an archive that is cut off by a full disk raises again on garbage collection
     book.save(content)
     with atomic_path(path) as temporary:
@@ -204,11 +200,11 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
 
 def _csv_cell(value: object) -> object:
     """Put ' before a text that would run as a formula, even after leading quotes; readers remove it."""
-    value = _cell(value)
+    value = _plain_value(value)
     return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
 
-def _cell(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Convert a value for which tables have no type to JSON."""
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
 
@@ -217,7 +213,10 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: 
     """Write N rows and their embeddings (N, D) to Parquet; a column with values of several types becomes text."""
     arrow = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")
-    columns = {encodable(name): _parquet_column(arrow, [row.get(name) for row in rows]) for name in _columns(rows)}
+    columns: dict[str, Any] = {}
+    for name in column_names(rows):
+        values = [row.get(name) for row in rows]
+        columns[encodable(name)] = _parquet_column(arrow, values)
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from narrlit.data.schema import (
     Story,
@@ -79,11 +80,10 @@ class StoryTables:
         """
         if not self.replaces_names:
             return list(rows)
-        new: dict[Scope, None] = {}
-        for row in rows:
-            new.update(dict.fromkeys(scope for scope in self._scopes(row) if scope not in self._converted))
+        scopes = dict.fromkeys(chain.from_iterable(map(self._scopes, rows)))
+        new = [scope for scope in scopes if scope not in self._converted]
         if new:
-            self._replace_names(list(new))
+            self._replace_names(new)
         converted = []
         for row in rows:
             pairs = zip(self._scopes(row), row, strict=True)
@@ -105,8 +105,10 @@ class StoryTables:
             """Find and replace names; only one process has to load spaCy."""
             texts = [texts_of(group) for group in groups]
             results = pseudonymize_texts(texts, self.options, names, lead=self.options.scope == "story")
-            pairs = zip(groups, results, strict=True)
-            return [with_texts(group, [text.text for text in result]) for group, result in pairs]
+            new_groups = []
+            for group, result in zip(groups, results, strict=True):
+                new_groups.append(with_texts(group, [text.text for text in result]))
+            return new_groups
 
         for scope, stories in zip(scopes, from_first(replaced), strict=True):
             self._converted[scope] = {}
@@ -121,11 +123,12 @@ class StoryTables:
             return None
         names: list[Mapping[str, str]] = []
         for scope in scopes:
-            of_scope: dict[str, str] = {}
-            for index in scope:
-                story = self._synthetic_story(index)
-                if story is None:
-                    return None
-                of_scope |= story.names
-            names.append(of_scope)
+            known = [self._synthetic_story(index) for index in scope]
+            made = [story for story in known if story is not None]
+            if len(made) < len(known):
+                return None
+            kinds: dict[str, str] = {}
+            for story in made:
+                kinds |= story.names
+            names.append(kinds)
         return names

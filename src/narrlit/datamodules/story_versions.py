@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
+from narrlit.data.rows import column_names
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample
 from narrlit.data.twice_told import training_rows
 from narrlit.errors import DataError, OptionError, printable
@@ -264,7 +265,7 @@ def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
 
 def _check_columns(table: Stories, columns: Columns) -> None:
     """Raise DataError for a column that no row of a table has."""
-    present = dict.fromkeys(name for row in table.metadata for name in row)
+    present = column_names(table.metadata)
     for name in (columns.same, columns.setting):
         if name is not None and name not in present:
             raise DataError(f"{table.report.path}: column {name!r} is missing; found: {', '.join(present) or 'none'}")

@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 
 from narrlit.console import counted
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
-from narrlit.data.rows import read_rows
+from narrlit.data.rows import column_names, read_rows
 from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.errors import OptionError, did_you_mean, printable
@@ -79,7 +79,7 @@ def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]
     path = labeled.report.path
     results, _ = collect(read_rows(path), [TripleRow], TRIPLES_KNOWN, strict=False)
     rows = [row.value for row, _ in results]
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    columns = column_names(rows)
     cells = {}
     for name in names:
         if name not in columns:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
-from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.rows import Layout, Row, RowFile, column_names
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
@@ -223,18 +223,12 @@ def story_frame(stories: Stories) -> pd.DataFrame:
     Raises:
         DataError: if two ids are equal, or a column has a reserved name.
     """
-    own = zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True)
-    rows = [
+    rows = []
+    for id, title, story, metadata in zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True):
         # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same author.
-        {
-            "id": id,
-            "title": title or "",
-            "text": story.source_text,
-            **{n: None if v == "" else v for n, v in data.items()},
-        }
-        for id, title, story, data in own
-    ]
-    names = dict.fromkeys(name for data in stories.metadata for name in data)
+        columns = {name: None if value == "" else value for name, value in metadata.items()}
+        rows.append({"id": id, "title": title or "", "text": story.source_text, **columns})
+    names = column_names(stories.metadata)
     wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
     if wrong:
         raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
