@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,30 @@ TOLERANCE = 1e-5
 """Largest difference of unit vectors in float32 that counts as equal."""
 
 
+class Tracks(NamedTuple):
+    """Results of both tracks.
+
+    Attributes:
+        answers: True for each triple of Track A whose candidate A is closer; None without Track A.
+        embeddings: (N, D) vectors of the stories of Track B; None without Track B.
+    """
+
+    answers: list[bool] | None = None
+    embeddings: FloatArray | None = None
+
+
+class Answers(NamedTuple):
+    """Answers to N triples.
+
+    Attributes:
+        choices: True where candidate A is closer.
+        scores: (N, 2) of A and B; None if they are not known.
+    """
+
+    choices: list[bool]
+    scores: NDArray[np.float64] | None = None
+
+
 @dataclass(frozen=True)
 class Contents:
     """Contents of a valid submission; None for an absent track."""
@@ -45,10 +69,13 @@ class Contents:
     dimension: int | None
 
     @classmethod
-    def of(cls, answers: list[bool] | None, embeddings: FloatArray | None) -> "Contents":
+    def of(cls, tracks: Tracks) -> "Contents":
         """Count the rows of both tracks."""
-        shape = (None, None) if embeddings is None else embeddings.shape
-        return cls(None if answers is None else len(answers), *shape)
+        track_a_rows = None if tracks.answers is None else len(tracks.answers)
+        if tracks.embeddings is None:
+            return cls(track_a_rows, None, None)
+        track_b_rows, dimension = tracks.embeddings.shape
+        return cls(track_a_rows, track_b_rows, dimension)
 
     def check_rows(self, rows_a: int | None, rows_b: int | None, name: Path) -> None:
         """Refuse other numbers of rows than those of the test files, where these are known.
@@ -136,16 +163,16 @@ def submit(
     choices = None
     if answers is not None and triples is not None:
         choices = _read_answers_to(triples, Path(answers))
-    embeddings = None
+    tracks = Tracks(choices)
     target = Path(out)
     if system is not None:
         measure = measure_of(system)
         unanswered = triples if choices is None else None
         with on_interrupt(_state_after_interrupt(measure, target)):
-            computed, embeddings = _compute(measure, unanswered, stories, progress)
-        choices = computed if choices is None else choices
-    contents = write_submission(target, choices, embeddings, _count(triples), _count(stories))
-    return Submission(target, contents, choices, embeddings)
+            computed = _compute(measure, unanswered, stories, progress)
+        tracks = Tracks(computed.answers if choices is None else choices, computed.embeddings)
+    contents = write_submission(target, *tracks, _count(triples), _count(stories))
+    return Submission(target, contents, *tracks)
 
 
 def check_submission(
@@ -176,10 +203,10 @@ def check_submission(
     """
     triples, stories = _read_tracks(track_a, track_b, layout)
     path = Path(path)
-    answers, embeddings = read_submission(path)
-    contents = Contents.of(answers, embeddings)
+    tracks = read_submission(path)
+    contents = Contents.of(tracks)
     contents.check_rows(_count(triples), _count(stories), path)
-    return Submission(path, contents, answers, embeddings)
+    return Submission(path, contents, *tracks)
 
 
 def _read_tracks(
@@ -206,17 +233,16 @@ def _state_after_interrupt(measure: Similarity, out: Path) -> str:
 
 def _read_answers_to(triples: Triples, answers: Path) -> list[bool]:
     """Read the answers to triples; refuse those to triples with other texts."""
-    choices, _ = read_answers(answers, len(triples))
+    choices = read_answers(answers, len(triples)).choices
     if answers.suffix != ".zip" and triples.report is not None:
         read_triples(triples.report.path, labels=answers)  # compares the texts
     return choices
 
 
-def _compute(
-    measure: Similarity, triples: Triples | None, stories: Sequence[Story] | None, progress: bool
-) -> tuple[list[bool] | None, FloatArray | None]:
+def _compute(measure: Similarity, triples: Triples | None, stories: Sequence[Story] | None, progress: bool) -> Tracks:
     """Answer triples, and embed stories, none of whose vectors may depend on another story."""
-    measure = measure.fitted_for([*([] if triples is None else triples.stories), *(stories or [])])
+    stories_of_triples = [] if triples is None else triples.stories
+    measure = measure.fitted_for([*stories_of_triples, *(stories or [])])
     answers = embeddings = None
     if stories is not None:
         encoder = measure.encoder
@@ -230,7 +256,7 @@ def _compute(
     if progress and measure.encoder is not None:
         facts = measure.encoder.facts
         say_truncated(measure.encoder.coverage, facts.max_length, *facts.unit)
-    return answers, embeddings
+    return Tracks(answers, embeddings)
 
 
 def _embed_independently(encoder: StoryEncoder, stories: list[Story], progress: bool) -> FloatArray:
@@ -266,17 +292,18 @@ def write_submission(
     with atomic_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             if track_a is not None:
-                archive.writestr(TRACK_A, "".join(json.dumps({LABEL: answer}) + "\n" for answer in track_a))
+                lines = [json.dumps({LABEL: answer}) + "\n" for answer in track_a]
+                archive.writestr(TRACK_A, "".join(lines))
             if track_b is not None:
                 buffer = io.BytesIO()
                 np.save(buffer, track_b, allow_pickle=False)
                 archive.writestr(TRACK_B, buffer.getvalue())
-        contents = Contents.of(*read_submission(temporary, path))
+        contents = Contents.of(read_submission(temporary, path))
         contents.check_rows(rows_a, rows_b, path)
         return contents
 
 
-def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | None, FloatArray | None]:
+def read_submission(path: Path, name: Path | None = None) -> Tracks:
     """Read a submission zip: Track A's answers (True: A is closer) and Track B's (N, D) embeddings, None if absent.
 
     Args:
@@ -298,7 +325,7 @@ def read_submission(path: Path, name: Path | None = None) -> tuple[list[bool] | 
         embeddings = _parse_array(contents[TRACK_B], f"{name}/{TRACK_B}")
     elif TRACK_B_LINES in contents:
         embeddings = _parse_lines_of_embeddings(contents[TRACK_B_LINES], f"{name}/{TRACK_B_LINES}")
-    return answers, embeddings
+    return Tracks(answers, embeddings)
 
 
 def _check_members(members: Sequence[str], name: Path) -> None:
@@ -339,7 +366,7 @@ def _parse_lines_of_embeddings(content: bytes, where: str) -> FloatArray:
     return embeddings.astype(np.float32)
 
 
-def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArray[np.float64] | None]:
+def read_answers(path: Path, rows: int | None = None) -> Answers:
     """Read answers to triples (True: A is closer), and the scores (N, 2) of A and B if the file has them.
 
     Args:
@@ -352,19 +379,22 @@ def read_answers(path: Path, rows: int | None = None) -> tuple[list[bool], NDArr
             is another.
     """
     if path.suffix == ".zip":
-        answers, scores = read_submission(path)[0] or [], None
-        if not answers:
+        choices = read_submission(path).answers
+        if not choices:
             raise DataError(f"{path}: it holds no {TRACK_A}; name a file of answers")
+        answers = Answers(choices)
     else:
-        answers, scores = _read_answer_rows(path)
-    if rows is not None and len(answers) != rows:
-        raise DataError(f"{path} has {len(answers)} answers for {rows} triples; give one for each, in their order")
-    return answers, scores
+        answers = _read_answer_rows(path)
+    if rows is not None and len(answers.choices) != rows:
+        raise DataError(
+            f"{path} has {len(answers.choices)} answers for {rows} triples; give one for each, in their order"
+        )
+    return answers
 
 
-def _read_answer_rows(path: Path) -> tuple[list[bool], NDArray[np.float64] | None]:
+def _read_answer_rows(path: Path) -> Answers:
     """Read a file of answers; the scores are None unless all rows have them."""
-    answers: list[bool] = []
+    choices: list[bool] = []
     scores: list[tuple[float, float]] = []
     boolean = TypeAdapter(bool)
     for row in read_rows(path).rows:
@@ -373,10 +403,10 @@ def _read_answer_rows(path: Path) -> tuple[list[bool], NDArray[np.float64] | Non
             if "score_a" in value or "score_b" in value:
                 scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
         try:
-            answers.append(boolean.validate_python(value[LABEL]))
+            choices.append(boolean.validate_python(value[LABEL]))
         except (KeyError, ValidationError) as error:
             raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
-    return answers, np.array(scores) if len(scores) == len(answers) else None
+    return Answers(choices, np.array(scores) if len(scores) == len(choices) else None)
 
 
 def _finite(value: Any) -> float:
@@ -390,9 +420,10 @@ def _finite(value: Any) -> float:
 def _unpack(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
     """Read a file of a zip; refuse one that is too large."""
     with archive.open(member) as file:
+        declared_size = archive.getinfo(member).file_size
         # The declared size may be a lie: not more is read than allowed.
-        content = b"" if archive.getinfo(member).file_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE or archive.getinfo(member).file_size > LARGEST_FILE:
+        content = b"" if declared_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
+    if max(declared_size, len(content)) > LARGEST_FILE:
         raise DataError(f"{where}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is so large")
     return content
 
@@ -400,7 +431,8 @@ def _unpack(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
 def _parse_json_lines(content: bytes, where: str) -> list[Any]:
     """Parse JSON Lines; errors name the line."""
     rows = []
-    for number, line in enumerate(content.decode("utf-8", "replace").rstrip("\n").split("\n"), 1):
+    lines = content.decode("utf-8", "replace").rstrip("\n").split("\n")
+    for number, line in enumerate(lines, 1):
         with reading("row", f"{where}:{number}"):
             rows.append(json.loads(line))
     return rows
@@ -423,13 +455,15 @@ def check_vectors(vectors: NDArray[np.generic], where: str) -> None:
     """
     with np.errstate(over="ignore"):
         single = vectors.astype(np.float32)
-    for kind, bad in (
-        ("holds NaN or infinity", ~np.isfinite(vectors).all(axis=1)),
-        ("holds a number beyond the range of float32", ~np.isfinite(single).all(axis=1)),
-        ("is all zeros in float32, which has no cosine", ~single.any(axis=1)),
-    ):
-        if bad.any():
-            raise DataError(f"{where}: row {int(np.argmax(bad)) + 1} {kind}; embed it again")
+    faulty_rows = {
+        "holds NaN or infinity": ~np.isfinite(vectors).all(axis=1),
+        "holds a number beyond the range of float32": ~np.isfinite(single).all(axis=1),
+        "is all zeros in float32, which has no cosine": ~single.any(axis=1),
+    }
+    for fault, is_faulty in faulty_rows.items():
+        if is_faulty.any():
+            number = int(np.argmax(is_faulty)) + 1
+            raise DataError(f"{where}: row {number} {fault}; embed it again")
 
 
 def check_independence(encoder: StoryEncoder, stories: Sequence[Story], embeddings: FloatArray | None = None) -> str:
@@ -517,7 +551,9 @@ class BatchedRun:
     def __init__(self, name: str, batches: Sequence[Sequence[int]], stories: Sequence[Story]) -> None:
         self.name = name
         self.batches = [batch for batch in batches if batch]
-        self.values: dict[int, Any] = {index: stories[index] for batch in self.batches for index in batch}
+        self.values: dict[int, Any] = {}
+        for batch in self.batches:
+            self.values.update((index, stories[index]) for index in batch)
 
     def apply(self, name: str, step: "Callable[[Any], Any]") -> None:
         """Apply a step to every batch.
@@ -562,9 +598,10 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
 
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
     """Describe the story and the step that makes its vector depend on others; an infinite difference is left out."""
+    amount = f" by {difference:.0e}" if np.isfinite(difference) else ""
     return ModelError(
-        f"Track B: the vector of story {index + 1} depends on other stories, by {name}: {where}"
-        f"{f' by {difference:.0e}' if np.isfinite(difference) else ''}; a submission's may not"
+        f"Track B: the vector of story {index + 1} depends on other stories, by {name}: {where}{amount}; "
+        "a submission's may not"
     )
 
 
@@ -577,4 +614,5 @@ def _difference(first: Any, second: Any) -> float:
 
 def _unit(vector: ArrayLike) -> NDArray[np.float64]:
     """Scale a vector to the length 1."""
-    return np.asarray(vector, dtype=np.float64) / max(float(np.linalg.norm(vector)), 1e-12)
+    length = float(np.linalg.norm(vector))
+    return np.asarray(vector, dtype=np.float64) / max(length, 1e-12)
