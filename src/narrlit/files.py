@@ -174,9 +174,13 @@ def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | 
     Raises:
         OptionError: naming the option.
     """
-    read = list(read)
-    taken = {identity for path in read for identity in _identities(path)}
-    folders = {identity for path in read if os.path.isdir(path) for identity in _identities(path)}  # noqa: PTH112
+    taken: set[object] = set()
+    folders: set[object] = set()
+    for path in read:
+        identities = _identities(path)
+        taken |= identities
+        if os.path.isdir(path):  # noqa: PTH112
+            folders |= identities
     for option, path in written:
         identities = _identities(path)
         if taken & identities:

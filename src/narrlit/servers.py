@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -200,12 +201,15 @@ def _check_depth(content: object) -> None:
     """Raise ValueError if lists and objects are nested more than MAX_DEPTH levels deep."""
     level = [content]
     for _ in range(MAX_DEPTH):
-        level = [part for parent in level for part in _containers_in(parent)]
+        level = list(chain.from_iterable(map(_containers_in, level)))
         if not level:
             return
     raise ValueError("the reply is nested too deeply")
 
 
 def _containers_in(value: object) -> list[object]:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [part for part in parts if isinstance(part, dict | list)]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return []
+    return [part for part in value if isinstance(part, dict | list)]

@@ -21,7 +21,8 @@ def markdown_table(title: str, rows: Sequence[Mapping[str, object]]) -> str:
 
 def _markdown_column(name: str, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Format a column as cells of one width: its name, the rule, and the values of the rows."""
-    texts = [text.replace("|", "\\|") for text in (name, *(str(row.get(name, "")) for row in rows))]
+    values = [str(row.get(name, "")) for row in rows]
+    texts = [text.replace("|", "\\|") for text in [name, *values]]
     width = max(map(len, texts))
     if all(isinstance(row.get(name, 0), int) for row in rows):
         head, *values = [f" {text.rjust(width)} " for text in texts]

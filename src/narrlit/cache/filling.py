@@ -66,7 +66,8 @@ def _compute(
             start += size
             if not in_step:
                 cache.refresh()
-                left = [span[i] for i in cache.missing([keys[position] for position in span])]
+                missing = cache.missing([keys[position] for position in span])
+                left = [span[number] for number in missing]
             if left:
                 began = time.monotonic()
                 embeddings, readings = embed(left)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Server:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        return [vector for vectors in answers for vector in vectors]
+        return list(chain.from_iterable(answers))
 
     async def _request(self, client: Any, slots: asyncio.Semaphore, texts: list[str]) -> list[Any]:
         import openai

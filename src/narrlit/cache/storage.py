@@ -95,8 +95,12 @@ class Shard:
 
     def verify(self) -> bool:
         """Compare the contents with their checksum; a changed shard is set aside, and False returned."""
-        arrays = [self.keys, self.vectors] + ([] if self.readings is None else [self.readings])
-        if self.checksum is None or self.checksum == checksum(*map(np.asarray, arrays)):
+        if self.checksum is None:
+            return True
+        arrays = [self.keys, self.vectors]
+        if self.readings is not None:
+            arrays.append(self.readings)
+        if self.checksum == checksum(*map(np.asarray, arrays)):
             return True
         _set_aside(self.path, "its checksum differs")
         return False
@@ -168,8 +172,7 @@ class EmbeddingCache:
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
         """Return the positions of keys without an embedding, or with one in a damaged shard."""
-        rows = (self._rows.get(key) for key in keys)
-        used = {row[0] for row in rows if row is not None}
+        used = {self._rows[key][0] for key in keys if key in self._rows}
         for path in used & self._unverified:
             self._unverified.remove(path)
             if not self._shards[path].verify():
@@ -224,11 +227,15 @@ class EmbeddingCache:
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
-        shards: dict[Path, int] = {}
-        rows = [(shards.setdefault(path, len(shards)), row) for path, row in (self._rows[key] for key in keys)]
-        shard_of, row_of = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-        tensors = [self._shards[path].vectors for path in shards] or [torch.empty(0, self.dimension)]
-        return MappedEmbeddings(tensors, shard_of.copy(), row_of.copy())
+        number_of_shard: dict[Path, int] = {}
+        shard_of = np.empty(len(keys), dtype=np.int64)
+        row_of = np.empty(len(keys), dtype=np.int64)
+        for position, key in enumerate(keys):
+            path, row = self._rows[key]
+            shard_of[position] = number_of_shard.setdefault(path, len(number_of_shard))
+            row_of[position] = row
+        tensors = [self._shards[path].vectors for path in number_of_shard] or [torch.empty(0, self.dimension)]
+        return MappedEmbeddings(tensors, shard_of, row_of)
 
     def _index(self, path: Path) -> None:
         shard = Shard.open(path, "pt")

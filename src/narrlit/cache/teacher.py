@@ -52,8 +52,10 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
         prompts: by role.
         texts: of the stories, by index.
     """
-    different = dict.fromkeys(prompts[role] for role in ROLES)
-    return [key for prompt in different for key in space.keys(prompt, texts)]
+    keys: list[bytes] = []
+    for prompt in dict.fromkeys(prompts[role] for role in ROLES):
+        keys += space.keys(prompt, texts)
+    return keys
 
 
 def fill_teacher(

@@ -40,12 +40,17 @@ class PredictionWriter(BasePredictionWriter):
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]
     ) -> None:
         """Gather the predictions of all processes, and write text_a_is_closer and both scores of each triple."""
-        columns = [gather(torch.cat([p[name] for p in predictions])) for name in ("positions", "score_a", "score_b")]
+        columns: list[list[Any]] = []
+        for name in ("positions", "score_a", "score_b"):
+            batches = [prediction[name] for prediction in predictions]
+            columns.append(gather(torch.cat(batches)).tolist())
         target = self._target(trainer)
         if not trainer.is_global_zero:
             return
-        rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
-        answers = [{"text_a_is_closer": a > b, "score_a": a, "score_b": b} for row, a, b in rows if row >= 0]
+        answers = []
+        for position, a, b in sorted(zip(*columns, strict=True)):
+            if position >= 0:
+                answers.append({"text_a_is_closer": a > b, "score_a": a, "score_b": b})
         write_rows(target, answers)
         rank_zero_info(f"predictions: {target}")
 

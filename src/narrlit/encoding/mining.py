@@ -4,6 +4,7 @@ Letters in shapes: N examples, M stories, D dimension, K negatives that an examp
 """
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,7 +145,7 @@ def mine_negatives(
     """
     bare = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
     # Replaced negatives last, so that mining a mined file again breaks ties as before.
-    used = dict.fromkeys(index for rows in (bare.rows, examples.rows) for row in rows for index in row.indices)
+    used = dict.fromkeys(chain.from_iterable(row.indices for row in chain(bare.rows, examples.rows)))
     indices = np.array(list(used), dtype=np.int64)
     row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
     row_of[indices] = np.arange(len(indices))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from narrlit.console import say
@@ -67,7 +68,7 @@ class Postprocessing:
         for file in files:
             say(file.report.summary())
         own: dict[str, Story] = {}
-        for story in [*self.stories, *(story for file in files for story in file)]:
+        for story in chain(self.stories, *files):
             own.setdefault(normal_text(story.source_text), story)
         others = {normal_text(story.source_text): story for story in embedded}
         if self.transductive:

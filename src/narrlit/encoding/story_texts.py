@@ -49,16 +49,18 @@ class StoryTexts:
         table = self._with_views(triples.stories, triples.indices.ravel().tolist(), "triples")
         if self.pseudonyms is None:
             return Triples(table, triples.rows, triples.report)
-        groups = [tuple(table[index] for index in triple.indices) for triple in triples]
-        if self.pseudonyms.scope == "story":
-            groups = [(story,) for group in groups for story in group]
+        groups: list[tuple[Story, ...]] = []
+        for triple in triples:
+            stories = [table[index] for index in triple.indices]
+            if self.pseudonyms.scope == "story":
+                groups += [(story,) for story in stories]
+            else:
+                groups.append(tuple(stories))
         changed = self._without_names(groups, self.pseudonyms)
         prepared, rows = StoryTable(), []
         for number, triple in enumerate(triples):
-            anchor, a, b = [
-                prepared.add(story.text, views=story.views, original=story.original)
-                for story in changed[3 * number : 3 * number + 3]
-            ]
+            stories = changed[3 * number : 3 * number + 3]
+            anchor, a, b = [prepared.add(story.text, views=story.views, original=story.original) for story in stories]
             rows.append(Triple(anchor, a, b, triple.a_is_closer))
         return Triples(prepared, rows, triples.report)
 

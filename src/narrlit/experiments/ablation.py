@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from narrlit.callbacks.triple_answers import triples_digest
@@ -74,7 +74,9 @@ def ablate(
     if seeds is None:
         fits = [system.fit(system.name) for system in systems]
     else:
-        fits = [system.fit(f"{system.name}_seed_{seed}", seed) for seed in check_seeds(seeds) for system in systems]
+        fits = []
+        for seed in check_seeds(seeds):
+            fits += [system.fit(f"{system.name}_seed_{seed}", seed) for system in systems]
     finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
     if seeds is None:
         rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
@@ -164,7 +166,7 @@ def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = No
         paths = _own_overlays(system, _matching(wanted[0]))
     else:
         wanted = [str(pattern) for pattern in patterns]
-        paths = [path for pattern in wanted for path in _matching(pattern)]
+        paths = list(chain.from_iterable(map(_matching, wanted)))
     if not paths:
         raise OptionError(
             f"no overlay of {system} in {', '.join(wanted)}: name overlays with `ablations`; packaged configs: "

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | No
             scores = jaccard_scores(labeled.texts())
             facets[name] = SystemAnswers.scored(name, "baseline", labeled.labels == 1, scores).margin
         elif name == "length":
-            facets[name] = [sum(len(text.split()) for text in texts) / 3 for texts in labeled.texts()]
+            facets[name] = [len(" ".join(texts).split()) / 3 for texts in labeled.texts()]
         else:
             facets[name] = cells.get(name)
     return facets
@@ -91,16 +91,28 @@ def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]
     return cells
 
 
-def divide(values: Values, most: int = MOST_VALUES) -> tuple[IntArray, list[str]]:
+class Bins(NamedTuple):
+    """Bins of N values.
+
+    Attributes:
+        numbers: (N,) bin of each value, from 0.
+        names: of the bins.
+    """
+
+    numbers: IntArray
+    names: list[str]
+
+
+def divide(values: Values, most: int = MOST_VALUES) -> Bins:
     """Divide N values into quartiles if they are numbers, more than `most` different ones, else by value.
 
     Returns the bin of each value (N,) and the bins' names. Equal numbers are in the same bin, so that bins may differ
     in size.
 
-    >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9])[1]
+    >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9]).names
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
     >>> divide(["b", "a", "b", None])
-    (array([0, 1, 0, 2]), ['b', 'a', 'none'])
+    Bins(numbers=array([0, 1, 0, 2]), names=['b', 'a', 'none'])
     """
     numbers = _finite_numbers(values)
     if numbers is not None and len(set(numbers.tolist())) > most:
@@ -119,7 +131,7 @@ def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def _divide_by_quartile(numbers: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
+def _divide_by_quartile(numbers: NDArray[np.float64]) -> Bins:
     """Divide numbers into quartiles, which are named by their smallest and largest numbers."""
     edges = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
     _, bins = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
@@ -127,7 +139,7 @@ def _divide_by_quartile(numbers: NDArray[np.float64]) -> tuple[IntArray, list[st
     for number in range(bins.max() + 1):
         in_bin = numbers[bins == number]
         names.append(f"{_end(in_bin.min())} to {_end(in_bin.max())}")
-    return bins, names
+    return Bins(bins, names)
 
 
 def _end(number: float) -> str:
@@ -135,14 +147,14 @@ def _end(number: float) -> str:
     return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
 
 
-def _divide_by_value(values: Values) -> tuple[IntArray, list[str]]:
+def _divide_by_value(values: Values) -> Bins:
     """Divide values by equality, the most frequent first; the rarest of many are `others`."""
     names = ["none" if value in (None, "") else printable(value, 40) for value in values]
     by_frequency = [name for name, _ in Counter(names).most_common()]
     bin_of = {name: min(rank, MOST_ROWS - 1) for rank, name in enumerate(by_frequency)}
     if len(by_frequency) > MOST_ROWS:
         by_frequency = [*by_frequency[: MOST_ROWS - 1], "others"]
-    return np.array([bin_of[name] for name in names]), by_frequency
+    return Bins(np.array([bin_of[name] for name in names]), by_frequency)
 
 
 def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:
@@ -150,23 +162,23 @@ def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[E
     entries: list[Entry] = []
     for system in systems:
         if values is not None:
-            bins, names = divide(values)
+            bins = divide(values)
         elif system.margin is not None:
-            bins, names = _margin_quartiles(system.margin)
+            bins = _margin_quartiles(system.margin)
         else:
             continue
-        for number, name in enumerate(names):
+        for number, name in enumerate(bins.names):
             if number == len(entries):
                 entries.append({"bin": name, "systems": {}})
-            correct = system.correct[bins == number]
+            correct = system.correct[bins.numbers == number]
             entries[number]["systems"][system.name] = AccuracySummary(len(correct), int(correct.sum())).as_dict()
     return entries
 
 
-def _margin_quartiles(margin: NDArray[np.float64]) -> tuple[IntArray, list[str]]:
+def _margin_quartiles(margin: NDArray[np.float64]) -> Bins:
     """Divide triples by the size of a system's margin, which has a scale of its own."""
-    bins, ends = divide(np.abs(margin).tolist(), 0)
-    return bins, [f"quartile {number}" for number in range(1, len(ends) + 1)]
+    numbers, ends = divide(np.abs(margin).tolist(), 0)
+    return Bins(numbers, [f"quartile {number}" for number in range(1, len(ends) + 1)])
 
 
 def _facet_rows(name: str, bins: Sequence[Entry]) -> list[Entry]:
@@ -365,7 +377,10 @@ def _p_cell(p: float | None) -> str:
 def _rows(compared: Sequence[ComparedSystem], first: str) -> list[Entry]:
     """Format a table of systems, without columns that are empty."""
     rows = [system.row(first) for system in compared]
-    return [{name: cell for name, cell in row.items() if any(other[name] for other in rows)} for row in rows]
+    filled: set[str] = set()
+    for row in rows:
+        filled.update(name for name, cell in row.items() if cell)
+    return [{name: cell for name, cell in row.items() if name in filled} for row in rows]
 
 
 def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories) -> list[ComparedSystem]:
@@ -479,7 +494,9 @@ def _notes(
     if shared.num_sharing:
         notes["by_story"] = by_story_note(shared)
     if weights:
-        weights_of_folds = [", ".join(f"{weight:g}" for weight in of_fold) for of_fold in weights]
+        weights_of_folds = []
+        for weights_of_fold in weights:
+            weights_of_folds.append(", ".join(f"{weight:g}" for weight in weights_of_fold))
         notes["weighted_mean"] = (
             "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
             f"were best on the other folds: {'; '.join(weights_of_folds)}"

@@ -49,7 +49,10 @@ class DataCheck:
 
     def table(self) -> pd.DataFrame:
         """Tabulate all findings; the column table names theirs."""
-        return pd.DataFrame([{"table": title, **row} for title, rows in self.tables.items() for row in rows])
+        findings: list[dict[str, object]] = []
+        for title, rows in self.tables.items():
+            findings += [{"table": title, **row} for row in rows]
+        return pd.DataFrame(findings)
 
     def write(self, folder: str | Path) -> None:
         """Write check_data.json and check_data.md."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.run_file import Evaluation, RunFile
@@ -109,8 +110,10 @@ def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
     names = [*EVALUATIONS]
     if all(fit.reference is not None for fit in fits):
         names.append(REFERENCE)
-    scores = {name: _pooled({fold: fit.scores[name] for fold, fit in outcomes.items()}) for name in names}
-    flags = {flag for fit in fits for flag in fit.flags}
+    scores = {}
+    for name in names:
+        scores[name] = _pooled({fold: fit.scores[name] for fold, fit in outcomes.items()})
+    flags = set(chain.from_iterable(fit.flags for fit in fits))
     return Outcome(scores, sum(fit.num_evaluations for fit in fits), sorted(flags))
 
 

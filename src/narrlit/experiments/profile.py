@@ -151,8 +151,10 @@ def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
     index_of = {telling.text: index for index, telling in enumerate(_stories(corpus))}
     accuracies: dict[str, Estimate] = {}
     for cell in corpus.cells():
-        indices = np.array([[index_of[text] for text in texts] for texts in cell.triples.texts()])
-        anchors, a, b = indices.T
+        indices = []
+        for texts in cell.triples.texts():
+            indices.append([index_of[text] for text in texts])
+        anchors, a, b = np.array(indices).T
         answers_a = similarities[anchors, a] > similarities[anchors, b]
         correct = answers_a == (cell.triples.labels == 1)
         accuracies[cell.cell] = _estimate_by_group(correct, cell.plots)

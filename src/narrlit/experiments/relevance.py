@@ -97,13 +97,13 @@ class Relevance:
         for query, gains in qrels.items():
             if among_stories and query in gains:
                 raise DataError(f"the qrels call {printable(query, 60)!r} relevant to itself; leave that row out")
-        return cls(
-            np.array([query_rows[query] for query in qrels]),
-            [np.array([story_rows[story] for story in gains]) for gains in qrels.values()],
-            [np.array(list(gains.values())) for gains in qrels.values()],
-            groups=np.arange(len(qrels)),
-            among_stories=among_stories,
-        )
+        stories_of_queries, gains_of_queries = [], []
+        for gains in qrels.values():
+            stories_of_queries.append(np.array([story_rows[story] for story in gains]))
+            gains_of_queries.append(np.array(list(gains.values())))
+        queries = np.array([query_rows[query] for query in qrels])
+        groups = np.arange(len(qrels))
+        return cls(queries, stories_of_queries, gains_of_queries, groups, among_stories)
 
     @classmethod
     def of_versions(cls, versions: Versions) -> "Relevance":

@@ -151,11 +151,12 @@ class Confounds:
     @property
     def record(self) -> dict[str, object]:
         """All figures as plain data."""
+        permuted = {}
+        for figures in self.permuted:
+            strata = figures[PRINTED].within
+            permuted[strata] = {metric: asdict(figure) for metric, figure in figures.items()}
         return {
-            "permuted": {
-                figures[PRINTED].within: {metric: asdict(figure) for metric, figure in figures.items()}
-                for figures in self.permuted
-            },
+            "permuted": permuted,
             "short": _plain(self.short),
             "long": _plain(self.long),
             "diagnostics": self.diagnostics.record,
@@ -234,8 +235,11 @@ class Retrieval:
 
     def answers(self) -> pd.DataFrame:
         """Tabulate the metrics of each query, a column a system and metric."""
-        columns = [f"{system.name}.{metric}" for system in self.systems for metric in LABELS]
-        frame = pd.DataFrame(np.hstack([system.values for system in self.systems]), columns=columns)
+        columns: list[str] = []
+        for system in self.systems:
+            columns += [f"{system.name}.{metric}" for metric in LABELS]
+        values = np.hstack([system.values for system in self.systems])
+        frame = pd.DataFrame(values, columns=columns)
         frame.insert(0, "query", [*self.queries])
         return frame
 

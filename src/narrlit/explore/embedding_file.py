@@ -125,7 +125,10 @@ def check_columns(values: Sequence[object], source: str) -> None:
 
 def other_columns(rows: Sequence[Mapping[str, object]], text: str) -> list[dict[str, object]]:
     """Return rows without the text column."""
-    return [{name: value for name, value in row.items() if name != text} for row in rows]
+    others = [dict(row) for row in rows]
+    for row in others:
+        row.pop(text, None)
+    return others
 
 
 def save_vectors(path: Path, embeddings: FloatArray) -> None:

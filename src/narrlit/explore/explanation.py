@@ -78,9 +78,10 @@ class Explanation:
             return self.pair.links.copy()
         with_b = self.other.links.assign(share=-self.other.links["share"])
         tables = []
-        for pair, links in ((self.pair, self.pair.links.copy()), (self.other, with_b)):
-            links.insert(0, "story", pair.stories[1].id)
-            tables.append(links)
+        for pair, links in ((self.pair, self.pair.links), (self.other, with_b)):
+            table = links.copy()
+            table.insert(0, "story", pair.stories[1].id)
+            tables.append(table)
         return pd.concat(tables, ignore_index=True)
 
     @property
@@ -142,7 +143,9 @@ class Explanation:
 
     def __str__(self) -> str:
         """Format the explanation for a terminal with 100 columns."""
-        lines = [line for finding in self.findings for line in wrap(finding)]
+        lines: list[str] = []
+        for finding in self.findings:
+            lines += wrap(finding)
         if self.other is None:
             lines += ["", *pair_lines(self.pair)]
             return "\n".join([*lines, "", *wrap(NUMBERS)])

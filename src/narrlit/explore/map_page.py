@@ -112,7 +112,9 @@ def map_page(
     """
     lengths = story_map.frame["text"].str.len()
     limit = CHARACTERS // len(lengths)
-    texts = [_beginning(parts, limit) for parts in (sentences or [[text] for text in story_map.frame["text"]])]
+    if not sentences:
+        sentences = [[text] for text in story_map.frame["text"]]
+    texts = [_beginning(parts, limit) for parts in sentences]
     columns = _color_columns(story_map.frame, None if agreement is None else agreement.column)
     data = _page_data(story_map, texts, columns, links or {})
     tree = story_map.arrangement.tree

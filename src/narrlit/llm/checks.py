@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 
 from narrlit.data.schema import normal_text
 from narrlit.preprocessing.languages import detect_language
@@ -100,7 +101,7 @@ def proper_names(text: str) -> frozenset[str]:
     ['Anna', 'Oslo']
     """
     sentences = [_WORD.findall(sentence) for sentence in _SENTENCE_END.split(text)]
-    lower = {word for sentence in sentences for word in sentence if word[0].islower()} | _NO_NAMES
+    lower = {word for word in chain.from_iterable(sentences) if word[0].islower()} | _NO_NAMES
     names: set[str] = set()
     for words in sentences:
         first = 0 if all(word[0].isupper() for word in words[:2]) else 1
@@ -134,12 +135,14 @@ def shares_names(texts: Sequence[str], source: Source) -> bool:
         return False
     text = " ".join(texts)
     names, anchor_names = proper_names(text), proper_names(source.text)
-    return bool((names & set(_WORD.findall(source.text))) | (anchor_names & set(_WORD.findall(text))))
+    words, anchor_words = _WORD.findall(text), _WORD.findall(source.text)
+    return not (names.isdisjoint(anchor_words) and anchor_names.isdisjoint(words))
 
 
 def has_other_length(texts: Sequence[str], source: Source) -> bool:
     """Test for a story that is much longer or shorter than its anchor."""
-    shorter, longer = sorted((len(normal_text(" ".join(texts))), len(normal_text(source.text))))
+    lengths = [len(normal_text(text)) for text in (" ".join(texts), source.text)]
+    shorter, longer = min(lengths), max(lengths)
     return longer > source.length_ratio * max(1, shorter)
 
 
@@ -147,18 +150,21 @@ def has_other_language(texts: Sequence[str], source: Source) -> bool:
     """Test for another language, or letters of a script that the story does not use (more than 2 %)."""
     text = " ".join(texts)
     languages = {detect_language(text), detect_language(source.text)} - {None}
-    scripts, known = (
-        Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in each if letter.isalpha())
-        for each in (text, source.text)
-    )
+    scripts, known = _scripts(text), _scripts(source.text)
     foreign = sum(count for script, count in scripts.items() if script not in known)
     return len(languages) > 1 or foreign > 0.02 * scripts.total()
+
+
+def _scripts(text: str) -> Counter[str]:
+    """Count the letters of a text by their script."""
+    return Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in text if letter.isalpha())
 
 
 def copies_story(texts: Sequence[str], source: Source) -> bool:
     """Test for views that repeat the story instead of summarizing it."""
     grams = ngrams(source.text)
-    return any(len(ngrams(text) & grams) > MAX_VIEW_OVERLAP * len(grams) for text in [*texts, " ".join(texts[1:-1])])
+    without_ends = " ".join(texts[1:-1])
+    return any(len(ngrams(text) & grams) > MAX_VIEW_OVERLAP * len(grams) for text in [*texts, without_ends])
 
 
 def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:

@@ -158,7 +158,8 @@ class PassageSimilarity(Similarity):
         self.encoder.require_text()
         texts = self.encoder.texts.prepare_triples(triples).texts()
         anchors = self._passages([anchor for anchor, _, _ in texts], "anchor", progress)
-        candidates = self._passages([text for _, *others in texts for text in others], "candidate", progress)
+        candidate_texts = list(chain.from_iterable((a, b) for _, a, b in texts))
+        candidates = self._passages(candidate_texts, "candidate", progress)
         scores = np.zeros((len(texts), 2))
         for row, (anchor, *others) in enumerate(texts):
             scores[row] = [match_score(anchors[anchor], candidates[text], self.matching) for text in others]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class CheckedSet:
     @property
     def texts(self) -> set[str]:
         """Different texts, not normalized."""
-        return {text for row in self.rows for text in row}
+        return set(chain.from_iterable(self.rows))
 
     @property
     def labeled_rows(self) -> list[int]:
@@ -111,8 +112,14 @@ class CheckedSet:
 
         With `other` the set itself, count its stories with a near-duplicate among the rest.
         """
-        texts = self.stories if other is self else [text for text in self.stories if text not in other.stories]
-        return sum(any(twin in other.stories for twin in near.get(text, ())) for text in texts)
+        count = 0
+        for text in self.stories:
+            if other is not self and text in other.stories:
+                continue
+            twins = near.get(text, {})
+            if not other.stories.keys().isdisjoint(twins):
+                count += 1
+        return count
 
 
 def read_set(name: str, path: str, labels: str | None = None, layout: Layout = Layout()) -> CheckedSet:
@@ -135,13 +142,16 @@ def read_set(name: str, path: str, labels: str | None = None, layout: Layout = L
     )
     rows = [row for row, _ in results]
     parsed_rows = [parsed for _, parsed in results]
-    has_columns = isinstance(parsed_rows[0], ExampleRow)
+    columns = {}
+    if isinstance(parsed_rows[0], ExampleRow):
+        for column in report.unread:
+            columns[column] = [str(row.value.get(column)) for row in rows]
     return CheckedSet(
         name,
         [tuple(parsed.texts) for parsed in parsed_rows],
         [_label(parsed) for parsed in parsed_rows],
         sided=all("text_a" in row.value for row in rows),
-        columns={column: [str(row.value.get(column)) for row in rows] for column in report.unread if has_columns},
+        columns=columns,
         lines=[row.line for row in rows],
         report=report,
     )
@@ -194,7 +204,7 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
 
 def _different_stories(sets: Sequence[CheckedSet]) -> list[str]:
     """Collect the normalized texts of all sets, each once."""
-    return list(dict.fromkeys(text for checked in sets for text in checked.stories))
+    return list(dict.fromkeys(chain.from_iterable(checked.stories for checked in sets)))
 
 
 def _evenly_spaced(rows: Sequence[int]) -> Sequence[int]:
@@ -229,11 +239,12 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
     # Missed pairs weigh more than needless ones, which the exact index removes.
     index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
     shingles = [_shingles(text) for text in texts]
-    encoded = ([shingle.encode("utf-8", "replace") for shingle in of_text] for of_text in shingles)
     near: Near = {text: {} for text in texts}
-    for number, sketch in enumerate(MinHash.generator(encoded, num_perm=PERMUTATIONS)):
+    sketches = MinHash.generator(map(_encoded, shingles), num_perm=PERMUTATIONS)
+    for number, sketch in enumerate(sketches):
         for other in index.query(sketch):
-            jaccard = len(shingles[number] & shingles[other]) / len(shingles[number] | shingles[other])
+            common = len(shingles[number] & shingles[other])
+            jaccard = common / len(shingles[number] | shingles[other])
             if jaccard >= threshold:
                 near[texts[number]][texts[other]] = near[texts[other]][texts[number]] = jaccard
         index.insert(number, sketch)
@@ -245,6 +256,11 @@ def _shingles(text: str) -> set[str]:
     words = re.findall(r"\w+", text) or [text]
     count = max(1, len(words) - WORDS_PER_SHINGLE + 1)
     return {" ".join(words[start : start + WORDS_PER_SHINGLE]) for start in range(count)}
+
+
+def _encoded(shingles: set[str]) -> list[bytes]:
+    """Encode shingles in UTF-8."""
+    return [shingle.encode("utf-8", "replace") for shingle in shingles]
 
 
 @dataclass(frozen=True)

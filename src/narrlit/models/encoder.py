@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -256,7 +256,7 @@ class Encoder(MovableModule):
         elif len(chunks) == 1 and self.packs:
             return embed(stories)
         vectors = torch.cat([embed(stories.select(chunk)) for chunk in chunks])
-        order = [position for chunk in chunks for position in chunk]
+        order = list(chain.from_iterable(chunks))
         return vectors[torch.tensor(order, device=vectors.device).argsort()]
 
     def token_budget(self, device: torch.device) -> int:

@@ -98,8 +98,8 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
     layers = transformer_layers(encoder.transformer)
     # Adapters apart from the frozen weights, which may be of another precision and have no gradients to reduce.
-    adapters = [[part for name, part in layer.named_modules() if LORA_FACTOR.search(name)] for layer in layers]
-    shard_head(encoder, mesh, [*filter(None, adapters), *layers])
+    adapters = list(filter(None, map(_adapter_parts, layers)))
+    shard_head(encoder, mesh, [*adapters, *layers])
     if rank() > 0:
         encoder.to_empty(device=mesh.device_type)
     encoder.sharded = True
@@ -109,6 +109,11 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
         for buffer in encoder.buffers():  # some are in no state dict, such as rotary frequencies
             dist.broadcast(buffer, 0)
     return encoder
+
+
+def _adapter_parts(layer: Module) -> list[nn.Module]:
+    """Return the modules of a layer that are factors of adapters."""
+    return [part for name, part in layer.named_modules() if LORA_FACTOR.search(name)]
 
 
 def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | list[nn.Module]] = ()) -> Module:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 Rounding = Literal["down", "symmetric"]
@@ -70,7 +71,10 @@ def split_sentences(text: str) -> list[str]:
     >>> split_sentences('Mr. Lee met J. R. R. Tolkien at 5 p.m. "Who are you?" he asked. Nobody... Then he left.')
     ['Mr. Lee met J. R. R. Tolkien at 5 p.m.', '"Who are you?" he asked.', 'Nobody...', 'Then he left.']
     """
-    return [sentence for block in _BLOCK.split(text) for sentence in _split_block(block.strip())]
+    sentences: list[str] = []
+    for block in _BLOCK.split(text):
+        sentences += _split_block(block.strip())
+    return sentences
 
 
 def _split_block(block: str) -> list[str]:
@@ -86,7 +90,7 @@ def _split_block(block: str) -> list[str]:
             has_word = False
     if len(starts) > 1 and _WORD.search(block, starts[-1]) is None:
         starts.pop()  # punctuation alone, such as a quote after a space, is not a sentence
-    return [block[start:end].strip() for start, end in zip(starts, [*starts[1:], len(block)], strict=True)]
+    return [block[start:end].strip() for start, end in pairwise([*starts, len(block)])]
 
 
 def _ends(block: str, start: int, stop: re.Match[str]) -> bool:

@@ -259,7 +259,7 @@ class StoryWorld:
     def _surface(self, rng: Random, split: str, unlike: SyntheticStory | None = None) -> Surface:
         """Draw a surface that shares neither the setting nor a word of a name with another story."""
         inventory = self._inventory
-        taken = {word for name in unlike.names for word in name.split()} if unlike else set()
+        taken = set(" ".join(unlike.names).split()) if unlike else set()
         key = _pick(rng, list(inventory.settings), {unlike.surface.setting} if unlike else ())
         setting = inventory.settings[key]
         persons: dict[str, Person] = {}
