@@ -208,11 +208,14 @@ class StoryInputs(ABC, Generic[P]):
             The packed stories and, for each column, a tensor of its shape that points to them; PADDING stays PADDING.
         """
         positions = [self._positions(indices, role) for indices, role in columns]
-        unique, inverse = np.unique(np.concatenate([column.ravel() for column in positions]), return_inverse=True)
+        flat = np.concatenate([column.ravel() for column in positions])
+        unique, inverse = np.unique(flat, return_inverse=True)
         num_padding = int(unique.size > 0 and unique[0] < 0)  # PADDING sorts first, and is not packed
         ends = np.cumsum([column.size for column in positions])[:-1]
         parts = np.split(inverse.ravel() - num_padding, ends)
-        indices = [torch.from_numpy(part.reshape(column.shape)) for part, column in zip(parts, positions, strict=True)]
+        indices = []
+        for part, column in zip(parts, positions, strict=True):
+            indices.append(torch.from_numpy(part.reshape(column.shape)))
         return self.select(unique[num_padding:]), indices
 
     def _positions(self, indices: IntArray, role: Role) -> IntArray:

@@ -314,7 +314,8 @@ def _losses(folder: Path) -> Floats:
     """Read steps and training losses (2, N) from a run's TensorBoard files; none without files."""
     events = EventAccumulator(str(folder), size_guidance={"scalars": 2000}).Reload()
     scalars = events.Scalars("train/loss") if "train/loss" in events.Tags()["scalars"] else []
-    return np.array([(event.step, event.value) for event in scalars], dtype=np.float64).reshape(-1, 2).T
+    points = [(event.step, event.value) for event in scalars]
+    return np.array(points, dtype=np.float64).reshape(-1, 2).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +428,8 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
     figures = {}
     for system in systems:
         scores: Any = system.scores
-        both = 1 - np.where(system.labels[:, None], scores, scores[:, ::-1])  # (N, 2): closer, other
+        closer_first = np.where(system.labels[:, None], scores, scores[:, ::-1])
+        both = 1 - closer_first  # (N, 2) distances of the closer and of the other candidate
         num_bins = int(np.clip(len(both) // 5, 8, 30))
         edges = np.histogram_bin_edges(both, bins=num_bins)
         plot = _plot("cosine distance from the anchor", "triples")

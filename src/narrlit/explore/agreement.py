@@ -5,6 +5,7 @@ Letters in shapes: N stories that have a value, k neighbors.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,14 @@ class ValueSimilarity:
     to_others: float
 
 
+class Surprise(NamedTuple):
+    """Two similar stories with different values, by their rows."""
+
+    first: int
+    second: int
+    similarity: float
+
+
 @dataclass(frozen=True, eq=False)
 class Agreement:
     """Agreement of nearest neighbors with the values of a column, for the N stories that have a value.
@@ -93,7 +102,7 @@ class Agreement:
             them.
         shares: agreement of the nearest neighbor, and of the k nearest neighbors.
         values: values of two or more stories, those with the least similar stories first.
-        surprises: the most similar pairs (i, j, similarity) of stories with different values.
+        surprises: the most similar pairs of stories with different values.
     """
 
     column: str
@@ -101,7 +110,7 @@ class Agreement:
     partners: int
     shares: Sequence[Share]
     values: Sequence[ValueSimilarity]
-    surprises: Sequence[tuple[int, int, float]]
+    surprises: Sequence[Surprise]
 
     def lines(self) -> list[str]:
         """Describe the shares, with those expected by chance."""
@@ -138,7 +147,7 @@ def agreement(
     counts = dict.fromkeys([1, neighbors.shape[1]])  # the same number once
     surprises = []
     for i, j, similarity in _closest_different(neighbors, values, codes):
-        surprises.append((int(labeled[i]), int(labeled[j]), similarity))
+        surprises.append(Surprise(int(labeled[i]), int(labeled[j]), similarity))
     return Agreement(
         column=column,
         stories=len(labeled),
@@ -159,25 +168,29 @@ def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray
     partners = sizes[sizes > 1]
     possible = np.minimum(partners - 1, count).mean() / count
     total = len(partners) * count
-    share = float((codes[neighbors] == codes[:, None]).sum() / total)
-    chance = [float((order[neighbors] == order[:, None]).sum() / total) for order in permutations]
+
+    def share_of(values: IntArray) -> float:
+        """Divide the number of neighbors with the value of their story by that of all."""
+        agrees = values[neighbors] == values[:, None]
+        return float(agrees.sum() / total)
+
+    share = share_of(codes)
+    chance = list(map(share_of, permutations))
     low, high = np.quantile(chance, [0.025, 0.975])
     at_least = sum(value >= share for value in chance)
     p = (1 + at_least) / (1 + len(permutations))
     return Share(count, share, float(possible), float(np.mean(chance)), float(low), float(high), p)
 
 
-def _closest_different(
-    neighbors: IntArray, similarities: NDArray[np.floating], codes: IntArray
-) -> list[tuple[int, int, float]]:
-    """Return the most similar pairs (i, j, similarity), i < j, of neighbors with different values."""
+def _closest_different(neighbors: IntArray, similarities: NDArray[np.floating], codes: IntArray) -> list[Surprise]:
+    """Return the most similar pairs (i, j), i < j, of neighbors with different values."""
     pairs = dict[tuple[int, int], float]()
     for story, (near, values) in enumerate(zip(neighbors.tolist(), similarities.tolist(), strict=True)):
         for other, similarity in zip(near, values, strict=True):
             if codes[story] != codes[other]:
                 pairs[min(story, other), max(story, other)] = similarity
     closest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:LISTED]
-    return [(*pair, pairs[pair]) for pair in closest]
+    return [Surprise(i, j, pairs[i, j]) for i, j in closest]
 
 
 def _value_similarities(
@@ -194,15 +207,16 @@ def _value_similarities(
     rows = np.random.default_rng(0).permutation(len(codes))
     values = []
     for code, name in enumerate(names):
-        members = rows[codes[rows] == code]
+        has_value = codes[rows] == code
+        members = rows[has_value]
         if len(members) < 2:
             continue
-        sample = members[:SAMPLE]
-        others = rows[codes[rows] != code][:SAMPLE]
-        among = similarities.between(sample, sample)[~np.eye(len(sample), dtype=bool)]
-        to_others = similarities.between(sample, others)
+        sample, others = members[:SAMPLE], rows[~has_value][:SAMPLE]
+        different = ~np.eye(len(sample), dtype=bool)
+        within = float(similarities.between(sample, sample)[different].mean())
+        to_others = float(similarities.between(sample, others).mean())
         share = float(agrees[members].mean())
-        values.append(ValueSimilarity(str(name), len(members), share, float(among.mean()), float(to_others.mean())))
+        values.append(ValueSimilarity(str(name), len(members), share, within, to_others))
     return sorted(values, key=lambda value: value.within - value.to_others)
 
 

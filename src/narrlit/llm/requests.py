@@ -36,8 +36,15 @@ class Request:
 
     def key(self, model: str) -> str:
         """Compute the digest of all that decides the answer."""
-        parts = [model, self.prompt.digest, self.content, self.schema.model_json_schema(), asdict(self.sampling)]
-        return sha256(json.dumps([*parts, self.seed], sort_keys=True).encode()).hexdigest()
+        parts = [
+            model,
+            self.prompt.digest,
+            self.content,
+            self.schema.model_json_schema(),
+            asdict(self.sampling),
+            self.seed,
+        ]
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def record(self, model: str) -> dict[str, object]:
         """Return plain data for the answer cache; the prompt by name and digest."""
@@ -48,8 +55,12 @@ class Request:
         """Build the body of a chat completion, without the parameters in `refused`."""
         schema = {"name": "reply", "strict": True, "schema": self.schema.model_json_schema()}
         limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        optional = asdict(self.sampling) | {"seed": self.seed, "max_tokens": None}
-        optional["response_format"] = {"type": "json_schema", "json_schema": schema}
-        optional = {name: value for name, value in optional.items() if value is not None and name not in refused}
+        parameters = {
+            "temperature": self.sampling.temperature,
+            "top_p": self.sampling.top_p,
+            "seed": self.seed,
+            "response_format": {"type": "json_schema", "json_schema": schema},
+        }
+        accepted = {name: value for name, value in parameters.items() if value is not None and name not in refused}
         messages = self.prompt.messages(self.content)
-        return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **optional}
+        return {"model": model, "messages": messages, limit: self.sampling.max_tokens, **accepted}

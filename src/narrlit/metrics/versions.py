@@ -57,7 +57,8 @@ class Versions:
     @cached_property
     def queries(self) -> IntArray:
         """Rows of the stories with another version (Q,)."""
-        return np.unique(self.pairs[0])
+        first, _ = self.pairs
+        return np.unique(first)
 
     @property
     def groups(self) -> IntArray:
@@ -121,7 +122,8 @@ class Strata:
         for stratum, value in zip(self.numbers.tolist(), versions.numbers.tolist(), strict=True):
             if value >= 0:
                 values.setdefault(stratum, []).append(value)
-        return sum(len(inside) for inside in values.values() if len(set(inside)) > 1)
+        mixed = [inside for inside in values.values() if len(set(inside)) > 1]
+        return sum(map(len, mixed))
 
     def permutation(self, versions: Versions, generator: np.random.Generator) -> IntArray:
         """Exchange the stories of each stratum at random: the row (N,) that stands in for each.
@@ -131,8 +133,9 @@ class Strata:
         rows = np.arange(len(self.numbers))
         known = np.flatnonzero(versions.numbers >= 0)
         strata = self.numbers[known]
-        ordered = known[np.argsort(strata, kind="stable")]
-        rows[ordered] = known[np.lexsort((generator.random(len(known)), strata))]
+        by_stratum = known[np.argsort(strata, kind="stable")]
+        shuffled = known[np.lexsort((generator.random(len(known)), strata))]
+        rows[by_stratum] = shuffled
         return rows
 
 

@@ -64,7 +64,8 @@ def _averaged_adapters(
 ) -> tuple[EncoderConfig, dict[str, Tensor]]:
     """Join adapters: the A of all one below the other, the B side by side, scaled by their part of the average."""
     settings = [config.lora for config in configs if config.lora is not None]
-    factors = [trained_share / len(settings) * lora.alpha / lora.rank for lora in settings]
+    part = trained_share / len(settings)
+    factors = [part * lora.alpha / lora.rank for lora in settings]
     joint: dict[str, Tensor] = {}
     for name in weights[0]:
         matrices = [trained[name] for trained in weights]

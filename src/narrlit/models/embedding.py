@@ -84,7 +84,9 @@ def part_embeddings(
     Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
     """
     positions = list(needed)
-    texts = [parts[position] for parts in _parts(stories) for position in positions]
+    texts: list[str] = []
+    for parts in _parts(stories):
+        texts += [parts[position] for position in positions]
     flat, coverage, readings = _embed(encoder, texts, role, progress)
     dimension = flat.shape[1]
     embeddings = np.zeros((len(stories), len(PARTS), dimension), dtype=np.float32)
@@ -219,11 +221,10 @@ def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]
     ids, num_texts, device = tokens.ids, len(tokens.readings), encoder.device
     rows = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
     budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
-    for chunk in token_chunks([len(row) for row in ids], budget, padded=True):
-        chosen = [ids[i] for i in chunk]
-        lengths = tuple(len(row) for row in chosen)
-        flat = torch.tensor(list(chain.from_iterable(chosen)))
-        packed = PackedStories(flat, lengths, torch.arange(len(chunk)))
+    lengths = [len(row) for row in ids]
+    for chunk in token_chunks(lengths, budget, padded=True):
+        flat = torch.tensor(list(chain.from_iterable(ids[i] for i in chunk)))
+        packed = PackedStories(flat, tuple(lengths[i] for i in chunk), torch.arange(len(chunk)))
         rows[chunk] = encoder(packed.to(device)).float().cpu().numpy()
         bar.update(sum(i < num_texts for i in chunk))
     for row, windows in tokens.windows.items():

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,11 @@ class Translation(NamedTuple):
     text: str
     ended: bool = True
 
+    @classmethod
+    def join(cls, parts: Sequence["Translation"]) -> "Translation":
+        """Join the translations of a text's pieces."""
+        return cls(" ".join(part.text for part in parts), all(part.ended for part in parts))
+
 
 class BackTranslation(NamedTuple):
     """Back-translation of a story; `fault` is the reason why it can't be used, or None."""
@@ -57,7 +63,7 @@ def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> l
         The back-translations (N), whose sentences are joined by a space.
     """
     stories = [split_sentences(text) for text in texts]
-    translated = there([sentence for sentences in stories for sentence in sentences])
+    translated = there(list(chain.from_iterable(stories)))
     returned = back([translation.text for translation in translated])
     results = []
     start = 0
@@ -137,7 +143,11 @@ class TranslationModel:
         ids: dict[str, list[int]] = {}
         pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
         settings = [self.digest, route.source, route.target, beams, self.longest]
-        keys = {piece: sha256(json.dumps([*settings, piece]).encode()).hexdigest() for piece in ids}
+
+        def key_of(piece: str) -> str:
+            return sha256(json.dumps([*settings, piece]).encode()).hexdigest()
+
+        keys = {piece: key_of(piece) for piece in ids}
         missing = [piece for piece in ids if keys[piece] not in self.done]
         missing.sort(key=lambda piece: -len(ids[piece]))  # batches of similar length, the longest first
         bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
@@ -151,11 +161,7 @@ class TranslationModel:
                     file.write(self._log_line(keys[piece], route, piece, translation))
                 file.flush()
                 bar.update(len(batch))
-        results = []
-        for text in texts:
-            parts = [self.done[keys[piece]] for piece in pieces[text]]
-            results.append(Translation(" ".join(part.text for part in parts), all(part.ended for part in parts)))
-        return results
+        return [Translation.join([self.done[keys[piece]] for piece in pieces[text]]) for text in texts]
 
     def _set_languages(self, route: Route) -> int | None:
         """Set the source language, and return the token id of the target language; Marian models need neither."""
@@ -198,7 +204,8 @@ class TranslationModel:
 
     def _generate(self, ids: list[list[int]], beams: int, target: int | None) -> list[Translation]:
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
-        limit = min(self.longest, TIMES * max(map(len, ids)) + MORE)
+        longest_input = max(map(len, ids))
+        limit = min(self.longest, TIMES * longest_input + MORE)
         options = {"num_beams": beams, "do_sample": False, "max_length": limit, "forced_bos_token_id": target}
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 from typing import Literal
 
 from narrlit.errors import DataError, OptionError
@@ -107,7 +107,9 @@ def pseudonymize_texts(
 
 def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinder) -> None:
     """Replace the names in a part of each scope's texts, and search changed texts again until no name is found."""
-    waiting = [(scope, index) for scope in scopes for index in scope.indices(part)]
+    waiting: list[tuple[_Scope, int]] = []
+    for scope in scopes:
+        waiting += [(scope, index) for index in scope.indices(part)]
     while waiting:
         texts = [scope.texts[index].text for scope, index in waiting]
         groups = [scope.group for scope, _ in waiting]
@@ -166,6 +168,10 @@ class _Entity:
             return next(kind for kind in KINDS if self.placeholder.startswith(kind))
         return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
 
+    def has_part_or_whole_of(self, key: NameKey) -> bool:
+        """Return True if a name of the entity is part of another name, or has it as a part."""
+        return any(key < own or own < key for own in self.keys)
+
 
 class _Scope:
     """Texts of a group, which share one mapping of names."""
@@ -175,7 +181,7 @@ class _Scope:
         self.texts = [PseudonymizedText(text) for text in texts]
         self._entities: list[_Entity] = []
         self._forms: dict[str, _Entity] = {}
-        self._taken = {placeholder for text in texts for placeholder in PLACEHOLDER.findall(text)}
+        self._taken = set(chain.from_iterable(map(PLACEHOLDER.findall, texts)))
 
     def indices(self, part: slice) -> range:
         """Indices of a part of the texts."""
@@ -252,10 +258,9 @@ class _Scope:
         if linked:
             return linked[0]
         kind = _Entity(votes=votes).kind
-        same_kind = [entity for entity in self._entities if entity.kind == kind]
-        longer = [entity for entity in same_kind if any(key < other or other < key for other in entity.keys)]
-        if len(longer) == 1:
-            return longer[0]
+        related = [entity for entity in self._entities if entity.kind == kind and entity.has_part_or_whole_of(key)]
+        if len(related) == 1:
+            return related[0]
         self._entities.append(_Entity())
         return self._entities[-1]
 
@@ -263,9 +268,7 @@ class _Scope:
         """Return the placeholder of a name, and assign the next free one if its entity has none."""
         entity = self._forms[form]
         if entity.placeholder is None:
-            kind = entity.kind
-            numbers = (_letters(number) if kind == "Character" else str(number) for number in count(1))
-            placeholders = (f"{kind}_{number}" for number in numbers)
+            placeholders = (_numbered(entity.kind, number) for number in count(1))
             entity.placeholder = next(placeholder for placeholder in placeholders if placeholder not in self._taken)
             self._taken.add(entity.placeholder)
         return entity.placeholder
@@ -283,6 +286,12 @@ def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> P
         replacements.append(Replacement(placeholder, text[start:end], start, start + len(placeholder)))
         text = text[:start] + placeholder + text[end:]
     return PseudonymizedText(text, tuple(sorted(replacements, key=lambda replacement: replacement.start)))
+
+
+def _numbered(kind: Kind, number: int) -> str:
+    """Make a placeholder: Character_A, Location_1."""
+    name = _letters(number) if kind == "Character" else str(number)
+    return f"{kind}_{name}"
 
 
 def _letters(number: int) -> str:
