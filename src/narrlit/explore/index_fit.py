@@ -74,7 +74,8 @@ class KeptPassages:
         for start in range(0, len(new), BLOCK):
             rows = new[start : start + BLOCK]
             passages = self.reader.represent(contents(snapshot, "passages", np.array(rows))).passages
-            projected = PassageVectors((passages.vectors @ self.components).astype(np.float16), passages.starts)
+            along = passages.vectors @ self.components
+            projected = PassageVectors(along.astype(np.float16), passages.starts)
             for number, row in enumerate(rows):
                 stories[snapshot.digests[row]] = projected.story(number)
         return KeptPassages(self.reader, self.components, stories)
@@ -252,8 +253,9 @@ def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray,
             stories = measure.reader.represent(contents(snapshot, measure.measure, block))
             cosines = vectors[block] @ vectors[references].T
             is_itself = block[:, None] == references
-            nearest, _ = highest(np.where(is_itself, -np.inf, cosines), min(count, len(references)))
-            for number, columns in enumerate(nearest):
+            others = np.where(is_itself, -np.inf, cosines)
+            nearest = highest(others, min(count, len(references)))
+            for number, columns in enumerate(nearest.rows):
                 similarities = stories.take(np.array([number])).similarities(compared.take(columns))
                 similarities[:, is_itself[number, columns]] = -np.inf
                 means[start + number] = hubness(similarities)[0]

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -46,6 +46,27 @@ RECORDS = "_parts"
 SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 SAMPLE = 1000
 """Number of first rows in which the text column is looked up."""
+
+
+class InputFile(NamedTuple):
+    """A file that is read: its path in the file system of the stories, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+class Process(NamedTuple):
+    """One of the processes that share the parts: its number, and how many there are."""
+
+    rank: int = 0
+    world: int = 1
+
+    def writes(self, part: int) -> bool:
+        """Return True if a part is this process's, by its number."""
+        return part % self.world == self.rank
+
+
+ALONE = Process()
 
 
 @dataclass(frozen=True)
@@ -213,10 +234,10 @@ class EmbeddingRun:
             DataError: if the input can't be read or a row has no text.
             OptionError: if the folder contains something else, or parts with other settings.
         """
-        rank, world = self._place
-        with exclusive(self.folder, name=f"{LOCK}-{rank}-of-{world}"):
+        process = self._process
+        with exclusive(self.folder, name=f"{LOCK}-{process.rank}-of-{process.world}"):
             manifest = self._begin()
-            self._remove_damaged(rank, world)
+            self._remove_damaged(process)
             if manifest.complete:
                 if all(self.path(number).exists() for number in range(len(manifest.parts))):
                     say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
@@ -227,15 +248,15 @@ class EmbeddingRun:
             return self._finish(manifest, total)
 
     @cached_property
-    def files(self) -> list[tuple[str, int]]:
-        """Names and sizes, in bytes, of the files that are read, in order."""
+    def files(self) -> list[InputFile]:
+        """Files that are read, in order."""
         with reading("stories", self.stories, "check the path"):
             infos = _file_infos(self.stories)
         files = []
         for info in infos:
             is_hidden = info.base_name[:1] in (".", "_")
             if info.is_file and not is_hidden and info.path.lower().endswith(SUFFIXES):
-                files.append((info.path, info.size))
+                files.append(InputFile(info.path, info.size))
         if not files:
             kinds = ", ".join(SUFFIXES)
             raise DataError(f"{self.stories}: no {kinds} file, which `out=FOLDER` needs; other kinds: `out=FILE.npy`")
@@ -267,11 +288,11 @@ class EmbeddingRun:
         return self.folder / f"part-{number:05d}.{self.parts.format}"
 
     @property
-    def _place(self) -> tuple[int, int]:
-        """Number of this process, and how many processes share the parts."""
+    def _process(self) -> Process:
+        """This process among those that share the parts."""
         world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
         rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
-        return rank, world
+        return Process(rank, world)
 
     def record(self, number: int) -> PartRecord | None:
         """Read the record of a part; None if there is none, or a damaged one."""
@@ -280,10 +301,10 @@ class EmbeddingRun:
         except DataError:
             return None
 
-    def unfinished(self, rank: int = 0, world: int = 1) -> Iterator[InputPart]:
+    def unfinished(self, process: Process = ALONE) -> Iterator[InputPart]:
         """Read the input in order, and yield its parts, with the rows of those that this process has to write."""
         size, stop = self.parts.part_rows, 0
-        is_wanted = lru_cache(lambda number: number % world == rank and not self.path(number).exists())
+        is_wanted = lru_cache(lambda number: process.writes(number) and not self.path(number).exists())
         rows = self._rows(lambda row: is_wanted(row // size))
         while part := list(islice(rows, size)):
             stop += len(part)
@@ -299,14 +320,18 @@ class EmbeddingRun:
     def write(self, stop: int, rows: list[Row]) -> PartCoverage:
         """Embed the rows of a part, up to the row `stop` of the input, and write its files."""
         start, column = stop - len(rows), self.sample.columns.get("text")
-        values = [row.value if isinstance(row.value, Mapping) else {"text": row.value} for row in rows]
-        used = [i for i in range(len(rows)) if not self.drop_invalid or _is_text(values[i].get(column or "text"))]
+        used: list[Row] = []
+        table: list[dict[str, object]] = []
+        for number, row in enumerate(rows, start):
+            cells = row.value if isinstance(row.value, Mapping) else {"text": row.value}
+            if not self.drop_invalid or _is_text(cells.get(column or "text")):
+                used.append(row)
+                table.append({"row": number, **cells})
         embeddings, coverage = np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
         if used:
-            file = RowFile(Path(self.stories), [rows[i] for i in used])
-            stories = self.loaded.prepare(list(parse_stories(file, strict=True, layout=Layout(column))))
+            parsed = parse_stories(RowFile(Path(self.stories), used), strict=True, layout=Layout(column))
+            stories = self.loaded.prepare(list(parsed))
             embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
-        table = [{"row": start + i, **values[i]} for i in used]
         self._save(start // self.parts.part_rows, table, embeddings, column or "text")
         return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
 
@@ -345,9 +370,9 @@ class EmbeddingRun:
         """Read all files as one; `wanted` and None as in `stream_rows`, with numbers of rows in the whole input."""
         start = 0
         system, _ = _file_system(self.stories)
-        for name, _ in self.files:
-            with system.open_input_file(name) as file:
-                for row in stream_rows(file, Path(name), wanted, start):
+        for input_file in self.files:
+            with system.open_input_file(input_file.path) as file:
+                for row in stream_rows(file, Path(input_file.path), wanted, start):
                     start += 1
                     yield row
 
@@ -374,7 +399,7 @@ class EmbeddingRun:
         """Collect all that decides the embeddings, for the manifest."""
         return {
             **self.encoder.record,
-            "inputs": [{"file": Path(name).name, "bytes": size} for name, size in self.files],
+            "inputs": [{"file": Path(file.path).name, "bytes": file.size} for file in self.files],
             "text_column": self.sample.columns.get("text"),
             "role": self.role or "story",
             "drop_invalid": self.drop_invalid,
@@ -382,11 +407,11 @@ class EmbeddingRun:
             "format": self.parts.format,
         }
 
-    def _remove_damaged(self, rank: int, world: int) -> None:
+    def _remove_damaged(self, process: Process) -> None:
         """Remove those of this process's parts that are no longer as they were written."""
         for path in sorted(self.folder.glob(f"part-*.{self.parts.format}")):
             number = int(path.stem.removeprefix("part-"))
-            if number % world != rank:
+            if not process.writes(number):
                 continue
             record = self.record(number)
             problem = "it has no record" if record is None else record.problem(self.folder)
@@ -409,7 +434,7 @@ class EmbeddingRun:
 
     def _here(self) -> Iterator[DonePart]:
         """Embed the parts of this process."""
-        for part in self.unfinished(*self._place):
+        for part in self.unfinished(self._process):
             yield self.embed_part(part)
 
     def _by_ray(self) -> Iterator[DonePart]:

@@ -163,8 +163,9 @@ def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     tree = linkage(top - pairs, "average", optimal_ordering=True)
 
     # Silhouettes differ little where all distances are large: distances begin at that of a story and its nearest.
-    nearest = similarities.nearest(1)[1].mean()
-    cut, silhouette = _best_cut(tree, squareform(np.maximum(nearest - pairs, 0)))
+    nearest = similarities.nearest(1).similarities.mean()
+    distances = squareform(np.maximum(nearest - pairs, 0))
+    cut, silhouette = _best_cut(tree, distances)
     method = (
         f"dendrogram by average linkage of similarities (measure {similarities.fit.measure}); groups by the cut with "
         f"the largest mean silhouette ({silhouette:.2f}) of those that put no more than a third of the stories into "
@@ -184,7 +185,8 @@ def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tupl
         The part (N,) of each story, and the mean silhouette.
     """
     n = len(distances)
-    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= max(2, n / 3)]
+    largest_part = max(2, n / 3)
+    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= largest_part]
     silhouettes = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
     best = int(np.argmax(silhouettes))
     return cuts[best], silhouettes[best]

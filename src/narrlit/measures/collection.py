@@ -3,8 +3,9 @@
 Letters in shapes: N stories, R references among them, Q queries, D dimension.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -32,6 +33,25 @@ KEPT = 2000
 """Stories up to which the similarities of all pairs are computed once and kept: 16 MB."""
 PATIENCE = 2
 """Seconds after which a comparison shows its progress."""
+
+
+class Nearest(NamedTuple):
+    """Nearest neighbors of N stories, the most similar first.
+
+    Attributes:
+        rows: (N, k) of the neighbors.
+        similarities: (N, k) of the stories with them.
+    """
+
+    rows: IntArray
+    similarities: Floats
+
+    @classmethod
+    def join(cls, blocks: Sequence["Nearest"]) -> "Nearest":
+        """Join the neighbors of several blocks of stories."""
+        rows = [block.rows for block in blocks]
+        similarities = [block.similarities for block in blocks]
+        return cls(np.concatenate(rows), np.concatenate(similarities))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +214,7 @@ class CollectionSimilarity:
                 yield rows
                 bar.update(len(rows))
 
-    def nearest(self, k: int) -> tuple[IntArray, Floats]:
+    def nearest(self, k: int) -> Nearest:
         """Find the k nearest neighbors of each story, itself left out.
 
         In a large collection a story is compared with 200 candidates.
@@ -205,13 +225,11 @@ class CollectionSimilarity:
         k = min(k, len(self) - 1)
         if self.is_large:
             return self._nearest_of_candidates(k)
-        places, values = [], []
+        blocks = []
         for rows, similarities in self.blocks():
             similarities[np.arange(len(rows)), rows] = -np.inf
-            nearest, highest_values = highest(similarities, k)
-            places.append(nearest)
-            values.append(highest_values)
-        return np.concatenate(places), np.concatenate(values)
+            blocks.append(highest(similarities, k))
+        return Nearest.join(blocks)
 
     @property
     def is_large(self) -> bool:
@@ -219,20 +237,19 @@ class CollectionSimilarity:
         passages = self._contents.passages
         return self.fit.measure in READ_PASSAGES and passages is not None and len(passages.vectors) > EXACT
 
-    def _nearest_of_candidates(self, k: int) -> tuple[IntArray, Floats]:
+    def _nearest_of_candidates(self, k: int) -> Nearest:
         """Find the nearest neighbors of each story among its candidates."""
         candidates = self._candidates()
         count = min(max(CANDIDATES, k), len(self) - 1)
         others = np.arange(len(self))
-        places, values = [], []
+        stories = []
         for rows in self._row_blocks():
             for row in rows:
                 story = self._contents.take(np.array([row]))
                 chosen = candidates.nearest(story, others[others != row], count)
-                nearest, similarities = highest(self.between(np.array([row]), chosen), k)
-                places.append(chosen[nearest[0]])
-                values.append(similarities[0])
-        return np.stack(places), np.stack(values)
+                nearest = highest(self.between(np.array([row]), chosen), k)
+                stories.append(Nearest(chosen[nearest.rows], nearest.similarities))
+        return Nearest.join(stories)
 
     def _candidates(self) -> Candidates:
         """Return the stories as candidates, by a measure of passages."""
@@ -249,10 +266,10 @@ class CollectionSimilarity:
 
         A query's own hubness is that among the stories.
         """
-        found = self.fit.reader.represent(queries).similarities(self._stories)
+        similarities = self.fit.reader.represent(queries).similarities(self._stories)
         if not self.fit.removes_hubs:
-            return found
-        return csls(found, hubness(found), self.hubs)
+            return similarities
+        return csls(similarities, hubness(similarities), self.hubs)
 
 
 def reference_rows(count: int) -> IntArray:
@@ -284,7 +301,7 @@ def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Fl
     return np.concatenate(blocks)
 
 
-def highest(similarities: Floats, k: int) -> tuple[IntArray, Floats]:
+def highest(similarities: Floats, k: int) -> Nearest:
     """Return the columns of the k highest of each row (B, k), the highest first and equal ones by column, and them."""
     if k < similarities.shape[1]:
         columns = np.sort(np.argpartition(-similarities, k - 1, axis=1)[:, :k], axis=1)
@@ -292,4 +309,4 @@ def highest(similarities: Floats, k: int) -> tuple[IntArray, Floats]:
         columns = np.broadcast_to(np.arange(similarities.shape[1]), similarities.shape)
     values = np.take_along_axis(similarities, columns, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
+    return Nearest(np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1))
