@@ -1,8 +1,16 @@
 """Measures of the similarity of stories: for triples, and for the stories of a collection."""
 
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.opening import MEANMAX, measure_of, open_measure
-from narrlit.measures.similarity import Cosine, Lexical, MeanMaxSimilarity, PassageSimilarity, Similarity
+from narrlit.measures.similarity import (
+    MEANMAX,
+    Cosine,
+    Lexical,
+    MeanMaxSimilarity,
+    PassageSimilarity,
+    Similarity,
+    measure_of,
+    open_measure,
+)
 from narrlit.metrics.names import DEFAULT_MEASURE, MEASURES, MeasureName
 
 __all__ = [
