@@ -24,9 +24,9 @@ class Pivots:
     Attributes:
         pivots: comma-separated ISO 639-1 codes of the languages to translate to and back from; with `nllb`, also
             FLORES-200 codes.
-        there: folder or hub id of the Marian model from English; {pivot} stands for the code of each language.
-        back: folder or hub id of the Marian model to English, with the same placeholder.
-        nllb: folder or hub id of an NLLB model for all directions, used instead of the Marian models.
+        there: Marian model from English, folder or hub id; {pivot} stands for the code of each language.
+        back: Marian model to English, folder or hub id, with the same placeholder.
+        nllb: NLLB model for all directions, folder or hub id, used instead of the Marian models.
         beams: number of beams of the search; 1 is greedy.
         batch_tokens: largest number of tokens of a batch of sentences, padding included.
     """
