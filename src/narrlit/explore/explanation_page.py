@@ -76,8 +76,14 @@ def page_links(pair: MatchedPair) -> dict[tuple[int, int], PageLink]:
     largest = pair.links["share"].max()
     links = {}
     for row in pair.links.itertuples():
-        ends, texts = (row.passage_a, row.passage_b), (row.text_a, row.text_b)
-        links[ends] = PageLink(ends, texts, row.share, row.share / largest, ARROWS[row.direction])
+        ends = (row.passage_a, row.passage_b)
+        links[ends] = PageLink(
+            ends=ends,
+            texts=(row.text_a, row.text_b),
+            share=row.share,
+            strength=row.share / largest,
+            arrow=ARROWS[row.direction],
+        )
     return links
 
 
@@ -85,5 +91,6 @@ def _passages(pair: MatchedPair, side: int, links: list[PageLink]) -> list[PageP
     """Return the passages of the first (0) or second story (1), with the links that end at each."""
     passages = []
     for number, text in enumerate(pair.passages[side], start=1):
-        passages.append(PagePassage(number, text, [link for link in links if link.ends[side] == number]))
+        own_links = [link for link in links if link.ends[side] == number]
+        passages.append(PagePassage(number, text, own_links))
     return passages

@@ -193,14 +193,19 @@ def retelling_groups(
         alike = pairs["similarity"] > threshold
     links = pairs[pairs["mutual"] & alike]
     row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
-    ends = list(zip(row_of[links["id_a"]], row_of[links["id_b"]], strict=True))
-    to_nearest = pd.concat([links.set_index(end)["similarity"] for end in ("id_a", "id_b")]).groupby(level=0).max()
+    linked_rows = list(zip(row_of[links["id_a"]], row_of[links["id_b"]], strict=True))
     stories = collection.frame[["id", "title"]].assign(
-        group=connected(ends, len(row_of)),
-        similarity=collection.frame["id"].map(to_nearest),
+        group=connected(linked_rows, len(row_of)),
+        similarity=collection.frame["id"].map(_strongest_links(links)),
     )
     groups = _largest_first(stories.dropna(subset="similarity"))  # a story without a link is in no group
     return Retellings(groups[["group", "id", "title", "similarity"]], threshold, reason)
+
+
+def _strongest_links(links: pd.DataFrame) -> pd.Series:
+    """Return the largest similarity of each story's links, by its id; stories without a link are left out."""
+    of_ends = [links.set_index(end)["similarity"] for end in ("id_a", "id_b")]
+    return pd.concat(of_ends).groupby(level=0).max()
 
 
 def _near_copies(collection: Collection, pairs: pd.DataFrame) -> pd.Series:
@@ -209,7 +214,8 @@ def _near_copies(collection: Collection, pairs: pd.DataFrame) -> pd.Series:
     After subtraction of hubness, this similarity is low for stories with many copies, because each copy is a hub.
     """
     lowest = pd.Series(collection.similarities.with_themselves() - NEAR_COPY, index=collection.frame["id"])
-    return pairs["similarity"] >= np.minimum(lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy())
+    lowest_a, lowest_b = lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy()
+    return pairs["similarity"] >= np.minimum(lowest_a, lowest_b)
 
 
 def _largest_first(stories: pd.DataFrame) -> pd.DataFrame:

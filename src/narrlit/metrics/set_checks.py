@@ -450,7 +450,7 @@ def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[
         if sentence is not None:
             findings.append(Finding(sentence, warns=True))
     for name in ("validation", "test"):
-        of_set = [result for results in by_probe.values() for result in results if result.set == name]
+        of_set = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
         if of_set:
             best = max(of_set, key=lambda result: result.summary.correct)
             findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))

@@ -94,8 +94,8 @@ class InnerModel(InputModule):
         encoded = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
         # A copy, because no gradient can be computed through what encode's inference mode returns.
         vectors = encoded.clone()
-        weight = next((p for name, p in self.named_parameters() if not name.startswith("inner.")), None)
-        return vectors if weight is None else vectors.to(weight)
+        own = [weight for name, weight in self.named_parameters() if not name.startswith("inner.")]
+        return vectors.to(own[0]) if own else vectors
 
     @property
     def max_seq_length(self) -> int | None:
@@ -271,8 +271,9 @@ class ViewHeads(nn.Module):
         """Return unit vectors (U, 3, D) of each story's views (U, 3, D), or of one vector (U, 1, D) for all heads."""
         # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
         with torch.autocast(vectors.device.type, enabled=False):
-            columns = vectors.to(next(self.parameters()).dtype).expand(-1, len(self.heads), -1).unbind(1)
-            outputs = [head(x) for head, x in zip(self.heads.values(), columns, strict=True)]
+            dtype = next(self.parameters()).dtype
+            views = vectors.to(dtype).expand(-1, len(self.heads), -1).unbind(1)
+            outputs = [head(view) for head, view in zip(self.heads.values(), views, strict=True)]
             return F.normalize(torch.stack(outputs, 1), dim=-1)
 
 

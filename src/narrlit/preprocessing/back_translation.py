@@ -161,7 +161,11 @@ class TranslationModel:
                     file.write(self._log_line(keys[piece], route, piece, translation))
                 file.flush()
                 bar.update(len(batch))
-        return [Translation.join([self.done[keys[piece]] for piece in pieces[text]]) for text in texts]
+        results = []
+        for text in texts:
+            parts = [self.done[keys[piece]] for piece in pieces[text]]
+            results.append(Translation.join(parts))
+        return results
 
     def _set_languages(self, route: Route) -> int | None:
         """Set the source language, and return the token id of the target language; Marian models need neither."""
