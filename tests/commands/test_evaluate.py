@@ -67,7 +67,7 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
 
     found = narrlit("evaluate", "bare.jsonl", "--baseline", "jaccard")
     assert found.code == 2
-    assert "bare.jsonl has 9 rows without a label: give --labels" in found.err
+    assert "bare.jsonl has 9 rows without a label: give a file of them as --labels" in found.err
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     assert "give --views FILE" in found.err
 
     found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
-    assert "bare.jsonl has 1 row without a label: give --labels" in found.err
+    assert "bare.jsonl has 1 row without a label: give a file of them as --labels" in found.err
 
 
 POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o", "--overwrite"]
