@@ -21,7 +21,7 @@ from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
 from narrlit.distributed import averages
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.metrics.triples import TripleAccuracy, answered_rightly
+from narrlit.metrics.triples import TripleAccuracy, answered_correctly
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
@@ -346,5 +346,5 @@ def _scores(embeddings: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
 
 def _wrong_positions(score_a: Tensor, score_b: Tensor, batch: TripleBatch) -> Tensor:
     """Positions (B,) of labeled triples that the scores answer wrongly, -1 elsewhere."""
-    wrong = (batch.labels >= 0) & ~answered_rightly(score_a, score_b, batch.labels == 1)
+    wrong = (batch.labels >= 0) & ~answered_correctly(score_a, score_b, batch.labels == 1)
     return torch.where(wrong, batch.positions, -1)
