@@ -150,7 +150,7 @@ def test_hard_examples_need_a_frozen_encoder(tiny, narrlit, tmp_path):
     more += ["--data", "StoryWorldData"]
     done = narrlit("fit", *more, "--model.encoder.model", tiny(), "--data.train", 4, "--data.hard_examples.weight", 2)
     assert done.code == 2
-    assert "need a frozen one" in done.err
+    assert "need a frozen encoder" in done.err
 
 
 def test_true_labels_come_from_storyworld_alone(tiny, narrlit, world_files, tmp_path):

@@ -45,7 +45,7 @@ def test_views_are_attached_to_anchors_and_evaluated_stories(make):
     source = str(make("views.jsonl", [views(text) for text in texts]))
     refusing = FileData(train, validation, views=ViewFiles(source))
 
-    with pytest.raises(DataError, match=r"validation: 1 of 3 different stories have no views .* first 'Tale three.'"):
+    with pytest.raises(DataError, match=r"validation: 1 of 3 distinct stories have no views .* first 'Tale three.'"):
         refusing.setup("fit")
 
     data = FileData(train, validation, views=ViewFiles(source, "positional"))

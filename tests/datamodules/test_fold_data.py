@@ -101,7 +101,7 @@ def test_rows_without_a_triple_are_used_in_training_unless_they_share_a_story():
     assert first[2].groups == 1
     assert first[2].all_groups == 3
     assert first[2].largest_group == 2
-    with pytest.raises(OptionError, match="none can be evaluated"):
+    with pytest.raises(OptionError, match="no training row can be evaluated"):
         FoldData(Given(rows[2:]), folds=2).rows(0)
     with pytest.raises(OptionError, match=r"`data\.train=FILE`"):
         FoldData(Given([]), folds=2).rows(0)

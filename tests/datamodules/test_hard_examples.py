@@ -129,7 +129,7 @@ def test_a_share_of_the_validation_triples_is_evaluated_and_only_the_others_are_
 
 def test_a_share_works_without_mining_and_must_select_a_triple(make):
     assert len(divided(make, 0.5, mine=False).examples) == 6
-    with pytest.raises(OptionError, match=r"validation_share 0\.1 of 3 triples is none"):
+    with pytest.raises(OptionError, match=r"validation_share is 0\.1: too small for 3 triples"):
         divided(make, 0.1, rows=3)
     for share in (0, -0.5, 1.5, float("nan")):
         with pytest.raises(OptionError, match=r"data\.validation_share is"):

@@ -22,7 +22,7 @@ def unit(vector):
 
 
 def plainly(anchors, stories, positives, existing, groups, count, margin):
-    """Rows, pairs and how many the margin left out, by definition and one pair at a time."""
+    """Rows, pairs and how many the margin excluded, by definition and one pair at a time."""
     rows, pairs, left_out = [], 0, 0
     for n, anchor in enumerate(anchors):
         near = float(unit(anchor) @ unit(stories[positives[n]]))

@@ -252,7 +252,7 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
     found = narrlit("fuse", "t.jsonl", "--models", "x", "--views", world[1])
 
-    assert "3 of 3 different stories have no views in" in found.err
+    assert "3 of 3 distinct stories have no views in" in found.err
     assert "first 'A hill. A well.'" in found.err
 
     found = narrlit("fuse", "t.jsonl", "--models", "x")

@@ -267,10 +267,10 @@ class TrainingExamples(Rows[TrainingExample]):
     @cached_property
     def story_indices(self) -> IntArray:
         """Story indices of the distinct stories of the examples, ascending."""
-        different: set[int] = set()
+        distinct: set[int] = set()
         for row in self.rows:
-            different.update(row.indices)
-        return np.array(sorted(different), dtype=np.int64)
+            distinct.update(row.indices)
+        return np.array(sorted(distinct), dtype=np.int64)
 
     @cached_property
     def groups(self) -> IntArray:

@@ -240,7 +240,7 @@ class StoryEncoder:
         if len(set(prompts.values())) > 1:
             raise ModelError(
                 f"{self.name} puts {prompts['anchor']!r} before anchors and {prompts['candidate']!r} before "
-                f"candidates, but {purpose} has one embedding for both: give a `role` if there is this option, "
+                f"candidates, but {purpose} has one embedding for both: give a `role`, if available, "
                 "or train with one prompt (encoder.prompts.story alone)"
             )
 

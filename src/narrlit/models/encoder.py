@@ -199,7 +199,7 @@ class Encoder(MovableModule):
         if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
-                f"before candidates, but {purpose} has one embedding for both: give a `role` if there is this option, "
+                f"before candidates, but {purpose} has one embedding for both: give a `role`, if available, "
                 "or train with one prompt (encoder.prompts.story alone)"
             )
 
