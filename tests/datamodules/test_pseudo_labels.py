@@ -45,7 +45,7 @@ def test_each_aspect_has_clusters_of_its_segment():
 
     with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 distinct segments"):
         positional_labels(texts[:3], embed, CLUSTERS)
-    with pytest.raises(OptionError, match="there are only 1 different"):
+    with pytest.raises(OptionError, match="there are only 1 distinct"):
         positional_labels(["Same."] * 5, embed, CLUSTERS)
 
 

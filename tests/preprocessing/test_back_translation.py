@@ -141,7 +141,7 @@ def test_a_log_is_resumed_after_a_kill_and_another_file_is_refused(model, tmp_pa
         ({"pivots": "fr,en"}, "other than English"),
         ({"nllb": "n", "there": "m"}, "leave `there` and `back` out"),
         ({"nllb": "n", "pivots": "xx"}, "`pivots=xx`: give its NLLB code"),
-        ({"there": "m"}, r"need \{pivot\}"),
+        ({"there": "m"}, r"must contain \{pivot\}"),
     ],
 )
 def test_invalid_pivots_are_refused(options, message):
