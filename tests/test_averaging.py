@@ -67,7 +67,7 @@ def test_ranks_of_adapters_add_up(trainings):
 def test_other_trainings_are_refused(trainings):
     with pytest.raises(OptionError, match=r"trained_share=1\.5"):
         average_weights(trainings(None), 1.5)
-    with pytest.raises(OptionError, match="other weights train"):
+    with pytest.raises(OptionError, match="they did not train the same weights"):
         average_weights([*trainings(None), *trainings(LoRA(4, 8, 0.0))])
 
 

@@ -123,7 +123,7 @@ def test_the_identity_is_the_frozen_encoder(tiny, tmp_path):
 
 def test_mined_validation_trains_and_is_flagged(tiny, tmp_path):
     more = ["--data.hard_examples.mine_validation", "true", "--data.hard_examples.share", "0.5"]
-    with pytest.warns(UserWarning, match="4 validation triples to train on, of"):
+    with pytest.warns(UserWarning, match="4 validation triples added to training, of"):
         record = fit("comhis", tiny(), tmp_path / "run", *more, epochs=1)
     assert record["data"]["train"]["hard_examples"]["mined_validation"] == 4
     assert record["flags"]["mined_validation"] is record["flags"]["trained_on_validation"] is True
@@ -150,7 +150,7 @@ def test_hard_examples_need_a_frozen_encoder(tiny, narrlit, tmp_path):
     more += ["--data", "StoryWorldData"]
     done = narrlit("fit", *more, "--model.encoder.model", tiny(), "--data.train", 4, "--data.hard_examples.weight", 2)
     assert done.code == 2
-    assert "need a frozen one" in done.err
+    assert "need a frozen encoder" in done.err
 
 
 def test_true_labels_come_from_storyworld_alone(tiny, narrlit, world_files, tmp_path):

@@ -31,7 +31,7 @@ def test_files_of_stories_and_triples_without_labels_are_taken(narrlit, world_fi
 
     assert found.code == 0, found.err
     assert "9 of 27 validation stories are also in train; a file of stories has no pairs to compare." in found.out
-    assert "27 of 27 validation stories are also in test, 18 pairs of anchor and candidate too" in found.out
+    assert "27 of 27 validation stories are also in test, with 18 pairs of anchor and candidate" in found.out
     assert "| test       | always" not in found.out
 
 

@@ -127,7 +127,7 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
         (["--baselines", "jaccard,tfidf,jaccard"], "jaccard is named twice"),
         (["--baselines", "guess"], "--baselines guess: give all alone, or some of random, jaccard, tfidf, longer"),
         (["--answers", "run"], "--answers run: not a .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
-        (["--models", "meanmax:"], "meanmax: needs a model behind it"),
+        (["--models", "meanmax:"], "meanmax: must be followed by a model"),
         (["--models", "minilm", "--windows", "3"], "--tau need a system meanmax:MODEL"),
         (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is no number; score_a and score_b are numbers"),
         (["--models", "runs/none"], "runs/none: does not exist"),

@@ -196,5 +196,5 @@ def test_a_missing_model_is_answered_with_its_neighbors_or_the_offline_variable(
     assert "does not exist (did you mean stories.jsonl?)" in narrlit(*embed, world_files / "storys.jsonl").err
 
     found = narrlit(*embed, "org/name")
-    assert "loaded org/name; HF_HUB_OFFLINE is set, so that nothing is downloaded: unset it" in found.err
+    assert "loaded org/name; HF_HUB_OFFLINE is set, which prevents downloads: unset it" in found.err
     assert "HF_HUB" not in narrlit(*embed, "minilm").err

@@ -75,7 +75,7 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
     [
         (["--baseline", "jaccard", "--model", "minilm"], "one of --model and --baseline"),
         (["--baseline", "guess"], "guess"),
-        (["--model", "runs/none"], "runs/none: does not exist; runs holds nothing"),
+        (["--model", "runs/none"], "runs/none: does not exist; runs contains nothing"),
         (["--baseline", "jaccard", "--views", "v.jsonl"], "need --model"),
         (["--baseline", "jaccard", "--scorer", "meanmax"], "--scorer meanmax needs a model"),
         (["--model", "minilm", "--gamma", "0.1"], "need --scorer meanmax"),

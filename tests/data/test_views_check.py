@@ -40,7 +40,7 @@ def test_all_missing_stories_are_in_the_table_and_the_first_in_the_text(make):
     assert len(checked.record["first_without_views"]) == SHOWN
 
     lines = str(checked).splitlines()
-    assert "different stories: 9, with views 1 (11.1 %), without 8" in lines
+    assert "distinct stories: 9, with views 1 (11.1 %), without 8" in lines
     assert lines.count("  without views: stories.jsonl:2, 'Story 2.'") == 1
     assert "  and 3 more" in lines
     assert checked.record["views_without_a_story"] == 1

@@ -27,7 +27,7 @@ def test_synthetic_rows_come_last_and_are_counted(make):
     assert [file["rows"] for file in data.provenance["train"]["files"]] == [3, 2]
 
 
-def test_unlabelled_stories_join_the_table_once_each(make):
+def test_each_unlabeled_story_is_added_to_the_table_once(make):
     train = str(make("t.jsonl", [{"anchor": f"a{i}", "positive": f"b{i}"} for i in range(4)]))
     extra = str(make("s.jsonl", ["one", "a1", "two", "one"]))
     data = FileData(train, extra=Extra(unlabelled=extra), pseudo_labels=PseudoLabels("positional", transductive=True))
@@ -38,14 +38,14 @@ def test_unlabelled_stories_join_the_table_once_each(make):
     assert data.flags() == {"mined_validation": False, "transductive": True}
 
 
-def test_views_attach_to_anchors_and_evaluated_stories(make):
+def test_views_are_attached_to_anchors_and_evaluated_stories(make):
     train = str(make("t.jsonl", [{"anchor": f"anchor {i}", "positive": f"positive {i}"} for i in range(4)]))
     validation = str(make("v.jsonl", [TRIPLE]))
     texts = [f"ANCHOR  {i}" for i in range(4)] + [TRIPLE[name] for name in ("anchor_text", "text_a")] + ["positive 0"]
     source = str(make("views.jsonl", [views(text) for text in texts]))
     refusing = FileData(train, validation, views=ViewFiles(source))
 
-    with pytest.raises(DataError, match=r"validation: 1 of 3 different stories have no views .* first 'Tale three.'"):
+    with pytest.raises(DataError, match=r"validation: 1 of 3 distinct stories have no views .* first 'Tale three.'"):
         refusing.setup("fit")
 
     data = FileData(train, validation, views=ViewFiles(source, "positional"))
@@ -63,7 +63,7 @@ def test_views_attach_to_anchors_and_evaluated_stories(make):
 
 
 @pytest.mark.parametrize("scope", ["story", "triple"])
-def test_names_are_replaced_with_one_mapping_a_scope(scope):
+def test_names_are_replaced_with_one_mapping_per_scope(scope):
     options = Loading(pseudonyms=PseudonymOptions("given", scope))
     data = StoryWorldData(6, 4, views=True, loading=options)
     fit(data, reads_views=True)
@@ -87,7 +87,7 @@ def test_names_are_replaced_with_one_mapping_a_scope(scope):
     assert data.train_validation_overlap() == (0, 0, 0)
 
 
-def test_truth_is_found_behind_pseudonyms():
+def test_true_labels_are_known_after_pseudonymization():
     plain = StoryWorldData(6, 2, pseudo_labels=PseudoLabels("truth"))
     renamed = StoryWorldData(
         6, 2, pseudo_labels=PseudoLabels("truth"), loading=Loading(pseudonyms=PseudonymOptions("given"))

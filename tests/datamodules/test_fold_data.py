@@ -57,7 +57,7 @@ def rows_of_stories(draw):
 
 @settings(max_examples=50, deadline=None)
 @given(rows_of_stories(), st.integers(2, 4))
-def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
+def test_no_story_of_a_fold_is_in_training_and_no_row_is_evaluated_twice(rows, folds):
     every = examples(rows)
     expected = [triple_of(row, every.stories) for row in every]
     try:
@@ -76,7 +76,7 @@ def test_no_story_of_a_fold_trains_and_no_row_is_evaluated_twice(rows, folds):
     assert together == Counter(Triples(every.stories, [triple for triple in expected if triple]).texts())
 
 
-def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_counted():
+def test_rows_without_a_triple_are_used_in_training_unless_they_share_a_story():
     rows = [
         ("a0", "a1", {"atheme": "theme", "atriple": "triple"}),
         ("b0", "b1", {"btriple": "triple"}),
@@ -101,7 +101,7 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
     assert first[2].groups == 1
     assert first[2].all_groups == 3
     assert first[2].largest_group == 2
-    with pytest.raises(OptionError, match="none can be evaluated"):
+    with pytest.raises(OptionError, match="no training row can be evaluated"):
         FoldData(Given(rows[2:]), folds=2).rows(0)
     with pytest.raises(OptionError, match=r"`data\.train=FILE`"):
         FoldData(Given([]), folds=2).rows(0)
@@ -109,7 +109,7 @@ def test_rows_without_a_dissimilar_story_train_where_they_share_nothing_and_are_
         FoldData(Given(rows), fold=2, folds=2)
 
 
-def test_synthetic_rows_train_and_are_not_evaluated():
+def test_synthetic_rows_are_used_in_training_only():
     rows = world_rows(1, 8)
     written = (rows[0][0], "a new one", {"another": "triple"})
     folds = [FoldData(Given([*rows, written], synthetic=1), fold, folds=4).rows(fold) for fold in range(4)]
@@ -122,7 +122,7 @@ def test_synthetic_rows_train_and_are_not_evaluated():
         assert noted.never_evaluated == 1
 
 
-def test_batches_share_a_setting_as_in_the_divided_data():
+def test_batches_of_one_setting_follow_the_divided_data():
     source = Given(world_rows(1, 10))
     source.setting_share = 0.5
     assert FoldData(source, folds=5).setting_share == 0.5
@@ -152,7 +152,7 @@ def test_provenance_names_the_fold_and_its_files():
     assert len(digests) == 2
 
 
-def test_copies_in_other_words_stay_with_their_source_by_its_name():
+def test_paraphrases_are_in_the_fold_of_their_source():
     """Back-translations share no text with their source: their rows name it."""
     named = [(*row, str(i)) for i, row in enumerate(world_rows(4, 20))]
     copies = []

@@ -67,7 +67,7 @@ def test_hard_examples_are_weighted_and_validation_triples_mined():
 
 
 @pytest.mark.parametrize(("share", "binds"), [(0.1, True), (1.0, False)])
-def test_a_share_that_does_not_bind_is_stated(share, binds, caplog):
+def test_a_message_says_if_all_incorrect_examples_are_hard(share, binds, caplog):
     data = StoryWorldData(20, 0, hard_examples=HardExampleSampling(share, 2.0))
     attach(data)
     data.setup("fit")
@@ -77,7 +77,7 @@ def test_a_share_that_does_not_bind_is_stated(share, binds, caplog):
 
     assert note["allowed"] == 20 * share
     assert note["hard"] == min(note["wrong"], note["allowed"]) > 0
-    assert binds == (note["wrong"] > note["allowed"]) == ("all of them, since share 1 allows 20" not in caplog.text)
+    assert binds == (note["wrong"] > note["allowed"]) == ("all of them, because share 1 allows 20" not in caplog.text)
 
 
 def test_mining_needs_validation_triples():
@@ -127,9 +127,9 @@ def test_a_share_of_the_validation_triples_is_evaluated_and_only_the_others_are_
     assert divided(make, 0.6).triples["validation"].texts() == data.triples["validation"].texts()
 
 
-def test_a_share_needs_no_mining_and_must_leave_a_triple(make):
+def test_a_share_works_without_mining_and_must_select_a_triple(make):
     assert len(divided(make, 0.5, mine=False).examples) == 6
-    with pytest.raises(OptionError, match=r"validation_share 0\.1 of 3 triples is none"):
+    with pytest.raises(OptionError, match=r"validation_share is 0\.1: too small for 3 triples"):
         divided(make, 0.1, rows=3)
     for share in (0, -0.5, 1.5, float("nan")):
         with pytest.raises(OptionError, match=r"data\.validation_share is"):

@@ -36,7 +36,7 @@ def triple_set(table, *rows):
     return TripleSet(triples, triples)
 
 
-def test_nothing_is_changed_where_nothing_is_wanted(table):
+def test_by_default_nothing_is_changed(table):
     training = training_set(table)
     prepared = preparation().prepare(training, triple_set(table))
     assert prepared.examples is training.examples
@@ -47,7 +47,7 @@ def test_nothing_is_changed_where_nothing_is_wanted(table):
     assert prepared.pseudo_labels is None
 
 
-def test_the_example_that_is_ranked_wrongly_is_drawn_more_often(table):
+def test_an_incorrectly_ranked_example_is_drawn_more_often(table):
     prepared = preparation(HardExampleSampling(0.5, 3.0)).prepare(training_set(table), triple_set(table))
     assert prepared.weights.tolist() == [1.0, 3.0]
     assert prepared.hard_examples.wrong == 1
@@ -56,7 +56,7 @@ def test_the_example_that_is_ranked_wrongly_is_drawn_more_often(table):
     assert prepared.hard_examples.mined_validation is None
 
 
-def test_wrong_validation_triples_train_behind_the_examples(table):
+def test_mined_validation_triples_are_added_after_the_examples(table):
     minable = triple_set(table, (0, 1, 2), (3, 4, 5), (0, 2, 1))
     prepared = preparation(HardExampleSampling(1.0, 2.0, mine_validation=True)).prepare(training_set(table), minable)
     assert sorted(prepared.mined) == [1, 2]
@@ -69,7 +69,7 @@ def test_wrong_validation_triples_train_behind_the_examples(table):
         preparation(HardExampleSampling(mine_validation=True)).prepare(training_set(table), triple_set(table))
 
 
-def test_labels_are_of_stories_that_train_alone(table):
+def test_only_training_stories_have_labels(table):
     labels = PseudoLabels("positional", Clusters(2, 2, 2), transductive=True)
     prepared = preparation(labels=labels).prepare(training_set(table, unlabelled=[7]), triple_set(table))
     assert prepared.labels.shape == (8, 3)
@@ -79,7 +79,7 @@ def test_labels_are_of_stories_that_train_alone(table):
     assert prepared.pseudo_labels.clusters["theme"].sizes[0] >= prepared.pseudo_labels.clusters["theme"].sizes[1]
 
 
-def test_true_labels_need_the_truth_of_every_story(table):
+def test_true_labels_need_a_plan_of_every_story(table):
     [triple] = StoryWorld(0).triples(1)
     made = {index: triple.anchor if index < 3 else triple.negative for index in range(6)}
     truth = PseudoLabels("truth")
@@ -88,11 +88,11 @@ def test_true_labels_need_the_truth_of_every_story(table):
     assert prepared.labels[0].tolist() == prepared.labels[2].tolist() != prepared.labels[3].tolist()
 
     made.pop(4)
-    with pytest.raises(OptionError, match="which only StoryWorldData has"):
+    with pytest.raises(OptionError, match="only StoryWorldData has true labels"):
         preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
 
 
-def test_validation_is_divided_in_both_tables_alike(table):
+def test_validation_is_divided_in_the_same_way_in_both_tables(table):
     other = StoryTable.of(text.upper() for text in table.texts)
     rows = [Triple(i, i + 1, i + 2, a_is_closer=True) for i in range(5)]
     validation = TripleSet(Triples(other, rows), Triples(table, rows))

@@ -5,7 +5,7 @@ from narrlit.datamodules.provenance import Provenance, StoryWorldRecord
 from narrlit.datamodules.pseudo_labels import ClusterRecord, PseudoLabelRecord
 
 
-def test_what_does_not_apply_is_left_out_and_zeros_are_not():
+def test_the_record_omits_none_but_not_zero():
     provenance = Provenance(
         storyworld=StoryWorldRecord(0, 4, negatives_per_aspect=0, false_negatives=0.0),
         hard_examples=HardExampleRecord(0, 1, 0),

@@ -16,7 +16,7 @@ from narrlit.preprocessing.sentences import positional_segments, split_sentences
 CLUSTERS = Clusters(4, 3, 2)
 
 
-def test_a_label_is_the_nearest_center_and_clusters_are_numbered_by_size():
+def test_labels_are_nearest_centers_numbered_by_size():
     random = np.random.default_rng(0)
     blobs = [random.normal(center, 0.1, (size, 2)) for center, size in ((0, 5), (3, 12), (9, 8))]
     points = np.concatenate(blobs)
@@ -31,7 +31,7 @@ def test_a_label_is_the_nearest_center_and_clusters_are_numbered_by_size():
     assert inertia == pytest.approx(squares.min(axis=1).sum())
 
 
-def test_each_aspect_clusters_its_segment():
+def test_each_aspect_has_clusters_of_its_segment():
     data = StoryWorldData(10, 2)
     data.setup("fit")
     texts = data.examples.stories.texts[:30]
@@ -43,13 +43,13 @@ def test_each_aspect_clusters_its_segment():
         assert labels[:, column].tolist() == expected.tolist()
         assert noted.clusters[aspect].sizes == np.bincount(expected).tolist()
 
-    with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 different segments"):
+    with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 distinct segments"):
         positional_labels(texts[:3], embed, CLUSTERS)
-    with pytest.raises(OptionError, match="there are only 1 different"):
+    with pytest.raises(OptionError, match="there are only 1 distinct"):
         positional_labels(["Same."] * 5, embed, CLUSTERS)
 
 
-def test_segments_are_rounded_as_the_settings_say():
+def test_segments_are_rounded_according_to_the_settings():
     """Ten sentences have their ninth and tenth in the outcome, or the eighth too: labels follow from these texts."""
     settings = PseudoLabels("positional", CLUSTERS, rounding="symmetric")
     data = StoryWorldData(10, 2, pseudo_labels=settings)
@@ -70,7 +70,7 @@ def test_segments_are_rounded_as_the_settings_say():
 
 
 @pytest.mark.parametrize("transductive", [False, True])
-def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_transductive(transductive):
+def test_training_stories_and_in_a_transductive_run_unlabeled_stories_have_labels(transductive):
     settings = PseudoLabels("positional", CLUSTERS, transductive)
     data = StoryWorldData(10, 4, 3, pseudo_labels=settings)
     reader = attach(data)
@@ -95,7 +95,7 @@ def test_training_stories_have_labels_and_unlabelled_ones_where_the_run_is_trans
     assert (batch.unlabelled is not None) == transductive
 
 
-def test_processes_share_unlabelled_stories_evenly(monkeypatch):
+def test_processes_have_equal_shares_of_unlabeled_stories(monkeypatch):
     shares = []
     for rank in range(4):
         data = StoryWorldData(10, 4, 3, pseudo_labels=PseudoLabels("positional", CLUSTERS, transductive=True))
@@ -108,13 +108,13 @@ def test_processes_share_unlabelled_stories_evenly(monkeypatch):
     assert len(set.union(*shares)) == 8
 
 
-def test_truth_needs_data_that_know_it():
+def test_true_labels_need_storyworld_data():
     data = StoryWorldData(4, 2, pseudo_labels=PseudoLabels("truth"))
     attach(data)
     data.setup("fit")
     data._synthetic.clear()
 
-    with pytest.raises(OptionError, match="which only StoryWorldData has"):
+    with pytest.raises(OptionError, match="only StoryWorldData has true labels"):
         data.prepare_inputs("fit")
     with pytest.raises(OptionError, match=r"transductive needs pseudo_labels\.source: positional"):
         PseudoLabels("truth", transductive=True)
@@ -122,7 +122,7 @@ def test_truth_needs_data_that_know_it():
         Clusters(action=1)
 
 
-def test_labels_on_disk(tmp_path):
+def test_labels_are_written_and_read_for_the_same_stories_only(tmp_path):
     labels = np.arange(9).reshape(3, 3)
     write_labels(tmp_path, ["a", "b", "c"], labels)
     assert read_labels(tmp_path, ["a", "b", "c"]).tolist() == labels.tolist()
@@ -134,7 +134,7 @@ def test_labels_on_disk(tmp_path):
         read_labels(tmp_path, ["a"])
 
 
-def test_a_resumed_run_has_the_labels_of_the_first(tmp_path, monkeypatch):
+def test_a_resumed_run_has_the_same_labels(tmp_path, monkeypatch):
     def run(version, ckpt_path=None, epochs=1):
         data = StoryWorldData(10, 2, pseudo_labels=PseudoLabels("positional", CLUSTERS))
         logger = CSVLogger(tmp_path, "run", version)
@@ -168,7 +168,7 @@ class RecordedData(StoryWorldData):
         np.save(self.folder / f"{self.trainer.global_rank}.npy", self.prepared.labels)
 
 
-def test_two_processes_have_equal_labels(tmp_path):
+def test_two_processes_have_the_same_labels(tmp_path):
     data = RecordedData(10, 2, pseudo_labels=PseudoLabels("positional", CLUSTERS))
     data.folder = tmp_path
     with threadpool_limits(1):  # a team of threads does not survive a fork

@@ -22,7 +22,7 @@ def files(make):
     return str(make("train.jsonl", train)), str(make("validation.jsonl", TRIPLES))
 
 
-def test_a_story_of_training_and_validation_has_one_index(files):
+def test_a_story_in_training_and_validation_has_one_index(files):
     data = FileData(files[0], files[1])
     data.setup("fit")
     shared = data.triples["validation"][0].anchor
@@ -42,7 +42,7 @@ def test_a_story_of_training_and_validation_has_one_index(files):
     assert same.train_validation_overlap() == (27, 18, 9)
 
 
-def test_a_check_warns_of_a_shared_story_once_and_counts_labels(files):
+def test_a_check_warns_once_about_a_shared_story_and_counts_labels(files):
     data = FileData(*files)
     data.setup("fit")
     with pytest.warns(UserWarning, match="1 of 27 validation stories are also in train") as caught:
@@ -58,7 +58,7 @@ def test_a_check_warns_of_a_shared_story_once_and_counts_labels(files):
     assert alone.check()["shared"] == []
 
 
-def test_loaders_tokenize_once_and_give_every_example(files):
+def test_loaders_tokenize_once_and_yield_every_example(files):
     data = FileData(*files, loading=Loading(5, 4))
     reader = attach(data)
     data.setup("fit")
@@ -83,7 +83,7 @@ def test_loaders_tokenize_once_and_give_every_example(files):
     assert data.provenance["inputs"] == {"stories": 63, "truncated": 0}
 
 
-def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_path):
+def test_a_fit_resumed_within_an_epoch_gets_the_remaining_batches(files, tmp_path):
     def batches(reader):
         return [batch.stories.indices.tolist() for batch in reader.seen]
 
@@ -100,7 +100,7 @@ def test_a_fit_resumed_within_an_epoch_sees_the_rest_of_its_batches(files, tmp_p
     assert rest == whole[4:]
 
 
-def test_what_is_missing_names_the_option(files, make):
+def test_errors_about_missing_data_name_the_option(files, make):
     with pytest.raises(OptionError, match=r"no test data: give `data\.test=FILE`"):
         FileData(files[0]).setup("test")
     with pytest.raises(OptionError, match=r"no training data: give `data\.train=FILE`"):
@@ -119,11 +119,11 @@ def test_what_is_missing_names_the_option(files, make):
 @pytest.mark.parametrize(
     ("settings", "reads_views", "message"),
     [
-        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled is read only with data.pseudo_labels.transductive"),
+        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled needs data.pseudo_labels.transductive"),
         ({}, True, "FakeReader reads views: give `data.views.files=FILE`"),
     ],
 )
-def test_data_that_nothing_reads_are_refused(files, settings, reads_views, message):
+def test_data_that_would_not_be_used_are_refused(files, settings, reads_views, message):
     data = FileData(*files, **settings)
     attach(data, FakeReader(reads_views))
     with pytest.raises(OptionError, match=message):
@@ -131,11 +131,11 @@ def test_data_that_nothing_reads_are_refused(files, settings, reads_views, messa
 
     viewed = StoryWorldData(4, 2, views=True)
     attach(viewed)
-    with pytest.raises(OptionError, match="the data have views, which FakeReader does not read"):
+    with pytest.raises(OptionError, match="the data have views, but FakeReader does not read them"):
         viewed.setup("fit")
 
 
-def test_processes_share_the_batches_that_are_made_here(files, monkeypatch):
+def test_batches_are_divided_among_processes(files, monkeypatch):
     data = FileData(*files)
     attach(data)
     monkeypatch.setattr(type(data.trainer), "world_size", 2)
@@ -145,7 +145,7 @@ def test_processes_share_the_batches_that_are_made_here(files, monkeypatch):
         data.setup("fit")
 
 
-def test_an_epoch_may_have_fewer_samples_others_each_time(files):
+def test_an_epoch_of_fewer_samples_has_a_new_sample_each_time(files):
     data = FileData(*files, loading=Loading(2, 4, samples_per_epoch=4))
     seen = fit(data, max_epochs=4).seen
     assert len(seen) == 8
@@ -156,7 +156,7 @@ def test_an_epoch_may_have_fewer_samples_others_each_time(files):
     assert len(set(anchors)) > 1
 
 
-def test_a_fit_leaves_the_data_as_they_were():
+def test_a_fit_does_not_change_the_data():
     data = StoryWorldData(
         6, 4, hard_examples=HardExampleSampling(1.0, 2.0, mine_validation=True), pseudo_labels=PseudoLabels("truth")
     )
@@ -173,7 +173,7 @@ def test_a_fit_leaves_the_data_as_they_were():
     assert data.prepared is None
 
 
-def test_evaluation_after_a_fit_reads_into_the_same_table(files):
+def test_evaluation_after_a_fit_uses_the_same_table(files):
     data = FileData(files[0], files[1], test=files[1])
     reader = FakeReader()
     fitted = trainer()

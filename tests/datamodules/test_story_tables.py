@@ -24,7 +24,7 @@ def tables():
     return make
 
 
-def test_without_names_to_replace_there_is_one_table():
+def test_without_pseudonymization_there_is_one_table():
     tables = StoryTables(PseudonymOptions("none"), lambda index: None)
     read = Triples(tables.source, [Triple(*map(tables.source.add, "abc"), a_is_closer=True)])
     assert not tables.replaces_names
@@ -34,7 +34,7 @@ def test_without_names_to_replace_there_is_one_table():
 
 
 @pytest.mark.parametrize("scope", ["story", "triple"])
-def test_a_converted_row_has_the_same_stories_without_their_names(tables, scope):
+def test_a_converted_row_has_the_same_stories_without_names(tables, scope):
     both, row, made = tables(scope)
     [converted] = both.convert([row])
     assert [both.source_of(index) for index in converted] == list(row)
@@ -45,7 +45,7 @@ def test_a_converted_row_has_the_same_stories_without_their_names(tables, scope)
     assert len(both.stories) == 3
 
 
-def test_a_story_has_other_placeholders_in_each_scope(tables):
+def test_a_story_has_different_placeholders_in_different_scopes(tables):
     both, (anchor, positive, _), _ = tables("triple")
     first, second = both.convert([(anchor, positive, positive), (positive,)])
     assert first[1] == first[2] != second[0]
@@ -71,7 +71,7 @@ def test_kinds_groups_and_labels_are_kept(tables):
     assert triple == Triple(*converted.indices, a_is_closer=False)
 
 
-def test_views_lose_the_names_of_their_story():
+def test_names_are_also_replaced_in_views():
     tables = StoryTables(PseudonymOptions("given"), lambda index: SimpleNamespace(names={"Anna": "PERSON"}))
     index = tables.source.add("Anna ran.", views=Views("Anna", "Anna ran", "gone"))
     [(converted,)] = tables.convert([(index,)])
@@ -79,7 +79,7 @@ def test_views_lose_the_names_of_their_story():
     assert tables.stories[converted] == Story("0", "Character_A ran.", expected, original="Anna ran.")
 
 
-def test_names_that_nothing_gives_are_refused():
+def test_backend_given_without_names_is_refused():
     tables = StoryTables(PseudonymOptions("given"), lambda index: None)
     with pytest.raises(OptionError, match="backend given needs the names"):
         tables.convert([(tables.source.add("Anna ran."),)])

@@ -26,7 +26,7 @@ def read(settings):
     return found, TrainingExamples(table, found.examples)
 
 
-def test_each_story_is_paired_with_others_of_its_group_and_never_with_itself(make):
+def test_each_story_is_paired_with_other_versions_and_never_with_itself(make):
     path = str(make("tales.jsonl", [*TALES, {"text": "Alone.", "plot": "d"}, {"text": "No plot.", "plot": ""}]))
     found, examples = read(Versions(path, versions=2))
     assert found.num_stories == 9
@@ -42,7 +42,7 @@ def test_each_story_is_paired_with_others_of_its_group_and_never_with_itself(mak
     assert found.summary() == "versions: 9 stories in 3 groups of two or more, 18 training examples"
 
 
-def test_a_changed_story_is_a_negative_of_the_positive_it_shares_a_setting_with(make):
+def test_a_changed_story_is_a_negative_for_positives_with_the_same_setting(make):
     path = str(make("tales.jsonl", [*TALES, CHANGED]))
     _, examples = read(Versions(path, setting="world", versions=2))
     for row, texts in zip(examples, examples.texts(), strict=True):
@@ -77,7 +77,7 @@ def test_the_same_value_in_two_files_is_one_group(make):
     assert found.num_groups == 1
 
 
-def test_mistakes_name_file_line_and_column(make):
+def test_errors_name_file_line_and_column(make):
     path = str(make("tales.jsonl", TALES))
     with pytest.raises(DataError, match=r"tales.jsonl: column 'type' is missing; found: plot, world"):
         read(Versions(path, same="type"))
@@ -92,7 +92,7 @@ def test_mistakes_name_file_line_and_column(make):
             Versions(path, **mistake)
 
 
-def test_twice_told_trains_on_no_plot_or_world_of_its_other_parts():
+def test_training_data_of_twice_told_have_no_plot_or_world_of_its_other_parts():
     found, examples = read(Versions("twice-told"))
     corpus = TwiceTold.read()
     held_back = {*corpus.split("validation").worlds, *corpus.split("test").worlds}
@@ -107,7 +107,7 @@ def test_twice_told_trains_on_no_plot_or_world_of_its_other_parts():
 
 
 @pytest.mark.parametrize("world", [1, 2])
-def test_no_group_is_twice_in_a_batch_and_batches_of_a_setting_share_it(world):
+def test_a_batch_has_no_group_twice_and_batches_can_have_one_setting(world):
     _, examples = read(Versions("twice-told"))
     groups, settings = examples.groups, examples.settings
     anchors = groups[examples.anchors]
@@ -127,7 +127,7 @@ def test_no_group_is_twice_in_a_batch_and_batches_of_a_setting_share_it(world):
     assert sorted(place for batch in batches for place in batch) == list(range(len(examples)))
 
 
-def test_versions_and_triples_train_together(make):
+def test_versions_and_triples_can_be_combined(make):
     path = str(make("tales.jsonl", TALES))
     triples = str(make("t.jsonl", [{"anchor": f"x{i}", "positive": f"y{i}"} for i in range(4)]))
     settings = Versions(path, setting="world", setting_share=1.0)

@@ -21,14 +21,14 @@ def unit(vector):
     return vector / np.linalg.norm(vector)
 
 
-def plainly(anchors, stories, positives, banned, groups, count, margin):
-    """Rows, pairs and how many the margin left out, by definition and one pair at a time."""
+def plainly(anchors, stories, positives, existing, groups, count, margin):
+    """Rows, pairs and how many the margin excluded, by definition and one pair at a time."""
     rows, pairs, left_out = [], 0, 0
     for n, anchor in enumerate(anchors):
         near = float(unit(anchor) @ unit(stories[positives[n]]))
         found = []
         for c, story in enumerate(stories):
-            if groups[c] == groups[positives[n]] or c in banned[n]:
+            if groups[c] == groups[positives[n]] or c in existing[n]:
                 continue
             pairs += 1
             cosine = float(unit(anchor) @ unit(story))
@@ -43,19 +43,19 @@ def plainly(anchors, stories, positives, banned, groups, count, margin):
 
 @pytest.fixture(scope="module")
 def drawn():
-    """(anchors, stories, positives, banned, groups) of 23 examples over 40 stories in 12 groups."""
+    """(anchors, stories, positives, existing, groups) of 23 examples over 40 stories in 12 groups."""
     rng = np.random.default_rng(7)
     stories = rng.normal(size=(40, 5)) * rng.uniform(0.2, 3, size=(40, 1))
     positives = rng.integers(0, 40, 23)
     anchors = stories[positives] + rng.normal(size=(23, 5))
-    banned = np.where(rng.random((23, 4)) < 0.4, -1, rng.integers(0, 40, (23, 4)))
-    return anchors, stories, positives, banned, rng.integers(0, 12, 40)
+    existing = np.where(rng.random((23, 4)) < 0.4, -1, rng.integers(0, 40, (23, 4)))
+    return anchors, stories, positives, existing, rng.integers(0, 12, 40)
 
 
 @pytest.mark.parametrize("margin", [-0.4, -0.05, 0.0, 0.3, 2.0])
 @pytest.mark.parametrize("count", [1, 4, 60])
 @pytest.mark.parametrize("pairs_per_block", [1, 200, 2**24])
-def test_the_nearest_wrong_stories_are_those_of_a_plain_loop(drawn, margin, count, pairs_per_block):
+def test_nearest_negatives_match_a_plain_loop(drawn, margin, count, pairs_per_block):
     found = nearest_negatives(*map(torch.from_numpy, drawn), count, margin, pairs_per_block)
     rows, pairs, left_out = plainly(*drawn, count, margin)
     assert found.rows.tolist() == rows
@@ -70,7 +70,7 @@ def circle(*degrees):
     return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
-def test_stories_that_are_equally_near_come_by_row():
+def test_equally_near_stories_are_ordered_by_row():
     stories = circle(0, *[90, -90] * 40, 90.5)
     groups = torch.arange(len(stories))
     groups[5] = 0
@@ -124,10 +124,10 @@ def by_loop(encoder, rows, count, margin):
     similar = [(0, 2), (1,), (0, 2), (3,)]  # examples whose anchors and positives are joined
     mined = []
     for (anchor, positive, negatives), joined in zip(rows, similar, strict=True):
-        banned = [text for text, kind in negatives.items() if kind != "mined"]
+        existing = [text for text, kind in negatives.items() if kind != "mined"]
         for row in joined:
-            banned += rows[row][:2]
-        pool = [text for text in texts if text not in banned]
+            existing += rows[row][:2]
+        pool = [text for text in texts if text not in existing]
         vector = embed(encoder, [anchor], "anchor", progress=False).embeddings[0]
         cosines = embed(encoder, [*pool, positive], "candidate", progress=False).embeddings @ vector
         limit = cosines[-1] + margin
@@ -164,7 +164,7 @@ def test_a_story_that_was_only_mined_before_can_be_mined_again(tiny):
     assert mine_negatives(StoryEncoder(encoder), examples, 2, margin=2, progress=False).examples.rows == examples.rows
 
 
-def test_a_file_is_mined_as_its_examples_are(tiny, tmp_path):
+def test_mining_a_file_and_its_examples_gives_the_same(tiny, tmp_path):
     encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
     file = tmp_path / "rows.jsonl"
     write_examples(file, examples_of(rows_of_words()))

@@ -31,14 +31,14 @@ def computed(monkeypatch):
     return texts
 
 
-def test_vectors_are_those_of_the_model(tiny):
+def test_embeddings_are_those_of_the_model(tiny):
     expected = embedding.embed(load_encoder(tiny()), STORIES, progress=False).embeddings
     for encoder in (load(tiny()), StoryEncoder(load_encoder(tiny()))):
         np.testing.assert_allclose(encoder.embed(STORIES), expected, atol=1e-6)
         assert encoder.coverage.texts == 3
 
 
-def test_a_second_encoder_computes_nothing_and_knows_how_much_was_read(tiny, tmp_path, computed, capsys):
+def test_a_second_encoder_reads_embeddings_and_coverage_from_the_cache(tiny, tmp_path, computed, capsys):
     long = "A king rode to a fox. " * 40
     first = load(tiny(), cache=tmp_path, long="truncate")
     vectors = first.embed([*STORIES, long], progress=True)
@@ -59,7 +59,7 @@ def test_a_second_encoder_computes_nothing_and_knows_how_much_was_read(tiny, tmp
     assert computed == ["A new story."]
 
 
-def test_a_story_with_other_views_is_another_story(tiny, tmp_path, computed):
+def test_a_story_with_other_views_is_embedded_again(tiny, tmp_path, computed):
     encoder = StoryEncoder(view_encoder(tiny()))
     stories = viewed(4)
     np.testing.assert_allclose(encoder.embed(stories), views_by_hand(encoder.module, stories), atol=1e-6)
@@ -73,7 +73,7 @@ def test_a_story_with_other_views_is_another_story(tiny, tmp_path, computed):
     assert len(computed) == 6
 
 
-def test_the_fingerprint_names_all_that_decides_a_vector(tiny, tmp_path):
+def test_the_fingerprint_changes_with_every_setting_that_affects_embeddings(tiny, tmp_path):
     views = tmp_path / "views.jsonl"
     row = {"text": "A king.", "theme": "Power.", "plot_events": ["He rules."], "outcome": "He dies."}
     views.write_text(json.dumps(row))
@@ -107,7 +107,7 @@ def test_the_fingerprint_names_all_that_decides_a_vector(tiny, tmp_path):
     assert load(model).fingerprint != prints[0]
 
 
-def test_the_fingerprint_of_a_loaded_encoder_is_that_of_its_weights(tiny):
+def test_the_fingerprint_of_a_loaded_encoder_depends_on_its_weights(tiny):
     one = load_encoder(tiny())
     other = load_encoder(tiny())
     assert StoryEncoder(one).fingerprint == StoryEncoder(other).fingerprint
@@ -125,16 +125,16 @@ def test_post_processing_is_fitted_on_stories_that_are_not_embedded(tiny, capsys
     expected = expected / np.linalg.norm(expected) - others.mean(axis=0)
 
     np.testing.assert_allclose(fitted.embed(["A bank opens."]), expected / np.linalg.norm(expected), atol=1e-6)
-    assert "fitted on 3 different stories; left out 1" in capsys.readouterr().err
+    assert "fitted on 3 distinct stories; left out 1" in capsys.readouterr().err
     assert fitted.about["postprocess"]["left_out"] == 1
     assert not fitted.is_transductive
     assert fitted.fitted_for(embedded) is fitted
-    with pytest.raises(OptionError, match="3 of its 4 stories are those embedded"):
+    with pytest.raises(OptionError, match="3 of its 4 stories are also embedded"):
         load(tiny(), postprocess="center", fit_on=fit).fitted_for(fit[:3])
     assert load(tiny(), postprocess="center", transductive=True).fitted_for(fit).is_transductive
 
 
-def test_passages_are_whole_sentences_embedded_by_themselves(tiny):
+def test_passages_are_whole_sentences_and_embedded_separately(tiny):
     encoder = load(tiny())
     first = "A king fell ill, and the doctors of seven towns could not say what he had or how long he would live."
     second = "His youngest son rode out to find the water of life, which a dwarf had told him of at the well."
@@ -144,36 +144,36 @@ def test_passages_are_whole_sentences_embedded_by_themselves(tiny):
 
     expected = encoder.embed([first, second, "One sentence. Another."])
     np.testing.assert_allclose(np.concatenate([story.vectors for story in passages]), expected, atol=1e-6)
-    with pytest.raises(ModelError, match="give the encoder inside it"):
+    with pytest.raises(ModelError, match="name the encoder that it contains"):
         StoryEncoder(view_encoder(tiny())).passages(["A king."])
 
 
-def test_a_cache_that_cannot_be_written_costs_a_line_and_no_vector(tiny, tmp_path, capsys):
+def test_a_cache_that_cannot_be_written_gives_a_message_and_the_same_embeddings(tiny, tmp_path, capsys):
     (tmp_path / "file").write_text("no folder")
     vectors = load(tiny(), cache=tmp_path / "file").embed(STORIES)
     np.testing.assert_allclose(vectors, load(tiny()).embed(STORIES), atol=1e-6)
-    assert "embeddings are not kept" in capsys.readouterr().err
+    assert "embeddings are not cached" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"max_length": 2}, OptionError, "`max_length=2`: at least 3"),
+        ({"max_length": 2}, OptionError, "`max_length=2`: must be at least 3"),
         ({"fusion": "none"}, OptionError, "`fusion=none`"),
         ({"postprocess": "center"}, OptionError, "give `fit_on`"),
-        ({"postprocess": "spin"}, OptionError, "'spin' is none of"),
+        ({"postprocess": "spin"}, OptionError, "'spin' is not one of"),
         ({"fit_on": "a.jsonl"}, OptionError, "need `postprocess`"),
         ({"model": "runs/none"}, ModelError, "runs/none: does not exist"),
     ],
 )
-def test_mistakes_name_the_parameter(tiny, tmp_path, monkeypatch, options, error, words):
+def test_errors_name_the_parameter(tiny, tmp_path, monkeypatch, options, error, words):
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
     with pytest.raises(error, match=words):
         load(**{"model": tiny(), **options})
 
 
-def test_views_need_a_model_that_reads_them_and_stories_are_a_list(tiny):
+def test_views_without_fusion_and_a_single_string_are_refused(tiny):
     with pytest.raises(OptionError, match="this model reads no views: give `fusion`"):
         load(tiny(), missing_views="positional").embed(STORIES)
     with pytest.raises(DataError, match="pass a list of texts"):

@@ -175,7 +175,7 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     [
         (["--folds", "1"], "--folds 1: at least 2"),
         (["--folds", "11"], "only 10 such groups"),
-        (["--data.train", "alone.jsonl"], "no training row has a dissimilar story of its own"),
+        (["--data.train", "alone.jsonl"], "no training row can be evaluated"),
         (["--data.train", "none.jsonl"], "none.jsonl does not exist"),
         (["--config", "configs/none.yaml"], "none.yaml"),
         (["--out", "full"], "full exists and is not empty"),

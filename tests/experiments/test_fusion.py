@@ -206,8 +206,8 @@ def test_the_report_counts_what_was_tried():
         ("a: [1, 1, 1]", "s.yaml: a: .*give four weights, full, theme"),
         ("a: [1, 1, 1, x]", "a: could not convert string to float"),
         ("a: 1", "a: .*give four weights"),
-        ("a: [1, 1, 1, -1]", "every weight must be a number of at least 0"),
-        ("a: [0, 0, 0, 0]", "the weights sum to 0"),
+        ("a: [1, 1, 1, -1]", "every weight must be a finite number of at least 0"),
+        ("a: [0, 0, 0, 0]", "at least one weight must be above 0"),
     ],
 )
 def test_broken_settings_are_named(tmp_path, content, words):
@@ -252,7 +252,7 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
     found = narrlit("fuse", "t.jsonl", "--models", "x", "--views", world[1])
 
-    assert "3 of 3 different stories have no views in" in found.err
+    assert "3 of 3 distinct stories have no views in" in found.err
     assert "first 'A hill. A well.'" in found.err
 
     found = narrlit("fuse", "t.jsonl", "--models", "x")

@@ -192,7 +192,7 @@ def test_the_first_system_is_warned_of():
     stories = versioned()
     lengths = np.log([len(text.split()) for text in stories.texts])
     long = lengths[:, None] + np.random.default_rng(0).normal(size=(40, 40))
-    assert str(rank_versions([("one", long)], stories)).splitlines()[-1].startswith("one: Similarity follows length")
+    assert str(rank_versions([("one", long)], stories)).splitlines()[-1].startswith("one: Similarity depends on length")
     assert "one: " not in str(rank_versions([("one", long - 2 * lengths[:, None]), ("two", long)], stories))[-30:]
 
 

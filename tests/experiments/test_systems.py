@@ -249,7 +249,7 @@ def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
 
 def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.encoder.Encoder.reads", property(lambda self: "sentences"))
-    with pytest.raises(ModelError, match="give the encoder inside it"):
+    with pytest.raises(ModelError, match="name the encoder that it contains"):
         answer(f"meanmax:{tiny()}")
 
 

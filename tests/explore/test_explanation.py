@@ -205,7 +205,7 @@ def test_views_of_a_file_are_shown(encoder, make):
     rows = [{"text": text, "theme": "Want.", "plot_events": ["One.", "Two."], "outcome": "Flight."} for text in (A, B)]
     result = explain(A, B, model=encoder, views=make("v.jsonl", rows))
     assert str(result).count("Flight.") == 2
-    with pytest.raises(DataError, match="1 of 2 different stories have no views"):
+    with pytest.raises(DataError, match="1 of 2 distinct stories have no views"):
         explain(A, ANCHOR, model=encoder, views=make("v.jsonl", rows))
 
 

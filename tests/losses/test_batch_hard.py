@@ -11,7 +11,7 @@ from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
 SIZES = (5, 2, 3)
 LABELS = {
     "mixed": [0, 1, 0, 2, 1, 0, 2, 1],
-    "some unlabelled": [0, -1, 0, 1, -1, 1, 0, -1],
+    "some unlabeled": [0, -1, 0, 1, -1, 1, 0, -1],
     "one alone": [3, 3, 3, 7, 3, 3, 3, 3],
     "one class": [4] * 8,
     "one row a class": list(range(8)),
@@ -43,7 +43,7 @@ def by_hand(rows, labels, margin, stories, divisor="paired"):
 @pytest.mark.parametrize("margin", [0.0, 0.537, 3.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
 @pytest.mark.parametrize("case", LABELS)
-def test_it_is_its_formula(case, n, margin, divisor):
+def test_batch_hard_matches_plain_loops(case, n, margin, divisor):
     rows = vectors(n, n)
     labels = LABELS[case][:n]
     found = batch_hard(rows, torch.tensor(labels), margin, divisor=divisor)
@@ -60,7 +60,7 @@ def test_it_is_its_formula(case, n, margin, divisor):
         assert count > 0
 
 
-def test_the_divisor_is_the_rows_with_a_pair_or_those_with_a_label():
+def test_the_divisor_counts_rows_with_a_pair_or_rows_with_a_label():
     labels = torch.tensor(LABELS["one alone"])  # seven rows of one class, and one alone with its label: it has no pair
     rows = vectors(8, 8)
     paired = batch_hard(rows, labels, 3.0, divisor="paired").loss.item()
@@ -71,7 +71,7 @@ def test_the_divisor_is_the_rows_with_a_pair_or_those_with_a_label():
 
 
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 4)), min_size=1, max_size=12), st.integers(0, 99))
-def test_rows_of_one_story_are_no_pair(drawn, seed):
+def test_rows_of_one_story_are_not_a_pair(drawn, seed):
     labels, stories = (list(column) for column in zip(*drawn, strict=True))
     rows = vectors(len(drawn), seed)
     found = batch_hard(rows, torch.tensor(labels), 1.0, torch.tensor(stories))
@@ -81,8 +81,8 @@ def test_rows_of_one_story_are_no_pair(drawn, seed):
     assert found.rows.item() == count
 
 
-@pytest.mark.parametrize("case", ["mixed", "some unlabelled", "one alone"])
-def test_it_has_the_gradient_of_its_value(case):
+@pytest.mark.parametrize("case", ["mixed", "some unlabeled", "one alone"])
+def test_batch_hard_passes_gradcheck(case):
     rows = vectors(8, 5).requires_grad_()
     labels = torch.tensor(LABELS[case])
 
@@ -92,7 +92,7 @@ def test_it_has_the_gradient_of_its_value(case):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("gap", [0.0, 1e-30, 1e-8])
-def test_the_gradient_is_finite_where_rows_coincide(gap, dtype):
+def test_the_gradient_is_finite_where_rows_are_equal(gap, dtype):
     rows = vectors(1, 7).to(dtype).repeat(6, 1)
     rows[3:] += gap
     rows.requires_grad_()
@@ -105,7 +105,7 @@ def test_the_gradient_is_finite_where_rows_coincide(gap, dtype):
     assert rows.grad.norm(dim=1).max() < 5  # each of five rows pulls by at most 2 / 5, at itself and at others
 
 
-def test_near_rows_are_told_apart_far_from_the_origin():
+def test_near_rows_are_distinguished_far_from_the_origin():
     rows = torch.tensor([[1000.0], [1000.5], [1000.02], [1000.01]])
     labels = [0, 0, 1, 1]
     expected, _ = by_hand(rows.tolist(), labels, 0.0, range(4))
@@ -115,7 +115,7 @@ def test_near_rows_are_told_apart_far_from_the_origin():
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_near_rows_are_told_apart_in_batches_of_more_than_25():
+def test_near_rows_are_distinguished_in_batches_of_more_than_25():
     # From 26 rows on, torch.cdist by default multiplies matrices, which loses such distances.
     rows = 1000 + 0.01 * torch.arange(32.0)[:, None]
     labels = [i % 2 for i in range(32)]
@@ -125,7 +125,7 @@ def test_near_rows_are_told_apart_in_batches_of_more_than_25():
 
 
 @pytest.mark.parametrize("case", sorted(NONE_PAIRED))
-def test_no_pair_is_a_loss_of_0_with_a_graph(case):
+def test_without_a_pair_loss_and_gradient_are_0(case):
     rows = vectors(8, 8).requires_grad_()
     loss, count = batch_hard(rows, torch.tensor(LABELS[case]), 0.5)
     loss.backward()
@@ -135,7 +135,7 @@ def test_no_pair_is_a_loss_of_0_with_a_graph(case):
     assert torch.equal(rows.grad, torch.zeros_like(rows))
 
 
-def test_mixed_precision_changes_nothing_and_half_is_measured_in_float32():
+def test_autocast_changes_nothing_and_half_precision_is_computed_in_float32():
     rows = vectors(8, 9).float()
     labels = torch.tensor(LABELS["mixed"])
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -149,7 +149,7 @@ def test_mixed_precision_changes_nothing_and_half_is_measured_in_float32():
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_a_subspace_trains_its_own_dimensions_alone(part):
+def test_a_subspace_has_gradients_in_its_own_dimensions_only(part):
     rows = vectors(8, 10, sum(SIZES)).requires_grad_()
     loss = batch_hard(subspaces(rows, SIZES)[part], torch.tensor(LABELS["mixed"]), 0.537).loss
     loss.backward()
@@ -161,7 +161,7 @@ def test_a_subspace_trains_its_own_dimensions_alone(part):
     assert torch.equal(rows.grad[:, ~own], torch.zeros_like(rows.grad[:, ~own]))
 
 
-def test_subspaces_are_cut_in_order_and_have_length_1():
+def test_subspaces_are_in_order_and_have_length_1():
     rows = vectors(4, 11, sum(SIZES))
     parts = subspaces(rows, SIZES)
     assert [tuple(part.shape) for part in parts] == [(4, size) for size in SIZES]
@@ -174,14 +174,14 @@ def test_subspaces_are_cut_in_order_and_have_length_1():
             begin += size
 
 
-def test_subspaces_are_those_of_the_last_axis():
+def test_subspaces_split_the_last_axis():
     rows = vectors(6, 11, sum(SIZES))
     parts = subspaces(rows.reshape(2, 3, -1), SIZES)
     for part, expected in zip(parts, subspaces(rows, SIZES), strict=True):
         assert torch.equal(part.reshape(6, -1), expected)
 
 
-def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
+def test_subspaces_pass_gradcheck_and_have_a_finite_gradient_at_0():
     assert torch.autograd.gradcheck(lambda x: subspaces(x, SIZES), (vectors(3, 12, sum(SIZES)).requires_grad_(),))
 
     rows = vectors(3, 12, sum(SIZES)).float()
@@ -209,12 +209,12 @@ def test_subspaces_have_the_gradient_of_their_value_and_a_finite_one_at_0():
         (7, (3.1, 3.1, 0.4, 0.4), (2, 3, 1, 1)),  # of equal ones the first becomes smaller: weights depend on it
     ],
 )
-def test_sizes_are_shared_out_by_largest_remainder(dimension, ratios, sizes):
+def test_sizes_follow_the_largest_remainder_method(dimension, ratios, sizes):
     assert subspace_sizes(dimension, ratios) == sizes
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.integers(5, 600))
-def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
+def test_sizes_sum_to_the_dimension_and_follow_the_ratios(ratios, dimension):
     sizes = subspace_sizes(dimension, ratios)
     quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
     assert sum(sizes) == dimension
@@ -222,3 +222,17 @@ def test_sizes_make_up_the_vector_and_keep_to_the_ratios(ratios, dimension):
 
     if min(quotas) >= 1:
         assert all(abs(size - quota) < 1 + 1e-9 for size, quota in zip(sizes, quotas, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "ratios", "message"),
+    [
+        (2, (1, 1, 1), "2 dimensions are too few for 3 subspaces"),
+        (8, (), "ratios must be numbers above 0"),
+        (8, (1, 0), "ratios must be numbers above 0"),
+        (8, (1, float("inf")), "ratios must be numbers above 0"),
+    ],
+)
+def test_invalid_ratios_and_dimensions_are_refused(dimension, ratios, message):
+    with pytest.raises(ValueError, match=message):
+        subspace_sizes(dimension, ratios)

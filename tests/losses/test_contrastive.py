@@ -10,7 +10,7 @@ from narrlit.losses.contrastive import candidate_cosines, info_nce, ranking_loss
 
 @pytest.mark.parametrize("temperature", [0.05, 0.09, 1.0, 3.0])
 @GRID
-def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, kind, temperature):
+def test_info_nce_over_own_and_in_batch_negatives_matches_plain_loops(b, spare, k, kind, temperature):
     anchors = vectors(b, seed=0)
     positives = vectors(b + spare, seed=1)
     negatives = vectors(b, k, seed=2)
@@ -29,7 +29,7 @@ def test_info_nce_over_own_and_in_batch_negatives_is_its_formula(b, spare, k, ki
 @pytest.mark.parametrize("b", [1, 2, 5])
 @pytest.mark.parametrize("c", [1, 4])
 @pytest.mark.parametrize("k", [0, 1, 3])
-def test_candidate_cosines_are_their_dot_products(b, c, k):
+def test_candidate_cosines_are_dot_products(b, c, k):
     anchors = vectors(b, seed=0)
     positives = vectors(c, seed=1)
     negatives = vectors(b, k, seed=2)
@@ -71,7 +71,7 @@ def test_autocast_does_not_round_the_cosines(k):
 
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
 @pytest.mark.parametrize("k", [0, 2])
-def test_info_nce_has_the_gradient_of_its_value(kind, k):
+def test_info_nce_passes_gradcheck(kind, k):
     inputs = [x.requires_grad_() for x in (vectors(3, seed=0), vectors(4, seed=1), vectors(3, k, seed=2))]
     target = torch.tensor([2, 0, 3])
     keep = masks(kind, 3, 4 + k)
@@ -79,7 +79,7 @@ def test_info_nce_has_the_gradient_of_its_value(kind, k):
 
 
 @pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
-def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
+def test_a_row_without_negatives_has_loss_0_and_gradient_0(rows):
     similarities = candidate_cosines(vectors(3, seed=0), vectors(3, seed=1), vectors(3, 2, seed=2)).requires_grad_()
     target = torch.tensor([1, 2, 0])
     keep = torch.ones(3, 5, dtype=torch.bool)
@@ -97,7 +97,7 @@ def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e30, 1e30, math.inf, -math.inf, math.nan])
-def test_padding_never_reaches_info_nce(value):
+def test_padding_does_not_change_info_nce(value):
     similarities = candidate_cosines(vectors(2, seed=0), vectors(2, seed=1), vectors(2, 3, seed=2))
     keep = torch.ones(2, 5, dtype=torch.bool)
     keep[0, 2] = keep[1, 4] = keep[1, 0] = False
@@ -110,7 +110,7 @@ def test_padding_never_reaches_info_nce(value):
     assert torch.equal(spoilt.grad.ne(0), keep)
 
 
-def test_temperature_divides_and_hits_has_nine_hundredths():
+def test_similarities_are_divided_by_the_temperature_0_09_by_default():
     similarities = torch.eye(2, dtype=torch.float64)
     target = torch.arange(2)
 

@@ -37,7 +37,7 @@ def softmax_by_hand(values, temperature):
 @pytest.mark.parametrize("temperature", [0.15, 1.0, 2.0])
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
 @pytest.mark.parametrize(("b", "spare", "k"), list(itertools.product([1, 2, 5], [0, 2], [0, 1, 3])))
-def test_distillation_loss_is_its_formula(b, spare, k, kind, temperature, space):
+def test_distillation_loss_matches_plain_loops(b, spare, k, kind, temperature, space):
     c = b + spare
     student = similarities(b, c + k, 0, space)
     teacher = similarities(b, c + k, 1, space)
@@ -54,7 +54,7 @@ def test_distillation_loss_is_its_formula(b, spare, k, kind, temperature, space)
 
 @pytest.mark.parametrize("temperature", [0.15, 1.0])
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
-def test_distillation_loss_has_the_gradient_of_its_value(kind, temperature):
+def test_distillation_loss_passes_gradcheck(kind, temperature):
     student = similarities(3, 6, 0).requires_grad_()
     teacher = similarities(3, 6, 1)
     target = torch.tensor([2, 0, 3])
@@ -64,7 +64,7 @@ def test_distillation_loss_has_the_gradient_of_its_value(kind, temperature):
 
 @pytest.mark.parametrize("space", ["cosine", "logits"])
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
-def test_a_student_like_its_teacher_costs_nothing(kind, space):
+def test_loss_is_0_where_student_and_teacher_agree(kind, space):
     values = similarities(4, 9, 0, space)
     student = values.clone().requires_grad_()
     loss = distillation_loss(student, values, torch.arange(4), masks(kind, 4, 9))
@@ -90,7 +90,7 @@ def test_the_teacher_gets_no_gradient():
 
 @pytest.mark.parametrize("side", ["student", "teacher", "both"])
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e30, 1e30, math.inf, -math.inf, math.nan])
-def test_masked_candidates_never_reach_the_loss(value, side):
+def test_masked_candidates_do_not_change_the_loss(value, side):
     student = similarities(3, 6, 0)
     teacher = similarities(3, 6, 1)
     target = torch.arange(3)
@@ -111,7 +111,7 @@ def test_masked_candidates_never_reach_the_loss(value, side):
 
 
 @pytest.mark.parametrize("rows", [[0], [0, 2], [0, 1, 2]])
-def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
+def test_a_row_without_negatives_has_loss_0_and_gradient_0(rows):
     student = similarities(3, 5, 0).requires_grad_()
     teacher = similarities(3, 5, 1)
     target = torch.tensor([1, 2, 0])
@@ -133,7 +133,7 @@ def test_a_row_of_its_positive_alone_costs_nothing_and_has_no_gradient(rows):
 
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_it_is_computed_in_float32(dtype, autocast):
+def test_distillation_loss_is_computed_in_float32(dtype, autocast):
     student = similarities(4, 9, 0).to(dtype)
     teacher = similarities(4, 9, 1).to(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
@@ -161,25 +161,25 @@ def test_shapes_that_do_not_fit_are_refused(student, teacher, target, keep, mess
 
 @pytest.mark.parametrize(("start", "end"), [(0.7, 0.05), (0.0, 1.0), (0.3, 0.3)])
 @pytest.mark.parametrize("steps", [2, 3, 10, 1000])
-def test_the_weight_goes_linearly(steps, start, end):
+def test_the_weight_changes_linearly(steps, start, end):
     weights = [linear_weight(step, steps, start, end) for step in range(steps)]
     assert weights[0] == start
     assert weights[-1] == end
     assert weights == pytest.approx(np.linspace(start, end, steps).tolist(), abs=1e-12)
 
 
-def test_the_weight_stays_within_its_ends():
+def test_steps_out_of_range_are_clamped():
     assert linear_weight(-5, 10, 0.7, 0.05) == 0.7
     assert linear_weight(10, 10, 0.7, 0.05) == 0.05
     assert linear_weight(10**9, 10, 0.7, 0.05) == 0.05
 
 
-def test_a_training_of_one_step_or_none_has_the_first_weight():
+def test_with_at_most_one_step_the_weight_is_the_first():
     assert [linear_weight(step, 1, 0.7, 0.05) for step in (0, 1, 7)] == [0.7] * 3
     assert linear_weight(0, 0, 0.7, 0.05) == 0.7
 
 
-def test_the_temperature_is_fifteen_hundredths_unless_told_otherwise():
+def test_the_default_temperature_of_distillation_is_0_15():
     student, teacher = similarities(3, 5, 0), similarities(3, 5, 1)
     default = distillation_loss(student, teacher, torch.arange(3))
     assert default == distillation_loss(student, teacher, torch.arange(3), temperature=0.15)

@@ -19,7 +19,7 @@ def duplicates_by_hand(stories, anchors, positives):
     return mask
 
 
-def test_duplicates_mask_by_hand():
+def test_duplicates_mask_of_a_small_example():
     mask = duplicates_mask(STORIES, ANCHORS, POSITIVES)
 
     assert mask.dtype == torch.bool
@@ -30,7 +30,7 @@ def test_duplicates_mask_by_hand():
 @pytest.mark.parametrize("b", [1, 4])
 @pytest.mark.parametrize("m", [0, 1, 9])
 @pytest.mark.parametrize("rows", [False, True])
-def test_duplicates_mask_over_a_grid(b, m, rows):
+def test_duplicates_mask_matches_plain_loops(b, m, rows):
     generator = torch.Generator().manual_seed(b + m)
     stories = torch.randint(-1, 6, (b, m) if rows else (m,), generator=generator)
     anchors = torch.randint(0, 6, (b,), generator=generator)
@@ -43,7 +43,7 @@ def test_duplicates_mask_over_a_grid(b, m, rows):
 
 @pytest.mark.parametrize("margin", [None, -0.3, -0.05, 0.0, 0.05, 0.3])
 @pytest.mark.parametrize(("b", "c", "k"), list(itertools.product([1, 5], [5, 7], [0, 3])))
-def test_teacher_mask_is_equation_3(b, c, k, margin):
+def test_teacher_mask_matches_equation_3(b, c, k, margin):
     generator = torch.Generator().manual_seed(b + 10 * c + 100 * k)
     teacher = torch.rand(b, c + k, generator=generator, dtype=torch.float64) * 2 - 1
     target = torch.randperm(c, generator=generator)[:b]
@@ -66,13 +66,13 @@ def test_teacher_mask_is_equation_3(b, c, k, margin):
         (0.25, [True, True, True, True, True]),
     ],
 )
-def test_teacher_mask_keeps_what_is_on_the_edge(margin, kept):
+def test_teacher_mask_keeps_candidates_exactly_at_the_margin(margin, kept):
     teacher = torch.tensor([[0.25, 0.5, 0.375, 0.3125, 0.75]])  # all exact in binary
     own = torch.tensor([1])
     assert teacher_mask(teacher, own, margin=margin).tolist() == [kept]
 
 
-def test_teacher_mask_has_a_negative_margin():
+def test_the_default_margin_of_the_teacher_mask_is_negative():
     teacher = torch.tensor([[0.5, 0.47, 0.44]])
     assert teacher_mask(teacher, torch.tensor([0])).tolist() == [[True, False, True]]
 
@@ -83,7 +83,7 @@ def test_teacher_mask_does_not_round_in_bfloat16():
     assert teacher_mask(teacher, torch.tensor([0]), margin=-0.04).tolist() == [[True, False, True]]
 
 
-def test_the_teachers_margin_is_five_hundredths_below_the_positive():
+def test_the_default_margin_of_the_teacher_mask_is_0_05_below_the_positive():
     # The limit is 0.45: a margin that is off by a fiftieth of itself moves it past one of the two others.
     teacher = torch.tensor([[0.5, 0.4505, 0.4495]], dtype=torch.float64)
     assert teacher_mask(teacher, torch.tensor([0])).tolist() == [[True, False, True]]

@@ -10,7 +10,7 @@ from narrlit.losses.masks import duplicates_mask
 
 @pytest.mark.parametrize("scale", [0.5, 20.0])
 @GRID
-def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
+def test_ranking_loss_matches_plain_loops(b, spare, k, kind, scale):
     anchors = vectors(b, seed=0)
     positives = vectors(b + spare, seed=1)
     negatives = vectors(k, seed=2)
@@ -28,7 +28,7 @@ def test_ranking_loss_is_its_formula(b, spare, k, kind, scale):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("spare", [0, 2])
 @pytest.mark.parametrize("b", [1, 2, 5])
-def test_ranking_loss_needs_no_negatives(b, spare, kind, scale):
+def test_ranking_loss_works_without_negatives(b, spare, kind, scale):
     anchors = vectors(b, seed=0)
     positives = vectors(b + spare, seed=1)
     target = places(b, b + spare)
@@ -41,7 +41,7 @@ def test_ranking_loss_needs_no_negatives(b, spare, kind, scale):
 
 
 @pytest.mark.parametrize("b", [1, 2, 5])
-def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
+def test_with_reduction_sum_it_is_equation_1_of_nlp_fsdm(b):
     """L = - sum_i log(exp(sim(a_i, p_i) tau) / sum_j exp(sim(a_i, p_j) tau)), in plain loops."""
     anchors = vectors(b, seed=0)
     positives = vectors(b, seed=1)
@@ -59,14 +59,14 @@ def test_equation_1_of_nlp_fsdm_is_the_sum_over_the_anchors(b):
 
 
 @pytest.mark.parametrize("kind", ["none", "random", "all masked"])
-def test_ranking_loss_has_the_gradient_of_its_value(kind):
+def test_ranking_loss_passes_gradcheck(kind):
     inputs = [vectors(n, seed=seed).requires_grad_() for seed, n in enumerate((4, 4, 3))]
     target = torch.tensor([2, 0, 3, 1])
     keep = masks(kind, 4, 7)
     assert torch.autograd.gradcheck(lambda a, p, n: ranking_loss(a, p, target, n, keep, 3.0), inputs)
 
 
-def test_the_very_same_story_never_counts_against_itself():
+def test_a_story_is_never_its_own_negative():
     # Rows 0 and 2 have one positive between them: neither may see the other's copy, and both keep their own.
     positives = vectors(3, seed=1)
     positives[2] = positives[0]
@@ -79,6 +79,6 @@ def test_the_very_same_story_never_counts_against_itself():
     assert ranking_loss(anchors, positives, target, keep=keep).item() == pytest.approx(expected)
 
 
-def test_the_scale_is_20_unless_told_otherwise():
+def test_the_default_scale_is_20():
     anchors, positives, target = vectors(3, seed=0), vectors(3, seed=1), torch.arange(3)
     assert ranking_loss(anchors, positives, target) == ranking_loss(anchors, positives, target, scale=20.0)

@@ -30,14 +30,14 @@ def triplet_loss_by_hand(positive, negative, margins):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("b", [1, 5])
-def test_distances_are_their_formulas(metric, b):
+def test_distances_match_their_formulas(metric, b):
     x, y = vectors(b, 0), vectors(b, 1)
     expected = [distance_by_hand(p, q, metric) for p, q in zip(x.tolist(), y.tolist(), strict=True)]
     assert distances(x, y, metric).tolist() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_distances_have_the_gradient_of_their_value(metric):
+def test_distances_pass_gradcheck(metric):
     inputs = (vectors(3, 0).requires_grad_(), vectors(3, 1).requires_grad_())
     assert torch.autograd.gradcheck(lambda x, y: distances(x, y, metric), inputs)
 
@@ -45,7 +45,7 @@ def test_distances_have_the_gradient_of_their_value(metric):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("gap", [0.0, 1e-30, 1e-8])
-def test_gradients_are_finite_where_vectors_coincide(metric, gap, dtype):
+def test_gradients_are_finite_where_vectors_are_equal(metric, gap, dtype):
     x = vectors(2, 0).to(dtype)
     x[0] = 0
     y = x.clone()
@@ -60,7 +60,7 @@ def test_gradients_are_finite_where_vectors_coincide(metric, gap, dtype):
 
 @pytest.mark.parametrize("margin", [0.0, 0.3, 1.5])
 @pytest.mark.parametrize("b", [1, 5])
-def test_triplet_loss_is_its_formula(margin, b):
+def test_triplet_loss_matches_plain_loops(margin, b):
     positive = vectors(b, 2)[:, 0].abs()
     negative = vectors(b, 3)[:, 0].abs()
     expected = triplet_loss_by_hand(positive, negative, [margin] * b)
@@ -70,7 +70,7 @@ def test_triplet_loss_is_its_formula(margin, b):
 
 @pytest.mark.parametrize("margin", [0.0, 0.3, 1.5])
 @pytest.mark.parametrize("b", [1, 5])
-def test_triplet_loss_takes_a_margin_for_each_row(margin, b):
+def test_triplet_loss_accepts_one_margin_per_triple(margin, b):
     positive = vectors(b, 2)[:, 0].abs()
     negative = vectors(b, 3)[:, 0].abs()
     margins = torch.linspace(0, margin, b, dtype=torch.float64)
@@ -93,7 +93,7 @@ def test_triplet_loss_has_sign_margin_and_gradient():
     assert near.grad.item() == -1.0
 
 
-def test_the_whole_way_has_the_gradient_of_its_value():
+def test_distances_and_loss_together_pass_gradcheck():
     inputs = tuple(vectors(4, seed).requires_grad_() for seed in range(3))
 
     def loss(anchor, positive, negative):
@@ -106,7 +106,7 @@ def test_the_whole_way_has_the_gradient_of_its_value():
 
 
 @pytest.mark.parametrize(("base", "maximum"), [(0.3, 0.3), (0.3, 1.0), (0.0, 4.0)])
-def test_adaptive_margin_is_its_formula(base, maximum):
+def test_adaptive_margin_matches_its_formula(base, maximum):
     gaps = [-3.0, -0.1, 0.0, 0.2, 0.7, 0.8, 5.0]
     d_positive = torch.full((len(gaps),), 0.5, dtype=torch.float64)
     d_negative = d_positive + torch.tensor(gaps, dtype=torch.float64)
@@ -115,7 +115,7 @@ def test_adaptive_margin_is_its_formula(base, maximum):
 
 
 @pytest.mark.parametrize(("detach", "slope"), [(False, 0.5), (True, 1.0)])
-def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
+def test_gradient_through_the_margin_halves_the_gradient(detach, slope):
     d_positive = torch.tensor([0.5], requires_grad=True)
     d_negative = torch.tensor([0.7], requires_grad=True)
     loss = triplet_loss(d_positive, d_negative, adaptive_margin(d_positive, d_negative, 0.5, 1.0, detach=detach))
@@ -127,13 +127,13 @@ def test_the_live_margin_takes_back_half_of_the_gradient(detach, slope):
     assert d_negative.grad.item() == pytest.approx(-slope)
 
 
-def test_the_distance_is_cosine_unless_another_is_named():
+def test_the_default_distance_is_cosine():
     x, y = vectors(3, 0), vectors(3, 1)
     assert torch.equal(distances(x, y), distances(x, y, "cosine"))
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_vectors_of_different_shapes_have_no_distance(metric):
+def test_vectors_of_different_shapes_are_refused(metric):
     # Broadcasting would compare the one row with each of three.
     with pytest.raises(ValueError, match=r"the shapes are \(3, 4\) and \(1, 4\)"):
         distances(vectors(3, 0), vectors(1, 1), metric)
@@ -144,7 +144,7 @@ def test_an_unknown_distance_is_refused():
         distances(vectors(2, 0), vectors(2, 1), "manhattan")
 
 
-def test_without_reduction_each_row_has_its_cost():
+def test_without_reduction_each_triple_has_its_loss():
     d_positive = torch.tensor([0.5, 0.25, 0.75])
     d_negative = torch.tensor([0.25, 1.0, 0.75])
     costs = triplet_loss(d_positive, d_negative, 0.5, reduction="none")

@@ -26,7 +26,7 @@ def squared_distance_of_directions(x, y):
 
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
-def test_a_contrast_is_its_formula(temperature):
+def test_view_contrast_matches_plain_loops(temperature):
     anchors = vectors(0)
     positives = vectors(1)
     negatives = vectors(2)
@@ -42,7 +42,7 @@ def test_a_contrast_is_its_formula(temperature):
 
 
 @pytest.mark.parametrize("temperature", [0.07, 1.0])
-def test_a_contrast_is_info_nce_over_two_candidates(temperature):
+def test_view_contrast_is_info_nce_over_two_candidates(temperature):
     anchors = vectors(0)
     positives = vectors(1)
     negatives = vectors(2)
@@ -54,7 +54,7 @@ def test_a_contrast_is_info_nce_over_two_candidates(temperature):
     assert loss.item() == pytest.approx(expected.item())
 
 
-def test_alignment_is_its_formula_whatever_the_lengths():
+def test_alignment_matches_its_formula_for_vectors_of_any_length():
     x = normal_vectors(5, 4, seed=0)
     y = normal_vectors(5, 4, seed=1)
     distances = [squared_distance_of_directions(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
@@ -66,13 +66,13 @@ def test_alignment_is_its_formula_whatever_the_lengths():
     assert alignment_loss(x, -x).item() == pytest.approx(4)
 
 
-def test_gradients_are_those_of_the_values():
+def test_view_losses_pass_gradcheck():
     inputs = [unit_vectors(5, 4, seed=seed).requires_grad_() for seed in range(3)]
     assert torch.autograd.gradcheck(lambda a, p, n: view_contrast(a, p, n, 0.3), inputs)
     assert torch.autograd.gradcheck(alignment_loss, inputs[:2])
 
 
-def test_a_contrast_divides_by_seven_hundredths_unless_told_otherwise():
+def test_the_default_temperature_of_view_contrast_is_0_07():
     a, p, n = vectors(0), vectors(1), vectors(2)
     assert view_contrast(a, p, n) == view_contrast(a, p, n, temperature=0.07)
 

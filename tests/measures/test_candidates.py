@@ -40,7 +40,7 @@ def score(chosen_from, query, row):
     return match_score(along, chosen_from.passages.story(row)) - chosen_from.hubs[row] / 2
 
 
-def test_components_are_orthonormal_and_keep_the_most(stories):
+def test_components_are_orthonormal_and_have_the_largest_variance(stories):
     vectors = stories.passages.vectors
     components = principal_components(vectors)
     np.testing.assert_allclose(components.T @ components, np.eye(DIMENSION), atol=1e-5)  # float32
@@ -50,7 +50,7 @@ def test_components_are_orthonormal_and_keep_the_most(stories):
     assert kept.sum() == pytest.approx(len(vectors), rel=1e-5)
 
 
-def test_the_best_by_passages_and_hubs_are_chosen_among_those_allowed(stories, chosen_from):
+def test_candidates_are_the_best_allowed_stories_by_passages_and_hubness(stories, chosen_from):
     allowed = np.arange(3, COUNT)
     for row in range(3):
         query = stories.take(np.array([row]))
@@ -79,12 +79,12 @@ def segments_of(story):
     return pieces / np.linalg.norm(pieces, axis=1, keepdims=True)
 
 
-def test_segments_of_a_story_are_the_means_of_its_stretches(stories):
+def test_segment_means_are_means_over_equal_parts_of_a_story(stories):
     for number in range(COUNT):
         story = stories.passages.story(number)
         np.testing.assert_allclose(segment_means(story), segments_of(story), atol=1e-5)  # float32
 
 
-def test_the_highest_of_some_values():
+def test_highest_of_returns_the_indices_of_the_highest_values():
     assert sorted(highest_of(np.array([3.0, 1.0, 2.0]), 2).tolist()) == [0, 2]
     assert highest_of(np.array([3.0, 1.0]), 5).tolist() == [0, 1]

@@ -17,7 +17,7 @@ from narrlit.measures.representations import Contents
 from narrlit.metrics.names import check_measure
 
 
-def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
+def test_the_measure_passages_matches_plain_loops():
     stories = random_contents(14)
     measured = CollectionSimilarity.of("passages", stories, Matching(0.4, 0.3))
     mean = stories.passages.vectors.mean(axis=0)
@@ -36,7 +36,7 @@ def test_passages_are_centered_matched_and_freed_of_hubs_as_in_plain_loops():
     np.testing.assert_allclose(measured.with_themselves(), np.diag(expected), atol=1e-5)
 
 
-def test_centered_cosines_keep_hubs_and_csls_removes_them():
+def test_centered_keeps_hubs_and_csls_removes_them():
     stories = random_contents(14)
     moved = stories.vectors - stories.vectors.mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
@@ -54,7 +54,7 @@ def test_centered_cosines_keep_hubs_and_csls_removes_them():
     np.testing.assert_allclose(CollectionSimilarity.of("cosine", stories).matrix(), plain, atol=1e-6)
 
 
-def test_words_are_compared_as_the_library_compares_them():
+def test_the_lexical_measure_matches_scikit_learn():
     stories = random_contents(14)
     fit = MeasureFit.of("lexical", stories)
     found = fit.reader.represent(stories)
@@ -67,7 +67,7 @@ def test_words_are_compared_as_the_library_compares_them():
     assert weights[1] > weights[0]  # a word of no reference is the rarest
 
 
-def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
+def test_fused_is_the_mean_of_standardized_similarities_corrected_for_hubness():
     stories = random_contents(14)
     off = ~np.eye(14, dtype=bool)
     parts = []
@@ -83,7 +83,7 @@ def test_fused_is_the_mean_of_standardized_similarities_without_hubs():
     np.testing.assert_allclose(CollectionSimilarity.of("fused", stories).matrix(), expected, atol=1e-5)
 
 
-def test_equal_similarities_are_not_blown_up_by_their_deviation():
+def test_equal_similarities_are_not_scaled_by_their_deviation():
     stories = random_contents(3)
     disjoint = Contents(stories.vectors, ["king", "queen", "fox"], stories.passages)
     matrix = CollectionSimilarity.of("fused", disjoint).matrix()
@@ -91,7 +91,7 @@ def test_equal_similarities_are_not_blown_up_by_their_deviation():
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
+def test_nearest_excludes_the_story_and_agrees_with_the_matrix(name):
     measured = CollectionSimilarity.of(name, random_contents(14))
     matrix = measured.matrix()
     rows, values = measured.nearest(5)
@@ -103,7 +103,7 @@ def test_nearest_leaves_the_story_out_and_agrees_with_the_matrix(name):
     np.testing.assert_allclose(np.take_along_axis(matrix, rows, axis=1), values, atol=1e-5)
 
 
-def test_a_large_collection_is_compared_in_two_stages(monkeypatch):
+def test_a_large_collection_is_compared_by_candidates(monkeypatch):
     stories = random_contents(40)
     measured = CollectionSimilarity.of("passages", stories)
     exact = measured.nearest(3)
@@ -153,7 +153,7 @@ def test_queries_are_compared_with_the_fitted_stories():
     np.testing.assert_allclose(measured.of_queries(queries), expected, atol=1e-6)
 
 
-def test_some_of_the_stories_keep_what_was_fitted_on_all():
+def test_a_subset_keeps_the_fit_of_the_whole_collection():
     measured = CollectionSimilarity.of("passages", random_contents(14))
     rows = np.array([7, 2, 11])
     np.testing.assert_allclose(measured.take(rows).matrix(), measured.matrix()[np.ix_(rows, rows)], atol=1e-5)
@@ -161,7 +161,7 @@ def test_some_of_the_stories_keep_what_was_fitted_on_all():
 
 
 @pytest.mark.usefixtures("memoized_minilm")
-def test_passages_find_versions_of_tales_that_vectors_and_words_miss():
+def test_passages_find_versions_of_tales_that_other_measures_miss():
     rows = sample_tales()
     tales = Collection.of([row["text"] for row in rows], "minilm")
     types = np.array([row["atu"] for row in rows])

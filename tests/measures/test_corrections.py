@@ -13,7 +13,7 @@ def vectors():
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def test_what_all_share_makes_nobody_alike(vectors):
+def test_centering_removes_what_all_stories_have_in_common(vectors):
     others = ~np.eye(12, dtype=bool)
     moved = centered(vectors, vectors.mean(axis=0))
     assert np.linalg.norm(moved, axis=1) == pytest.approx(np.ones(12))
@@ -21,11 +21,11 @@ def test_what_all_share_makes_nobody_alike(vectors):
     assert abs((moved @ moved.T)[others].mean()) < 0.2
 
 
-def test_a_vector_that_is_the_mean_stays_finite():
+def test_a_vector_equal_to_the_mean_remains_finite():
     assert centered(np.ones((1, 2)), np.ones(2)).tolist() == [[0, 0]]
 
 
-def test_hubness_is_the_mean_of_the_highest_without_the_story_itself(vectors):
+def test_hubness_is_the_mean_of_the_highest_similarities_with_other_stories(vectors):
     similarities = vectors @ vectors.T
     np.fill_diagonal(similarities, -np.inf)
     for row, found in zip(similarities, hubness(similarities, neighbors=4), strict=True):
@@ -38,7 +38,7 @@ def test_a_small_collection_has_fewer_neighbors():
     assert hubness(np.array([[-np.inf]])).tolist() == [0]
 
 
-def test_csls_puts_a_storys_own_neighbor_before_a_hub(vectors):
+def test_csls_ranks_a_true_neighbor_above_a_hub(vectors):
     similarities = np.array([[0.60, 0.62]])
     rows = np.array([0.5])
     columns = np.array([0.3, 0.7])

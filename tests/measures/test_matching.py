@@ -50,7 +50,7 @@ def weight(one, other, i, j, matching):
 
 
 @pytest.mark.parametrize("matching", SETTINGS)
-def test_weights_are_those_of_plain_loops(stories, matching):
+def test_weights_match_plain_loops(stories, matching):
     for one, other in product(stories, repeat=2):
         expected = np.empty((len(one), len(other)))
         for i, j in np.ndindex(expected.shape):
@@ -60,14 +60,14 @@ def test_weights_are_those_of_plain_loops(stories, matching):
 
 
 @pytest.mark.parametrize("matching", SETTINGS)
-def test_scores_with_many_stories_are_those_with_each(stories, matching):
+def test_scores_with_many_stories_equal_those_with_each_story(stories, matching):
     together = PassageVectors.of(stories)
     for one in stories:
         each = [match_score(one, other, matching) for other in stories]
         assert np.abs(match_scores(one, together, matching) - each).max() < 1e-6
 
 
-def test_the_score_is_the_sum_of_the_shares_of_the_best_matches(stories):
+def test_the_sum_of_the_shares_is_the_score(stories):
     for one, other in itertools.product(stories, repeat=2):
         weights = matches(one, other)
         forth, back = best_matches(weights)
@@ -81,7 +81,7 @@ def test_the_score_is_the_sum_of_the_shares_of_the_best_matches(stories):
         assert match_shares(weights).sum() == pytest.approx(match_score(one, other), abs=1e-6)
 
 
-def test_the_shares_of_two_stories_exchanged_are_the_shares_turned():
+def test_exchanging_two_stories_transposes_their_shares():
     weights = np.random.default_rng(5).uniform(size=(3, 5))
     assert match_shares(weights.T) == pytest.approx(match_shares(weights).T)
     one_way = np.array([[0.9, 0.6], [0.8, 0.1]])  # the second passage's match is not mutual, in either story
@@ -89,7 +89,7 @@ def test_the_shares_of_two_stories_exchanged_are_the_shares_turned():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_pairs_in_order_have_the_greatest_sum_of_all(seed):
+def test_pairs_in_order_have_the_greatest_total_gain(seed):
     gains = np.maximum(np.random.default_rng(seed).normal(size=(4, 5)), 0)
     greatest = 0.0
     for size in range(1, 5):
@@ -112,7 +112,7 @@ def test_scores_are_symmetric(stories):
             assert match_score(one, other) == pytest.approx(match_score(other, one), abs=1e-6)
 
 
-def test_the_same_events_in_order_are_nearer_than_in_reverse():
+def test_events_in_the_same_order_score_higher_than_in_reverse():
     events = np.eye(6)
     assert match_score(events, events) > match_score(events, events[::-1]) + 0.1
     anywhere = Matching(spread=math.inf, support=0)
@@ -128,12 +128,12 @@ def test_neighbors_support_a_match():
     assert supported == pytest.approx(0.5 * 0.5 + 0.5 * 1)
 
 
-def test_the_only_passage_of_a_query_is_near_to_every_passage():
+def test_the_only_passage_of_a_query_is_close_to_every_passage():
     query = np.array([[0.0, 0.0, 1.0]])
     assert matches(query, np.eye(3), Matching(spread=0.1, support=0))[0].tolist() == [0, 0, 1]
 
 
-def test_positions_are_those_of_each_story(stories):
+def test_positions_are_relative_to_each_story(stories):
     together = PassageVectors.of(stories)
     assert together.sizes.tolist() == [4, 1, 7, 3]
     assert together.positions[:5].tolist() == [0.125, 0.375, 0.625, 0.875, 0.5]
@@ -141,6 +141,6 @@ def test_positions_are_those_of_each_story(stories):
 
 
 @pytest.mark.parametrize("wrong", [{"spread": 0}, {"spread": math.nan}, {"support": -0.1}, {"support": 1.1}])
-def test_wrong_settings_are_refused(wrong):
+def test_invalid_settings_are_refused(wrong):
     with pytest.raises(OptionError, match=f"`{next(iter(wrong))}="):
         Matching(**wrong)

@@ -32,7 +32,7 @@ def encoder(tiny):
 
 
 @pytest.mark.parametrize("matching", [Matching(), Matching(float("inf"), 0.0), Matching(0.2, 0.6)])
-def test_scores_are_the_mean_weights_of_best_matches(encoder, matching):
+def test_passage_similarity_is_the_mean_weight_of_best_matches(encoder, matching):
     def vectors(text):
         own = encoder.embed(split_passages(text)).astype(float)
         return own / np.linalg.norm(own, axis=1, keepdims=True)
@@ -64,7 +64,7 @@ def test_measures_are_opened_by_name(encoder):
 
     assert open_measure("passages:model", load) == PassageSimilarity(encoder)
     assert open_measure("model", load) == Cosine(encoder)
-    with pytest.raises(OptionError, match="passages: needs a model behind it, such as passages:minilm"):
+    with pytest.raises(OptionError, match="passages: must be followed by a model, such as passages:minilm"):
         open_measure("passages:", load)
 
 

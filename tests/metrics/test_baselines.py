@@ -39,7 +39,7 @@ def test_scores_belong_to_their_triples(name):
 
 
 @pytest.mark.parametrize("name", ["jaccard", "tfidf"])
-def test_overlap_scores_the_candidate_that_shares_words(name):
+def test_word_overlap_scores_the_candidate_with_common_words_higher(name):
     [(a, b)] = BASELINES[name]([("The king dies.", "a KING who\ndies.", "ships sail west")])
     assert a > 0 == b
     [(a, b)] = BASELINES[name]([("the king dies", "the king dies", "the king dies")])
@@ -58,7 +58,7 @@ def test_random_is_a_fair_coin_without_ties():
     assert len(set(a)) > 950
 
 
-def test_random_hangs_on_the_texts_alone():
+def test_random_depends_only_on_the_texts():
     first, second = made_up(2)
     [alone], [_, among] = BASELINES["random"]([second]), BASELINES["random"]([first, second])
     assert (alone == among).all()
@@ -69,13 +69,13 @@ def test_random_hangs_on_the_texts_alone():
     assert len(set(BASELINES["random"](joined)[:, 0])) == 4
 
 
-def test_words_are_the_organizers():
+def test_jaccard_uses_the_words_of_the_organizers():
     """`set(text.lower().split())`: punctuation belongs to words."""
     assert BASELINES["jaccard"]([("Don't go!", "DON'T go", "don t go!")]).tolist() == [[1 / 3, 1 / 4]]
     assert BASELINES["tfidf"]([("Don't 'go'!", "DON'T, go", "x")]).tolist() == [[pytest.approx(1), 0]]
 
 
-def test_tfidf_is_its_formula_over_the_file_as_it_stands():
+def test_tfidf_matches_its_formula_over_all_texts_of_the_file():
     triples = [("aa bb", "aa cc", "bb dd"), ("aa bb", "aa cc cc", "ee")]
     stories = [text for triple in triples for text in triple]
     frequency = Counter(word for text in stories for word in set(text.split()))
@@ -107,5 +107,5 @@ def test_tfidf_is_its_formula_over_the_file_as_it_stands():
         ("jaccard", SYNTHETIC, 0.976),
     ],
 )
-def test_figures_on_the_task_s_data(name, file, expected):
+def test_baselines_have_the_known_accuracies_on_the_tasks_data(name, file, expected):
     assert accuracy(name, file) == pytest.approx(expected, abs=1e-3)

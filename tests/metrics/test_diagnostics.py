@@ -14,7 +14,7 @@ def random_similarities(count, seed=0):
     return np.random.default_rng(seed).normal(size=(count, count))
 
 
-def test_length_is_correlated_with_the_mean_of_the_others():
+def test_length_is_correlated_with_the_mean_similarity_to_other_stories():
     found = random_similarities(30)
     texts = ["word " * (1 + 3 * number) for number in range(30)]
     means = [np.delete(row, number).mean() for number, row in enumerate(found)]
@@ -27,7 +27,7 @@ def test_length_is_correlated_with_the_mean_of_the_others():
     assert similarity_diagnostics(found, texts).length_correlation == pytest.approx(measured.length_correlation)
 
 
-def test_hubs_are_the_neighbors_of_many_not_the_stories_with_many():
+def test_hubs_are_neighbors_of_many_stories():
     found = random_similarities(40)
     counts = [0] * 40
     for i in range(40):
@@ -45,27 +45,27 @@ def test_hubs_are_the_neighbors_of_many_not_the_stories_with_many():
     assert similarity_diagnostics(hub, texts).hub_skewness > 2
 
 
-def test_large_figures_are_warned_of_and_small_ones_are_not():
+def test_only_large_figures_give_warnings():
     texts = ["word " * (1 + number) for number in range(60)]
     plain = random_similarities(60)
     assert similarity_diagnostics(plain, texts).warnings == []
 
     longer = plain + 0.1 * np.arange(60)[:, None]
     (line,) = similarity_diagnostics(longer, texts).warnings
-    assert line.startswith("Similarity follows length: long stories are near to all others (correlation +0.")
+    assert line.startswith("Similarity depends on length: long stories are close to all others (correlation +0.")
 
     (line,) = similarity_diagnostics(plain - 0.1 * np.arange(60)[:, None], texts).warnings
     assert "short stories" in line
 
     hubs = plain.copy()
     hubs[:, :3] += 100
-    assert similarity_diagnostics(hubs, texts).warnings[-1].startswith("A few stories are near to many others")
+    assert similarity_diagnostics(hubs, texts).warnings[-1].startswith("A few stories are close to many others")
     assert SimilarityDiagnostics(24, 0.35, 0.09, 1.1).warnings == []  # may be chance in so few stories
     assert SimilarityDiagnostics(24, None, None, None).warnings == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_few_or_equal_stories_have_no_figures(count):
+def test_figures_of_few_or_equal_stories_are_undefined(count):
     measured = similarity_diagnostics(np.ones((count, count)), ["a b"] * count)
     assert measured.length_correlation is None
     assert measured.length_p is None
@@ -78,7 +78,7 @@ def test_a_text_without_words_has_a_length():
     assert log_lengths(["...", "one", "l'un l'autre"]).tolist() == [0, 0, np.log(2)]
 
 
-def test_a_measure_is_diagnosed_as_it_is_in_the_collection():
+def test_diagnostics_use_the_similarities_of_the_whole_collection():
     generator = np.random.default_rng(3)
     vectors = generator.normal(size=(50, 5)).astype(np.float32) + 1
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -25,7 +25,7 @@ def similarities_of(plot, world, length, rest, mean=2.0, seed=0):
     return vectors @ vectors.T, Design(plots, worlds, lengths)
 
 
-def test_shares_are_those_of_the_parts():
+def test_shares_match_the_variances_of_the_effects():
     shares = variance_shares(*similarities_of(plot=0.5, world=0.3, length=0.05, rest=0.15))
     assert list(shares) == list(COMPONENTS)
 
@@ -36,7 +36,7 @@ def test_shares_are_those_of_the_parts():
         assert share.low - 0.02 < true < share.high + 0.02
 
 
-def test_plot_and_world_are_not_confused():
+def test_plot_and_world_are_distinguished():
     similarities, design = similarities_of(plot=0.6, world=0.1, length=0.0, rest=0.3)
     shares = variance_shares(similarities, design)
     turned = variance_shares(similarities, Design(design.worlds, design.plots, design.lengths))
@@ -46,13 +46,13 @@ def test_plot_and_world_are_not_confused():
     assert turned["world"].share == pytest.approx(shares["plot"].share, abs=1e-6)
 
 
-def test_what_all_stories_share_counts_for_nothing():
+def test_the_common_mean_has_no_share():
     parts = {"plot": 0.5, "world": 0.3, "length": 0.0, "rest": 0.2}
     near, far = (variance_shares(*similarities_of(**parts, mean=mean))["plot"].share for mean in (0.0, 9.0))
     assert near == pytest.approx(far, abs=0.08)
 
 
-def test_an_interval_is_wide_where_worlds_are_few():
+def test_few_worlds_give_a_wide_interval():
     similarities, design = similarities_of(plot=0.5, world=0.3, length=0.0, rest=0.2)
     few = design.worlds < 3
     design_of_few = Design(design.plots[few], design.worlds[few], design.lengths[few])

@@ -59,14 +59,14 @@ COUNTS = st.integers(1, 9)
 
 @pytest.mark.parametrize(("fast", "slow"), [(max_similarity, loop_max_similarity), (pooled, loop_pooled)])
 @given(first=COUNTS, second=COUNTS)
-def test_readings_are_the_loops(fast, slow, first, second):
+def test_both_readings_match_plain_loops(fast, slow, first, second):
     anchor = made_up(first, 1)
     other = made_up(second, 2)
     assert fast(anchor, other) == pytest.approx(slow(anchor, other), abs=1e-12)
 
 
 @given(first=COUNTS, second=COUNTS, windows=st.integers(1, 5), tau=st.sampled_from([0.5, 1.0, 1.0168, 40.0]))
-def test_alignment_is_the_loop(first, second, windows, tau):
+def test_alignment_matches_a_plain_loop(first, second, windows, tau):
     anchor = made_up(first, 1)
     other = made_up(second, 2)
     wanted = loop_alignment(anchor, other, windows, tau)
@@ -86,7 +86,7 @@ TRIPLES = [(TEXTS[i], TEXTS[j], TEXTS[(j + i) % 6]) for i in range(6) for j in r
 
 @pytest.mark.parametrize("prompts", [Prompts(), Prompts(anchor="query: find ", candidate="passage: ")])
 @pytest.mark.parametrize("reading", ["max_similarity", "pooled"])
-def test_triples_are_scored_as_a_loop_would(tiny, reading, prompts):
+def test_scores_of_triples_match_a_plain_loop(tiny, reading, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts)).eval()
     settings = MeanMax(reading, gamma=0.01, windows=3, tau=1.5)
     story = {

@@ -17,7 +17,7 @@ from narrlit.metrics.retrieval import (
 
 
 @pytest.mark.parametrize("k", [1, 3, 10, 40])
-def test_ndcg_equals_scikit_learns_on_graded_relevance_and_negative_scores(k):
+def test_ndcg_agrees_with_scikit_learn_for_graded_relevance_and_negative_scores(k):
     rng = np.random.default_rng(k)
     for _ in range(30):
         scores = rng.normal(size=40)
@@ -28,7 +28,7 @@ def test_ndcg_equals_scikit_learns_on_graded_relevance_and_negative_scores(k):
         assert ndcg(ranks(scores)[rows], gains[rows], k) == pytest.approx(expected)
 
 
-def test_mrr_of_single_relevant_stories_equals_scikit_learns():
+def test_mrr_of_single_relevant_stories_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(50, 20))
     rows = rng.integers(20, size=50)
@@ -38,7 +38,7 @@ def test_mrr_of_single_relevant_stories_equals_scikit_learns():
     assert own == pytest.approx(label_ranking_average_precision_score(np.eye(20)[rows], scores))
 
 
-def test_metrics_by_hand():
+def test_metrics_match_a_computation_by_hand():
     """Relevant stories at ranks 2 and 12, the second with gain 3."""
     placed = np.array([2, 12])
     gains = np.array([1.0, 3.0])
@@ -56,11 +56,11 @@ def test_metrics_by_hand():
     assert ndcg(np.array([1, 2]), np.array([3.0, 1.0]), 10) == 1
 
 
-def test_equal_scores_rank_by_row():
+def test_ties_are_ranked_by_row():
     assert ranks(np.array([[1, 1, 1], [0, 1, 1]])).tolist() == [[1, 2, 3], [3, 1, 2]]
 
 
-def test_bm25_and_tfidf_by_hand():
+def test_bm25_and_tfidf_match_a_computation_by_hand():
     stories = ["the wolf ate the girl", "the wolf slept", "a girl in a wood, with a basket for her grandmother"]
     queries, documents = lexical_vectors("bm25", ["wolf", "nothing known", "girl wood"], stories)
     scores = (queries @ documents.T).toarray()
@@ -76,13 +76,13 @@ def test_bm25_and_tfidf_by_hand():
     assert (queries @ documents.T).toarray().diagonal() == pytest.approx(1)
 
 
-def test_equal_scores_of_many_stories_rank_by_row():
+def test_ties_of_many_stories_are_ranked_by_row():
     # Up to 16 numbers NumPy's unstable sort is stable, too.
     assert ranks(np.zeros(100)).tolist() == list(range(1, 101))
 
 
 @pytest.mark.parametrize("metrics", [METRICS, METRICS_OF_VERSIONS])
-def test_metrics_at_10_count_rank_10_and_not_11(metrics):
+def test_metrics_at_10_include_rank_10_but_not_11(metrics):
     for name in ("recall@10", "ndcg@10"):
         assert metrics[name](np.array([10]), np.ones(1)) > 0
         assert metrics[name](np.array([11]), np.ones(1)) == 0

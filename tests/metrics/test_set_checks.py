@@ -43,7 +43,7 @@ def shingles_of(text):
     return {tuple(words_of_text[start : start + 3]) for start in range(len(words_of_text) - 2)}
 
 
-def test_near_duplicates_are_those_of_every_pair_compared():
+def test_near_duplicates_match_a_comparison_of_all_pairs():
     rng = random.Random(0)
     texts = []
     for _ in range(40):
@@ -72,7 +72,7 @@ def test_near_duplicates_are_those_of_every_pair_compared():
         assert len(found) >= 0.95 * len(expected)
 
 
-def test_near_duplicates_of_short_and_odd_texts():
+def test_near_duplicates_of_short_and_unusual_texts():
     near = near_duplicates(["a knight, rides", "a knight rides", "!!", "??", "", "\ud800"], 0.5)
     assert near["a knight, rides"] == {"a knight rides": 1.0}
     assert not any(near[text] for text in ("!!", "??", "", "\ud800"))
@@ -99,8 +99,8 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     assert len(check["duplicates"]) == 5 + 2 + 2
 
     line = check["verdict"][0]
-    assert line.startswith("4 of 6 validation stories are also in train, 2 pairs of anchor and candidate too")
-    assert "training on train may tell labels of validation" in line
+    assert line.startswith("4 of 6 validation stories are also in train, with 2 pairs of anchor and candidate")
+    assert "training on train may reveal labels of validation" in line
     assert line.endswith("leave these rows out; 1 more have near-duplicates there.")
     assert line not in check["warnings"]
 
@@ -119,7 +119,7 @@ def test_near_duplicates_within_a_set_are_listed_once():
     assert check["files"][0]["near_duplicates"] == 2
 
 
-def test_a_shared_story_without_a_pair_leaks_no_label_but_a_fit_warns():
+def test_a_shared_story_without_a_shared_pair_leaks_no_label_but_gives_a_warning():
     train, validation = [("x", "p", "q")], [("p", "q", "s")]
     check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", validation, [True], True)])
     assert check["warnings"] == check["verdict"][:1]
@@ -141,7 +141,7 @@ def test_word_overlap_in_train_alone_is_a_shortcut():
 
     [line] = check["warnings"]
     assert "solves 100.0 % of train (40 of 40) but 0.0 % of validation (0 of 30)" in line
-    assert line.endswith("a model can learn it, and validation cut from train says nothing.")
+    assert line.endswith("a model can learn it, and validation on a part of train would be misleading.")
 
     flipped = []
     for each in sets:
@@ -149,7 +149,7 @@ def test_word_overlap_in_train_alone_is_a_shortcut():
         flipped.append(CheckedSet(each.name, each.rows, labels, True))
     [line] = check_sets(flipped)["warnings"]
     assert "solves 100.0 % of validation (30 of 30) but 0.0 % of train (0 of 40)" in line
-    assert line.endswith("accuracy on validation may be nothing else.")
+    assert line.endswith("accuracy on validation may be due to it alone.")
 
 
 def test_unbalanced_labels_and_lengths_are_shortcuts():
@@ -164,7 +164,7 @@ def test_unbalanced_labels_and_lengths_are_shortcuts():
     assert not [entry for entry in check["probes"] if entry["set"] == "train" and "always" in entry["probe"]]
 
 
-def test_a_quick_check_probes_few_rows_and_a_full_one_all(monkeypatch):
+def test_a_quick_check_probes_few_rows_and_a_full_check_all_rows(monkeypatch):
     monkeypatch.setattr(set_checks, "QUICK_ROWS", 10)
     rows, labels = triples(41)
     sets = [CheckedSet("train", rows, labels, True, lines=range(41))]
@@ -177,7 +177,7 @@ def test_a_quick_check_probes_few_rows_and_a_full_one_all(monkeypatch):
     assert set(full) - set(quick) == {"duplicates"}
 
 
-def test_columns_of_few_values_are_sources():
+def test_columns_with_few_values_are_sources():
     (easy, labels), (hard, _) = triples(20), triples(20, 50, overlaps=False)
     columns = {"source": ["a"] * 20 + ["b"] * 20, "id": [str(i) for i in range(40)], "task": ["t"] * 40}
     check = check_sets([CheckedSet("train", easy + hard, labels * 2, True, columns, range(40))], 0.9)
@@ -191,7 +191,7 @@ def test_columns_of_few_values_are_sources():
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the task's data is not here")
-def test_the_task_s_data():
+def test_known_findings_in_the_tasks_data():
     names = {"train": SYNTHETIC, "validation": DATA / "dev/dev_track_a.jsonl", "test": DATA / "test/test_track_a.jsonl"}
     check = check_sets([read_set(name, str(path)) for name, path in names.items()])
     assert of(check["files"], set="train")["dropped"] == 1

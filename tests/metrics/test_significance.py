@@ -38,12 +38,12 @@ from narrlit.metrics.significance import (
         (110, 200, 0.4808, 0.6173),
     ],
 )
-def test_wilson_known_values(correct, n, low, high):
+def test_wilson_interval_has_known_values(correct, n, low, high):
     assert wilson_interval(correct, n) == pytest.approx((low, high), abs=6e-5)
 
 
 @pytest.mark.parametrize("n", [1, 7, 200])
-def test_wilson_solves_its_equation(n):
+def test_wilson_interval_solves_its_equation(n):
     z = 1.959963984540054
     for correct in range(n + 1):
         share = correct / n
@@ -56,18 +56,18 @@ def test_wilson_solves_its_equation(n):
 
 
 @pytest.mark.parametrize("confidence", [-0.5, 0, 1, 1.5, float("nan")])
-def test_a_confidence_that_is_no_probability_is_refused(confidence):
+def test_a_confidence_outside_0_and_1_is_refused(confidence):
     with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
         wilson_interval(1, 2, confidence)
 
 
-def test_wilson_without_observations_knows_nothing_and_refuses_answers():
+def test_without_observations_wilson_interval_is_0_to_1_and_answers_are_refused():
     assert wilson_interval(0, 0) == (0, 1)
     with pytest.raises(ValueError, match=r"\bn\b"):
         wilson_interval(1, 0)
 
 
-def test_wilson_of_another_confidence_has_its_quantile():
+def test_wilson_interval_uses_the_quantile_of_the_confidence():
     for end in wilson_interval(110, 200, confidence=0.8):
         assert (0.55 - end) ** 2 == pytest.approx(norm.isf(0.1) ** 2 * end * (1 - end) / 200, abs=1e-9)
 
@@ -79,7 +79,7 @@ def judgements(only_first, only_second, both=3, neither=2):
 
 
 @pytest.mark.parametrize(("b", "c"), list(product(range(6), repeat=2)))
-def test_mcnemar_counts_the_splits_at_least_as_uneven(b, c):
+def test_mcnemar_sums_the_splits_that_are_at_least_as_uneven(b, c):
     n = b + c
     uneven = sum(comb(n, i) for i in range(n + 1) if abs(2 * i - n) >= abs(b - c))
     assert mcnemar(*judgements(b, c)) == pytest.approx(uneven / 2**n)
@@ -88,19 +88,19 @@ def test_mcnemar_counts_the_splits_at_least_as_uneven(b, c):
 
 
 @pytest.mark.parametrize("lengths", [(3, 2), (2, 3)])
-def test_answers_to_different_numbers_of_items_are_not_paired(lengths):
+def test_answers_to_different_numbers_of_items_are_refused(lengths):
     with pytest.raises(ValueError, match="{} and {} answers can't be paired".format(*lengths)):
         mcnemar(*([True] * length for length in lengths))
 
 
-def test_permutations_of_numbers_are_all_sign_flips():
+def test_permutation_test_matches_all_sign_flips():
     # Five seeds, each better: two of 32 ways are as extreme. Of 1 + 2 - 3 = 0, all are.
     assert permutation_test([0.6, 0.7, 0.8, 0.9, 0.65], [0.5, 0.5, 0.5, 0.5, 0.5]) == pytest.approx(2 / 32)
     assert permutation_test([1, 2, 0], [0, 0, 3]) == 1
     assert permutation_test([1, 0], [1, 0]) == 1
 
 
-def test_many_permutations_are_drawn_by_the_seed():
+def test_random_permutations_depend_on_the_seed():
     first, second = judgements(30, 14)
     drawn = permutation_test(first, second)
     assert drawn == permutation_test(first, second)
@@ -108,18 +108,18 @@ def test_many_permutations_are_drawn_by_the_seed():
     assert drawn == pytest.approx(mcnemar(first, second), abs=0.01)
 
 
-def test_permutations_are_as_many_as_the_caller_wants_and_9999_otherwise():
+def test_the_number_of_permutations_is_9999_by_default():
     first, second = judgements(30, 14)
     p = permutation_test(first, second, samples=199)
     assert p * 200 == pytest.approx(round(p * 200))  # the choices and the answers themselves are counted
     assert permutation_test(first, second) == permutation_test(first, second, samples=9999, seed=0)
 
 
-def test_a_single_difference_shows_nothing():
+def test_a_single_difference_is_not_significant():
     assert permutation_test([1, 0, 0], [0, 0, 0]) == 1
 
 
-def test_bootstrap_takes_percentiles_of_as_many_resamples_as_the_caller_wants():
+def test_bootstrap_uses_the_given_number_of_resamples():
     values = [1] * 6 + [0] * 54
     # 2.5 and 97.5 % of Binomial(60, .1) are 2 and 11, and 10,000 draws leave no doubt of it: 5 standard errors.
     assert bootstrap_interval(values) == pytest.approx((2 / 60, 11 / 60))
@@ -136,14 +136,14 @@ def test_two_values_have_a_bootstrap_interval():
 
 
 @pytest.mark.parametrize("right", [0, 1])
-def test_bootstraps_of_equal_values_keep_the_confidence(right):
+def test_bootstraps_of_equal_values_use_the_given_confidence(right):
     narrow = wilson_interval(4 * right, 4, confidence=0.8)
     assert narrow != wilson_interval(4 * right, 4)
     assert bootstrap_interval([right] * 4, confidence=0.8) == narrow
     assert group_bootstrap_intervals([[right]] * 8, [0, 0, 1, 1, 2, 2, 3, 3], confidence=0.8) == [narrow]
 
 
-def test_group_bootstrap_has_the_confidence_seed_and_resamples_of_the_caller():
+def test_group_bootstrap_uses_the_given_confidence_seed_and_resamples():
     values = np.random.default_rng(0).random((60, 1))
     groups = np.repeat(np.arange(20), 3)
     (interval,) = group_bootstrap_intervals(values, groups)
@@ -157,7 +157,7 @@ def test_group_bootstrap_has_the_confidence_seed_and_resamples_of_the_caller():
     assert single[0] == single[1]
 
 
-def test_group_bootstrap_in_blocks_is_that_of_one_block(monkeypatch):
+def test_group_bootstrap_does_not_depend_on_blocks(monkeypatch):
     values = np.random.default_rng(0).random((60, 2))
     groups = np.repeat(np.arange(20), 3)
     whole = group_bootstrap_intervals(values, groups, samples=50)
@@ -166,7 +166,7 @@ def test_group_bootstrap_in_blocks_is_that_of_one_block(monkeypatch):
     assert group_bootstrap_intervals(values, groups, samples=50) == whole
 
 
-def test_bootstrap_interval():
+def test_bootstrap_interval_of_a_mean():
     values = np.random.default_rng(0).random(60) < 0.6
     interval = bootstrap_interval(values)
     assert interval == pytest.approx(wilson_interval(int(values.sum()), 60), abs=0.02)
@@ -190,7 +190,7 @@ def test_group_bootstrap_draws_whole_groups():
     assert of_groups[1] - of_groups[0] > 1.8 * (of_items[1] - of_items[0])
 
 
-def test_group_bootstrap_weighs_groups_by_their_items_and_takes_columns_apart():
+def test_group_bootstrap_weights_groups_by_size_and_treats_columns_separately():
     values = np.array([[1.0, 0.0, 1.0]] + [[0.0, 0.0, 1.0]] * 3 + [[1.0, 0.0, 1.0]] * 6)
     groups = [7, 7, 7, 7, 3, 3, 3, 3, 3, 3]
     mixed, none, all_right = group_bootstrap_intervals(values, groups)
@@ -242,7 +242,7 @@ def loops(stories, values):
 
 
 @pytest.mark.parametrize("stories", [MIXED, groups(4, 2), CHAIN[:8]])
-def test_the_design_effect_is_that_of_plain_loops(stories):
+def test_the_design_effect_matches_plain_loops(stories):
     shared = SharedStories(stories)
     generator = np.random.default_rng(0)
     effects = []
@@ -255,18 +255,18 @@ def test_the_design_effect_is_that_of_plain_loops(stories):
     assert min(effects) == 1 < max(effects)
 
 
-def test_a_triple_that_has_a_story_twice_shares_it_with_no_other():
+def test_a_story_that_is_twice_in_one_triple_is_not_shared():
     assert SharedStories([[0, 0, 1], [2, 3, 4], [5, 6, 7]]).num_sharing == 0
 
 
-def test_no_triples_allow_no_test_and_two_apart_have_one_degree_of_freedom():
+def test_degrees_of_freedom_of_no_triples_and_of_two_independent_ones():
     nothing, two = SharedStories([]), SharedStories([[0, 1, 2], [3, 4, 5]])
     assert (nothing.num_triples, nothing.num_sharing, nothing.degrees_of_freedom) == (0, 0, 0)
     assert two.degrees_of_freedom == pytest.approx(1)
     assert two.design_effect([0, 1]) == pytest.approx(1)
 
 
-def test_triples_that_share_with_each_other_allow_no_test_and_all_but_one_pair_a_test():
+def test_triples_that_pairwise_share_stories_allow_no_test():
     # No story is in all triples, but every two of the three have one together: their mean has no measurable variance.
     assert SharedStories([[0, 1, 10], [1, 2, 11], [0, 2, 12]]).degrees_of_freedom == 0
 
@@ -274,7 +274,7 @@ def test_triples_that_share_with_each_other_allow_no_test_and_all_but_one_pair_a
     assert SharedStories(stories).degrees_of_freedom == pytest.approx(loops(stories, [0, 1, 1, 0])[1])
 
 
-def test_p_by_story_is_mcnemars_statistic_over_the_design_effect():
+def test_p_by_story_divides_mcnemars_statistic_by_the_design_effect():
     stories = CHAIN[:72]
     first = [n % 6 in (0, 1, 2, 5) for n in range(72)]
     second = [n % 6 in (3, 5) for n in range(72)]  # 36 won, in threes, and 12 lost
@@ -287,7 +287,7 @@ def test_p_by_story_is_mcnemars_statistic_over_the_design_effect():
     assert mcnemar_by_story(second, first, SharedStories(stories)) == pytest.approx(expected)
 
 
-def test_equal_groups_are_as_many_observations():
+def test_groups_of_equal_answers_count_as_single_observations():
     shared = SharedStories(groups(10, 4))
     assert shared.num_sharing == 40
     assert shared.degrees_of_freedom == pytest.approx(9)
@@ -300,7 +300,7 @@ def test_equal_groups_are_as_many_observations():
 
 
 @pytest.mark.parametrize(("won", "lost"), [(12, 3), (30, 14), (5, 0), (0, 0), (1, 1)])
-def test_without_shared_stories_it_is_mcnemars_test(won, lost):
+def test_without_shared_stories_it_is_the_exact_mcnemar_test(won, lost):
     first, second = judgements(won, lost)
     shared = SharedStories([[3 * n, 3 * n + 1, 3 * n + 2] for n in range(len(first))])
     assert shared.num_sharing == 0
@@ -309,7 +309,7 @@ def test_without_shared_stories_it_is_mcnemars_test(won, lost):
     assert shared.design_effect(np.subtract(first, second, dtype=float)) == pytest.approx(1)
 
 
-def test_p_by_story_is_never_below_mcnemars():
+def test_p_by_story_is_at_least_that_of_the_exact_test():
     generator = np.random.default_rng(0)
     shared = SharedStories(CHAIN[:40])
     larger = 0
@@ -324,14 +324,14 @@ def test_p_by_story_is_never_below_mcnemars():
     assert larger > 5
 
 
-def test_a_chain_of_triples_has_power_though_all_hang_together():
+def test_a_test_on_a_chain_of_connected_triples_has_power():
     first = [n % 3 != 0 for n in range(200)]
     second = [n % 5 in (1, 3) for n in range(200)]
     p = mcnemar_by_story(first, second, SharedStories(CHAIN))
     assert mcnemar(first, second) <= p < 0.001
 
 
-def test_what_depends_on_stories_counts_less():
+def test_answers_that_depend_on_stories_have_less_weight():
     # One system is wrong in runs of ten neighbors, the other never is: as many errors, alone or together.
     together = [n % 40 >= 10 for n in range(200)]
     alone = [n % 4 != 0 for n in range(200)]
@@ -365,7 +365,7 @@ def test_a_story_in_all_triples_allows_no_test(stories):
         assert interval_by_story([True] * n, shared) == (0, 1)
 
 
-def test_two_anchors_are_two_observations():
+def test_triples_of_two_anchors_are_two_observations():
     # With one degree of freedom nothing short of certainty is shown.
     shared = SharedStories(groups(2, 50))
     assert shared.degrees_of_freedom == pytest.approx(1)
@@ -373,7 +373,7 @@ def test_two_anchors_are_two_observations():
     assert mcnemar_by_story(answers, [not right for right in answers], shared) > 0.05
 
 
-def test_a_story_in_most_triples_leaves_doubt():
+def test_a_story_in_most_triples_gives_a_wide_interval():
     # The frequent story moves the mean of all triples, and so hides its own effect: the weights make up for it.
     stories = [[0 if n < 120 else n, 1000 + n, 2000 + n] for n in range(200)]
     shared = SharedStories(stories)
@@ -384,7 +384,7 @@ def test_a_story_in_most_triples_leaves_doubt():
     assert mcnemar_by_story(first, second, shared) > 0.05
 
 
-def test_all_right_leaves_the_doubt_of_as_many_groups():
+def test_all_correct_answers_give_the_interval_of_the_number_of_groups():
     shared = SharedStories(groups(6, 5))
     low, high = interval_by_story([True] * 30, shared)
     share = t.isf(0.025, 5) ** 2 / 6  # Wilson's lower end for 6 of 6, with t
@@ -453,14 +453,14 @@ def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_
         (10, 10, 0, 10, 0.6075, 1.0),
     ],
 )
-def test_newcombes_published_intervals(correct, n, other, other_n, low, high):
+def test_difference_interval_matches_newcombes_published_examples(correct, n, other, other_n, low, high):
     found = difference_interval(correct / n, n, other / other_n, other_n)
     assert found == pytest.approx((low, high), abs=6e-5)
     swapped = difference_interval(other / other_n, other_n, correct / n, n)
     assert swapped == pytest.approx((-high, -low), abs=6e-5)
 
 
-def test_the_interval_of_a_difference_covers_it():
+def test_the_interval_of_a_difference_contains_it():
     # Exact: the chance that the interval holds 0, over all outcomes of two systems of accuracy .6.
     def chance(right, size):
         return comb(size, right) * 0.6**right * 0.4 ** (size - right)
@@ -475,7 +475,7 @@ def test_the_interval_of_a_difference_covers_it():
     assert covered == pytest.approx(0.95, abs=0.01)
 
 
-def test_holm_adjusts_in_steps_and_in_any_order():
+def test_holm_adjusts_p_values_in_any_order():
     # R: p.adjust(c(.01, .02, .03, .04), "holm")
     assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1, 1]
@@ -484,7 +484,7 @@ def test_holm_adjusts_in_steps_and_in_any_order():
 
 
 @pytest.mark.parametrize(("n", "points"), [(200, 0.080), (400, 0.0566)])
-def test_the_smallest_difference_is_where_p_reaches_the_level(n, points):
+def test_the_smallest_difference_has_p_equal_to_alpha(n, points):
     assert smallest_difference(n) == pytest.approx(points, abs=5e-5)
     share = 0.3
     step = smallest_difference(n, share)
@@ -498,18 +498,18 @@ def test_the_smallest_difference_solves_connors_sample_size():
     assert (needed / difference) ** 2 == pytest.approx(300)
 
 
-def test_systems_that_never_differ_need_few_triples_and_few_triples_show_nothing():
+def test_smallest_difference_for_few_triples_and_few_discordant_ones():
     assert smallest_difference(200, 0) == pytest.approx(norm.isf(0.025) ** 2 / 200)
     assert smallest_difference(2, 0.5) == 1
 
 
-def test_spread_over_seeds():
+def test_seed_spread_is_mean_and_sample_deviation():
     assert seed_spread([0.5, 0.6, 0.7]) == pytest.approx((0.6, 0.1))
     assert seed_spread([0.5, 0.7]) == pytest.approx((0.6, sqrt(0.02)))
     assert isnan(seed_spread([0.5])[1])
 
 
-def test_a_comparison_counts_what_one_system_alone_has_right():
+def test_a_comparison_counts_answers_that_only_one_system_has_correct():
     # Of ten triples, both miss 5, the first alone 1 and 2, the second alone 3, 4, 6, 7 and 8.
     comparison = paired({1, 2, 5}, {3, 4, 5, 6, 7, 8}, n=10)
     p = pytest.approx(2 * (1 + 7 + 21) / 2**7)
@@ -522,7 +522,7 @@ def test_a_comparison_counts_what_one_system_alone_has_right():
 
 
 @pytest.mark.parametrize(("wrong", "other"), [(None, {1}), ({1}, None), (None, None)])
-def test_without_answers_there_is_no_comparison(wrong, other):
+def test_without_answers_a_comparison_is_undefined(wrong, other):
     comparison = paired(wrong, other, n=10)
 
     assert not comparison.known
@@ -534,11 +534,11 @@ def test_without_answers_there_is_no_comparison(wrong, other):
     ("p", "text"),
     [(None, "p unknown"), (0.0, "p < 0.001"), (0.00099, "p < 0.001"), (0.001, "p = 0.001"), (1.0, "p = 1.000")],
 )
-def test_p_is_printed_with_three_digits_down_to_a_thousandth(p, text):
+def test_p_is_printed_with_three_digits_or_as_below_0_001(p, text):
     assert p_text(p) == text
 
 
-def test_intervals_by_story_and_of_differences_have_the_callers_confidence():
+def test_intervals_by_story_and_of_differences_use_the_given_confidence():
     stories = SharedStories(groups(10, 4))
     answers = [n % 3 > 0 for n in range(40)]
     apart = SharedStories([[3 * n, 3 * n + 1, 3 * n + 2] for n in range(40)])
@@ -552,5 +552,5 @@ def test_intervals_by_story_and_of_differences_have_the_callers_confidence():
         assert wide_low < low < high < wide_high
 
 
-def test_the_share_and_level_of_the_smallest_difference_are_a_third_and_5_percent():
+def test_defaults_of_the_smallest_difference_are_a_third_and_5_percent():
     assert smallest_difference(200) == smallest_difference(200, 1 / 3, power=0.5, alpha=0.05)

@@ -21,7 +21,7 @@ def counts(metric):
     return summary.n, summary.correct, summary.ties
 
 
-def test_batches_add_up_to_the_whole():
+def test_batches_give_the_accuracy_of_all_triples():
     a, b, labels = triples()
     whole = TripleAccuracy()
     batched = TripleAccuracy()
@@ -50,7 +50,7 @@ def test_a_tie_is_an_answer_for_b(label, accuracy):
     assert metric.summary().ties == 1
 
 
-def test_rows_that_do_not_count_leave_no_trace():
+def test_rows_that_are_not_counted_are_ignored():
     a, b, labels = triples()
     counted = torch.rand(30, generator=torch.Generator().manual_seed(9)) < 0.5
     masked = TripleAccuracy()
@@ -64,7 +64,7 @@ def test_rows_that_do_not_count_leave_no_trace():
     assert counts(masked) == counts(cut)
 
 
-def test_no_triples():
+def test_without_triples_accuracy_is_nan():
     metric = TripleAccuracy()
     metric.update(*(torch.zeros(0) for _ in range(2)), torch.zeros(0, dtype=torch.bool))
     assert math.isnan(metric.compute().item())
@@ -74,7 +74,7 @@ def test_no_triples():
     assert json.loads(json.dumps(metric.summary().as_dict(), allow_nan=False))["accuracy"] is None
 
 
-def test_summary_speaks():
+def test_summary_shows_accuracy_interval_and_ties():
     assert str(AccuracySummary(n=200, correct=110)) == "0.550 [0.481, 0.617] (110 of 200)"
     assert str(AccuracySummary(200, 110, 2)).endswith("(110 of 200, 2 ties)")
 
@@ -87,7 +87,7 @@ def test_summary_speaks():
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_nan_is_never_counted(place):
+def test_nan_scores_are_refused(place):
     scores = [torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4])]
     scores[place][1] = float("nan")
     metric = TripleAccuracy()
@@ -97,7 +97,7 @@ def test_nan_is_never_counted(place):
     assert metric.total.item() == 0
 
 
-def test_what_does_not_fit_is_refused():
+def test_shapes_and_dtypes_that_do_not_match_are_refused():
     two = torch.zeros(2)
     flags = torch.ones(2, dtype=torch.bool)
     metric = TripleAccuracy()
@@ -124,7 +124,7 @@ def work(rank, folder):
     dist.destroy_process_group()
 
 
-def test_two_processes_agree_with_one(tmp_path):
+def test_two_processes_give_the_same_accuracy_as_one(tmp_path):
     mp.start_processes(work, args=(str(tmp_path),), nprocs=2, start_method="fork")
     whole = TripleAccuracy()
     whole.update(*triples())
@@ -132,7 +132,7 @@ def test_two_processes_agree_with_one(tmp_path):
         assert (tmp_path / str(rank)).read_text() == f"{whole.summary()} {float(whole.compute())}"
 
 
-def test_an_allowed_nan_leaves_no_accuracy():
+def test_an_allowed_nan_makes_the_accuracy_undefined():
     metric = TripleAccuracy(allow_nan=True)
     a = torch.tensor([0.5, float("nan")])
     metric.update(a, torch.zeros(2), torch.tensor([True, True]), counted=torch.tensor([True, False]))
@@ -149,7 +149,7 @@ def test_an_allowed_nan_leaves_no_accuracy():
     assert "1 of 3" in str(found)
 
 
-def test_an_undefined_accuracy_has_no_interval_and_counts_its_nans():
+def test_an_undefined_accuracy_has_no_interval_and_counts_nan_scores():
     values = {"n": 3, "correct": 2, "accuracy": None, "interval": None, "ties": 0, "undefined": 1}
     assert AccuracySummary(n=3, correct=2, undefined=1).as_dict() == values
     assert AccuracySummary(n=3, correct=2, undefined=1).interval == (0, 1)

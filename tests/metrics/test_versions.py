@@ -34,7 +34,7 @@ def test_the_best_rank_is_that_of_the_nearest_version():
     assert versions.best_ranks(ranks).tolist() == expected
 
 
-def test_a_permutation_exchanges_values_as_if_the_column_were_shuffled():
+def test_a_permutation_is_equivalent_to_shuffling_the_column():
     versions = Versions(VALUES)
     ranks = random_ranks(8)
     rows = np.array([3, 6, 2, 5, 0, 1, 4, 7])
@@ -47,7 +47,7 @@ def test_a_permutation_exchanges_values_as_if_the_column_were_shuffled():
     assert sorted(versions.best_ranks(ranks, rows)) != sorted(versions.best_ranks(ranks))
 
 
-def test_permutations_stay_within_strata_and_leave_unknown_values_where_they_are():
+def test_permutations_stay_within_strata_and_do_not_move_unknown_values():
     books = ["x", "y", "x", "y", "x", None, None, "y"]
     versions = Versions(VALUES)
     strata = Strata.of_values("book", books)
@@ -61,13 +61,13 @@ def test_permutations_stay_within_strata_and_leave_unknown_values_where_they_are
     assert all(sorted(rows) == list(range(8)) for rows in drawn.tolist())
 
 
-def test_stories_of_several_values_in_their_stratum_can_be_moved():
+def test_stories_in_a_stratum_with_several_values_are_movable():
     versions = Versions(["a", "b", "a", "a", None, "c"])
     assert Strata.of_values("book", ["x", "x", "y", "y", "z", "z"]).movable(versions) == 2
     assert Strata.of_values("book", ["x"] * 6).movable(versions) == 5
 
 
-def test_strata_of_lengths_are_about_equally_large_and_ordered():
+def test_strata_of_lengths_are_ordered_and_of_similar_size():
     texts = ["word " * number for number in (9, 1, 5, 3, 7, 2, 8, 4, 6, 10, 12)]
     numbers = Strata.of_lengths(texts, 5).numbers
     assert sorted(np.bincount(numbers).tolist()) == [2, 2, 2, 2, 3]
@@ -91,7 +91,7 @@ def rank_all(scores):
     return (-scores).argsort(axis=1, kind="stable").argsort(axis=1) + 1
 
 
-def test_versions_that_are_found_by_their_book_are_no_better_than_values_permuted_within_books():
+def test_versions_found_by_their_book_are_no_better_than_values_permuted_within_books():
     scores, values, books = collection()
     versions = Versions(values)
     anywhere = permuted_figures(rank_all(scores), versions, Strata.of_values("all", ["same"] * 60))["recall@1"]
@@ -109,7 +109,7 @@ def test_versions_that_are_found_by_their_book_are_no_better_than_values_permute
     assert permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"].p == 0.001
 
 
-def test_figures_of_permutations_are_those_of_plain_loops():
+def test_metrics_of_permutations_match_plain_loops():
     scores, values, books = collection(1)
     ranks = rank_all(scores)
     versions = Versions(values)
@@ -137,7 +137,7 @@ def test_figures_of_permutations_are_those_of_plain_loops():
         assert figure.p == (at_least + 1) / 41
 
 
-def test_nothing_moves_where_each_stratum_has_one_value():
+def test_nothing_is_movable_if_each_stratum_has_one_value():
     figure = permuted_figures(random_ranks(8), Versions(VALUES), Strata.of_values("type", VALUES), samples=20)["mrr"]
     assert isinstance(figure, Permuted)
     assert figure.movable == 0

@@ -25,7 +25,7 @@ KINDS = [("qwen3", "lasttoken"), ("bert", "mean"), ("mpnet", "mean")]
 
 
 @pytest.mark.parametrize(("kind", "names"), [("qwen3", QWEN3), ("bert", BERT)])
-def test_all_linear_means_those_in_layers_and_never_the_pooler(tiny, kind, names):
+def test_all_linear_selects_layers_but_not_the_pooler(tiny, kind, names):
     encoder = adapted(tiny, kind, {"qwen3": "lasttoken"}.get(kind, "mean"))
     found = [name for name, module in encoder.transformer.named_modules() if hasattr(module, "lora_A")]
     assert len(found) == 3 * len(names)
@@ -37,7 +37,7 @@ def test_all_linear_means_those_in_layers_and_never_the_pooler(tiny, kind, names
 
 
 @pytest.mark.parametrize("names", ["value", ["query", "output.dense"]])
-def test_targets_may_be_named(tiny, names):
+def test_target_modules_can_be_named(tiny, names):
     encoder = adapted(tiny, "bert", "mean", lora=LoRA(rank=2, target_modules=names))
     found = {name.split(".", 3)[3] for name, m in encoder.transformer.named_modules() if hasattr(m, "lora_A")}
     every = {"value": {"attention.self.value"}}.get(
@@ -47,14 +47,14 @@ def test_targets_may_be_named(tiny, names):
     assert found == every
 
 
-def test_a_name_that_fits_nothing_is_answered_with_the_names_there_are(tiny):
+def test_an_unknown_target_module_is_refused_with_the_available_names(tiny):
     with pytest.raises(OptionError, match=r"'q_proj'; available: attention\.self\.query, .*output\.dense$") as caught:
         adapted(tiny, "bert", "mean", lora=LoRA(target_modules=["query", "q_proj"]))
     assert "pooler" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
-def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, pooling):
+def test_new_adapters_do_not_change_embeddings_and_only_they_train(tiny, kind, pooling):
     texts = world_texts()[:3]
     plain = Encoder(EncoderConfig(tiny(kind, pooling)))
     encoder = adapted(tiny, kind, pooling)
@@ -75,7 +75,7 @@ def test_fresh_adapters_change_no_vector_and_are_all_that_trains(tiny, kind, poo
     assert changed == {name for name in trained if ".lora_B." in name}  # A moves once B is off zero
 
 
-def test_gradients_are_those_of_the_formula(tiny):
+def test_gradients_of_adapters_match_the_formula(tiny):
     """Against W + (alpha / r) BA written into the plain model: dL/dB = factor dL/dW A^T, dL/dA = factor B^T dL/dW."""
     texts = world_texts()[:4]
     encoder = move(adapted(tiny)).train()
@@ -100,7 +100,7 @@ def test_gradients_are_those_of_the_formula(tiny):
         assert torch.allclose(ours[f"{name}.lora_A.default.weight"], b.T @ gradient, atol=1e-5), name
 
 
-def test_left_right_and_packed_give_the_same_vectors(tiny):
+def test_left_padded_right_padded_and_packed_batches_give_the_same_embeddings(tiny):
     texts = [world_texts()[0][:20], *world_texts()[1:4], "One."]
     found = [vectors(move(adapted(tiny)), texts)]
     for side in ("left", "right"):
@@ -138,7 +138,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(tiny, kind, pooling, lo
 
 
 @pytest.mark.parametrize(("kind", "is_packed"), [("bert", True), ("mpnet", False), ("qwen3", True)])
-def test_gradient_caching_gives_the_same_gradients_pass_by_pass(tiny, kind, is_packed):
+def test_gradient_caching_gives_the_same_gradients(tiny, kind, is_packed):
     texts, found = world_texts()[:6], []
     for cached in (False, True):
         fields = {"packed": is_packed, "gradient_caching": cached, "dropout": 0.3, "token_budget": 120}
@@ -159,7 +159,7 @@ def test_gradient_caching_gives_the_same_gradients_pass_by_pass(tiny, kind, is_p
 
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
-def test_merging_leaves_plain_layers_and_the_same_vectors(tiny, kind, pooling):
+def test_merging_gives_plain_layers_and_the_same_embeddings(tiny, kind, pooling):
     texts = world_texts()[:4]
     encoder = move(adapted(tiny, kind, pooling))
     before = vectors(encoder, texts)
@@ -214,7 +214,7 @@ def test_adapters_have_a_dropout_of_their_own(tiny):
     assert {m.p for m in off.transformer.modules() if isinstance(m, nn.Dropout)} == {0.25}
 
 
-def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypatch):
+def test_adapters_depend_on_the_seed_and_leave_the_random_state_unchanged(tiny, monkeypatch):
     def drawn(seed):
         monkeypatch.setenv("PL_GLOBAL_SEED", str(seed))
         torch.manual_seed(seed * 2 + len(made))
@@ -236,13 +236,13 @@ def test_adapters_follow_the_run_s_seed_and_disturb_no_other_draw(tiny, monkeypa
     assert all(value.abs().max() <= math.sqrt(1 / value.shape[1]) for value in values)
 
 
-def test_an_architecture_that_cannot_compute_layers_anew_is_refused(tiny):
+def test_an_architecture_without_gradient_checkpointing_is_refused(tiny):
     assert not MPNetModel.supports_gradient_checkpointing
-    with pytest.raises(OptionError, match="mpnet can't"):
+    with pytest.raises(OptionError, match="mpnet does not support it"):
         Encoder(EncoderConfig(tiny("mpnet"), gradient_checkpointing=True))
 
 
-def test_a_config_survives_as_plain_data():
+def test_a_config_can_be_restored_from_plain_data():
     config = EncoderConfig("x", lora=LoRA(rank=3, target_modules=["query"]), quantization="nf4")
     assert EncoderConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
     assert EncoderConfig.from_dict({"model": "x", "lora": None}) == EncoderConfig("x")

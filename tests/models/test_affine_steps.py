@@ -25,7 +25,7 @@ def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def test_steps_follow_one_another_as_by_hand():
+def test_steps_match_a_computation_by_hand():
     fitted, others = unit(FITTED), unit(OTHERS)
     mean = fitted.mean(0)
     fitted, others = fitted - mean, others - mean
@@ -43,7 +43,7 @@ def test_steps_follow_one_another_as_by_hand():
 
 
 @pytest.mark.parametrize("count", [6, 40, 20_000])
-def test_whitening_inverts_a_covariance_that_many_stories_need_not_shrink(count):
+def test_whitening_with_many_stories_inverts_the_covariance(count):
     vectors = np.random.default_rng(1).normal(size=(count, 8)) * np.arange(1, 9) + 3
     values = unit(vectors)
     whitened = fit_steps(parse_steps("whiten"), vectors)
@@ -62,13 +62,13 @@ def test_whitening_inverts_a_covariance_that_many_stories_need_not_shrink(count)
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ("centre", "none of center, abtt, whiten, truncate \\(did you mean center"),
+        ("centre", "not one of center, abtt, whiten, truncate \\(did you mean center"),
         ("abtt", "write abtt:N"),
         ("abtt:0", "write abtt:N"),
-        ("center:1", "write center, without"),
+        ("center:1", "write center without"),
     ],
 )
-def test_steps_that_do_not_exist_are_refused(steps, words):
+def test_unknown_steps_are_refused(steps, words):
     with pytest.raises(OptionError, match=words):
         parse_steps(steps)
 
@@ -93,7 +93,7 @@ def with_steps(encoder, stories, steps):
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_an_exported_text_encoder_gives_the_same_without_this_package(tiny, tmp_path, normalize):
+def test_an_exported_text_encoder_gives_the_same_embeddings_without_this_package(tiny, tmp_path, normalize):
     encoder = Encoder(EncoderConfig(tiny(), normalize=normalize)).eval()
     expected = with_steps(encoder, TEXTS, "abtt:1,truncate:20")
     about = {"steps": "abtt:1", "stories": 4, "fit_on": [{"path": "f.jsonl", "sha256": "abc"}]}
@@ -121,5 +121,5 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
 
     again = load_encoder(str(tmp_path / "out"))
     assert abs(embed(again, stories, progress=False).embeddings - expected).max() < 1e-5
-    with pytest.raises(ModelError, match="other weights of views need another post-processing"):
+    with pytest.raises(ModelError, match="was fitted with other weights of views"):
         with_fusion(again, Fusion(1, 0, 0, 0))

@@ -28,7 +28,7 @@ def linear_dtypes(encoder):
     return {module.weight.dtype for module in encoder.modules() if isinstance(module, nn.Linear)}
 
 
-def test_bf16_by_name_is_refused_and_auto_is_float32_where_it_is_missing(has_bf16, tiny):
+def test_without_bfloat16_bf16_is_refused_and_auto_is_float32(has_bf16, tiny):
     has_bf16(False)
     with pytest.raises(OptionError, match=r"no bfloat16 instructions .* use auto or fp32"):
         load_encoder(tiny(), precision="bf16")
@@ -42,7 +42,7 @@ def test_bf16_by_name_is_refused_and_auto_is_float32_where_it_is_missing(has_bf1
         assert linear_dtypes(load_encoder(tiny(), precision=precision)) == {torch.bfloat16}
 
 
-def test_commands_refuse_it_or_print_what_they_take_instead(has_bf16, narrlit, make, tiny):
+def test_commands_refuse_bf16_or_print_the_format_they_use_instead(has_bf16, narrlit, make, tiny):
     has_bf16(False)
     make("s.jsonl", [{"text": f"Story {number} of a king."} for number in range(MANY)])
     options = ("embed", "s.jsonl", "--model", tiny(), "--device", "cpu")
@@ -64,7 +64,7 @@ def test_commands_refuse_it_or_print_what_they_take_instead(has_bf16, narrlit, m
     assert np.allclose(np.load("v.npy"), np.load("w.npy"), atol=1e-6)  # both are float32
 
 
-def test_this_processor_does_what_it_is_said_to_do(narrlit, make, tiny):
+def test_bf16_works_where_it_is_reported_and_is_refused_elsewhere(narrlit, make, tiny):
     """The real code path, on whatever machine this is."""
     make("s.jsonl", [{"text": f"Story {number} of a king."} for number in range(MANY)])
     found = {
@@ -92,7 +92,7 @@ def test_a_model_stored_in_bfloat16_embeds_many_texts_on_any_processor(tiny, dty
     assert (vectors * exact).sum(1).min() > (0.9999 if dtype == "float32" else 0.99)
 
 
-def test_limits_of_the_libraries_count(monkeypatch):
+def test_limits_of_onednn_are_respected(monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     # Older releases of torch lack it.
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)

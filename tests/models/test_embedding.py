@@ -27,7 +27,7 @@ from narrlit.models.registry import with_fusion
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("kind", "pooling"), [("bert", "mean"), ("qwen3", "lasttoken")])
-def test_sentences_are_embedded_with_the_roles_prompt_before_each(tiny, kind, pooling, role):
+def test_each_sentence_is_embedded_with_the_prompt_of_the_role(tiny, kind, pooling, role):
     encoder = sentence_encoder(tiny(kind, pooling), prompts=PROMPTS)
     found = embed(encoder, TEXTS, role, progress=False)
     assert found.embeddings.dtype == np.float32
@@ -35,7 +35,7 @@ def test_sentences_are_embedded_with_the_roles_prompt_before_each(tiny, kind, po
     assert found.coverage.long == 0
 
 
-def test_texts_come_in_their_order_in_passes_with_repeats(tiny, monkeypatch):
+def test_embeddings_are_in_the_order_of_the_texts_including_repeated_ones(tiny, monkeypatch):
     encoder = sentence_encoder(tiny())
     expected = sentences_by_hand(encoder, TEXTS)
     monkeypatch.setattr(embedding, "STORIES_PER_PASS", 2)
@@ -43,7 +43,7 @@ def test_texts_come_in_their_order_in_passes_with_repeats(tiny, monkeypatch):
     assert abs(embed(encoder, [TEXTS[i] for i in order], progress=False).embeddings - expected[order]).max() < 1e-5
 
 
-def test_a_sentence_is_embedded_once_and_counted_once_if_it_is_cut(tiny, monkeypatch):
+def test_a_repeated_sentence_is_embedded_and_counted_once(tiny, monkeypatch):
     encoder = sentence_encoder(tiny(), max_length=12)
     seen, token_ids = [], encoder.token_ids
     monkeypatch.setattr(encoder, "token_ids", lambda texts, role: seen.extend(texts) or token_ids(texts, role))
@@ -54,13 +54,13 @@ def test_a_sentence_is_embedded_once_and_counted_once_if_it_is_cut(tiny, monkeyp
 
 
 @pytest.mark.parametrize("blank", ["", " \n\t "])
-def test_a_text_without_a_sentence_is_named(tiny, blank):
+def test_a_text_without_sentences_is_refused_with_its_number(tiny, blank):
     with pytest.raises(DataError, match="story 3 of 4"):
         embed(sentence_encoder(tiny()), ["A b.", "C d.", "A b.", blank, "E."], progress=False)
 
 
 @pytest.mark.parametrize("hidden", [None, 16])
-def test_views_are_those_by_hand(tiny, hidden):
+def test_fused_embeddings_match_a_computation_by_hand(tiny, hidden):
     encoder = view_encoder(tiny(), hidden, prompts=Prompts(story="text: "))
     stories = viewed(4)
     found = embed(encoder, stories, progress=False)
@@ -72,7 +72,7 @@ def test_views_are_those_by_hand(tiny, hidden):
     assert abs(again - found.embeddings[order]).max() < 1e-6
 
 
-def test_a_part_without_weight_is_never_embedded(tiny):
+def test_a_view_with_weight_0_is_not_embedded(tiny):
     encoder = view_encoder(tiny(), fusion=PRESETS["action_only"])
     long = [Story(story.id, story.text + " word" * 500, story.views) for story in viewed(3)]
     found = embed(encoder, long, progress=False)
@@ -83,7 +83,7 @@ def test_a_part_without_weight_is_never_embedded(tiny):
 
 
 @pytest.mark.parametrize("hidden", [None, 16])
-def test_parts_come_in_their_order_and_what_occurs_twice_once(tiny, hidden):
+def test_part_embeddings_are_in_order_and_repeated_texts_are_embedded_once(tiny, hidden):
     encoder = view_encoder(tiny(), hidden)
     stories = viewed(3)
     parts = part_embeddings(encoder, stories, progress=False).embeddings
@@ -102,7 +102,7 @@ def test_parts_come_in_their_order_and_what_occurs_twice_once(tiny, hidden):
     assert abs(part_embeddings(plain, stories, progress=False).embeddings - own).max() < 1e-6
 
 
-def test_other_weights_keep_the_heads(tiny):
+def test_other_fusion_weights_keep_the_heads(tiny):
     encoder = view_encoder(tiny(), 16)
     heads = encoder.views.heads
     assert with_fusion(encoder, None) is encoder
@@ -114,7 +114,7 @@ def test_other_weights_keep_the_heads(tiny):
     assert with_fusion(plain, WEIGHTS).reads == "views"
 
 
-def test_views_of_a_model_that_reads_sentences(tiny):
+def test_views_can_be_read_by_a_model_of_sentences(tiny):
     inner = sentence_encoder(tiny())
     encoder = sentence_encoder(tiny())
     with_fusion(encoder, WEIGHTS)
@@ -134,7 +134,7 @@ def test_stories_without_views_are_refused(tiny):
 
 
 @pytest.mark.parametrize("prompts", [Prompts(), PROMPTS])
-def test_scores_are_cosines_of_each_role(tiny, prompts):
+def test_scores_are_cosines_with_the_prompts_of_the_roles(tiny, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts, normalize=False)).eval()
     table = StoryTable.of(TEXTS)
     triples = Triples(table, [Triple(0, 1, 2, True), Triple(3, 0, 0), Triple(1, 2, 0, False)])
@@ -167,7 +167,7 @@ def words_read(texts, long):
     return Coverage(words, float(words), len(set(texts)), long)
 
 
-def test_texts_within_the_limit_have_the_same_vectors_bit_by_bit(tiny):
+def test_texts_within_max_length_have_identical_embeddings_in_all_modes(tiny):
     ways = [embed(reading(tiny(), long), TEXTS, progress=False) for long in ("truncate", "windows", "refuse")]
     for found in ways:
         assert np.array_equal(found.embeddings, ways[0].embeddings)
@@ -180,7 +180,7 @@ LONG = " ".join(f"The {name} met a fox on the way to the mill." for name in NAME
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_long_text_is_the_mean_of_its_windows_by_the_tokens_that_each_adds(role):
+def test_a_long_text_is_the_mean_of_its_windows_weighted_by_new_tokens(role):
     encoder = reading("minilm", "windows", max_length=30, prompts=PROMPTS)
     sentences = [f"{one}." for one in LONG.removesuffix(".").split(". ")]
     # Two sentences of eleven tokens fit behind the prompt: an eighth of the room is less than one, so none overlaps.
@@ -193,7 +193,7 @@ def test_a_long_text_is_the_mean_of_its_windows_by_the_tokens_that_each_adds(rol
     assert found.coverage == words_read(["Short.", LONG], long=1)
 
 
-def test_the_ending_of_a_long_text_counts_in_windows_alone(tiny):
+def test_the_end_of_a_long_text_is_read_only_in_windows(tiny):
     endings = [f"{LONG} {LONG} They all {end}." for end in ("came home", "died at sea")]
     cut = embed(reading(tiny(), "truncate"), endings, progress=False)
     # Rows of one product of matrices, which may round otherwise.
@@ -206,14 +206,14 @@ def test_the_ending_of_a_long_text_counts_in_windows_alone(tiny):
     assert whole.coverage.record == {"truncated": 0, "words_read": 1.0}
 
 
-def test_windows_keep_the_length_of_vectors_that_are_not_normalized(tiny):
+def test_windows_keep_the_length_of_unnormalized_embeddings(tiny):
     encoder = reading(tiny(), "windows", normalize=False)
     short, long = np.linalg.norm(embed(encoder, [LONG[:90], LONG * 3], progress=False).embeddings, axis=1)
     assert abs(long / short - 1) < 0.3
     assert abs(short - 1) > 1
 
 
-def test_sentences_and_views_are_read_in_windows_too(tiny):
+def test_long_sentences_and_views_are_read_in_windows(tiny):
     words = [f"{'very ' * 120}{end}" for end in ("sad", "glad")]
     found = embed(reading(tiny(), "windows", sentence_encoder), [f"A b. It was {w}." for w in words], progress=False)
     assert found.coverage.long == 2
@@ -226,14 +226,14 @@ def test_sentences_and_views_are_read_in_windows_too(tiny):
     assert found.coverage.share == 1
 
 
-def test_a_long_story_is_refused_by_its_beginning(tiny):
+def test_a_refused_long_story_is_quoted(tiny):
     with pytest.raises(DataError, match=r"story 'The king met a fox.* has \d+ tokens, more than 96: `long=windows`"):
         embed(reading(tiny(), "refuse"), ["Short.", LONG * 2], progress=False)
-    with pytest.raises(OptionError, match="raise `max_length`"):
+    with pytest.raises(OptionError, match="increase `max_length`"):
         embed(reading(tiny(), "windows", max_length=8, prompts=Prompts(story=LONG)), [LONG], progress=False)
 
 
-def test_coverage_adds_up_and_is_put_in_words():
+def test_coverage_is_summed_and_described():
     cut = Coverage(100, 41.0, 2, 1, 0.2)
     whole = Coverage(100, 100.0, 3, 0)
     assert cut + whole == Coverage(200, 141.0, 5, 1, 0.2)

@@ -34,7 +34,7 @@ def texts_of_many_lengths():
 
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
-def test_the_three_paths_give_the_same_vectors(tiny, kind, pooling):
+def test_packed_padded_and_sentence_transformers_give_the_same_embeddings(tiny, kind, pooling):
     texts = texts_of_many_lengths()
     encoder = Encoder(EncoderConfig(tiny(kind, pooling))).eval()
     unpacked = Encoder(EncoderConfig(tiny(kind, pooling), packed=False)).eval()
@@ -79,7 +79,7 @@ def test_gradients_equal_sentence_transformers_own(tiny):
     assert all(torch.allclose(p.grad, ours[n], atol=1e-4) for n, p in encoder.named_parameters() if n in ours)
 
 
-def test_micro_batches_change_nothing(tiny):
+def test_the_token_budget_does_not_change_embeddings_or_gradients(tiny):
     texts = texts_of_many_lengths()
     for kind in ("bert", "mpnet"):
         whole, cut = (
@@ -90,7 +90,7 @@ def test_micro_batches_change_nothing(tiny):
             assert torch.allclose(whole(packed(whole, texts)), cut(packed(cut, texts)), atol=1e-6)
 
 
-def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
+def test_normalization_is_the_last_module_or_absent(tiny):
     texts = world_texts()[:3]
     for wanted, count in ((True, 1), (None, 1), (False, 0)):
         encoder = Encoder(EncoderConfig(tiny("bert"), normalize=wanted)).eval()
@@ -101,7 +101,7 @@ def test_normalisation_stands_once_at_the_end_or_not_at_all(tiny):
         assert torch.allclose(lengths, torch.ones(3), atol=1e-5) == bool(count)
 
 
-def test_dropout_is_really_on_where_asked_for_and_off_where_not(tiny):
+def test_dropout_is_applied_in_training_only(tiny):
     texts = world_texts()[:2]
     for kind, pooling in (("bert", "mean"), ("qwen3", "lasttoken")):
         for probability in (0.3, 0.0):
@@ -123,7 +123,7 @@ def cosines(vectors):
 
 @pytest.mark.parametrize(("kind", "pooling"), KINDS)
 @pytest.mark.parametrize("packs", [True, False])
-def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, monkeypatch, kind, pooling, packs):
+def test_bfloat16_changes_only_linear_layers_and_embeddings_slightly(tiny, monkeypatch, kind, pooling, packs):
     monkeypatch.setattr(capabilities, "has_bf16", lambda device: True)  # without it as exact, only slow
     config = EncoderConfig(tiny(kind, pooling), packed=packs)
     texts = texts_of_many_lengths()
@@ -141,14 +141,14 @@ def test_bfloat16_changes_linear_layers_alone_and_embeddings_little(tiny, monkey
     assert encoder.transformer.get_input_embeddings().weight.dtype == torch.float32
 
 
-def test_float32_is_picked_for_a_model_in_bfloat16(tiny):
+def test_a_model_in_bfloat16_can_be_cast_to_float32(tiny):
     assert {parameter.dtype for parameter in load_encoder(tiny("bert")).parameters()} == {torch.float32}
     half = Encoder(EncoderConfig(tiny("bert"), dtype="bfloat16"))
     assert half(packed(half, ["A text."])).dtype == torch.float32  # pooled and normalized so
     assert {parameter.dtype for parameter in half.cast("fp32").parameters()} == {torch.float32}
 
 
-def test_heads_read_what_a_model_in_bfloat16_gives(tiny, tmp_path, monkeypatch):
+def test_heads_work_on_a_model_in_bfloat16(tiny, tmp_path, monkeypatch):
     theirs = SentenceTransformer(tiny("bert", "cls"), device="cpu")
     theirs.insert(2, Dense(32, 32))
     theirs.save(str(tmp_path / "dense"))
@@ -166,7 +166,7 @@ def test_heads_read_what_a_model_in_bfloat16_gives(tiny, tmp_path, monkeypatch):
     assert 1e-7 < np.abs(found[0] - found[1]).max() < 0.02
 
 
-def test_prompts_stand_before_the_text_by_role(tiny):
+def test_prompts_depend_on_the_role(tiny):
     prompts = Prompts(story="Story: ", anchor="query: ", candidate="passage: ")
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=prompts))
     plain = Encoder(EncoderConfig(tiny("bert")))
@@ -180,7 +180,7 @@ def test_prompts_stand_before_the_text_by_role(tiny):
     Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "))).require_one_prompt("embed")
 
 
-def test_an_exported_folder_keeps_prompts_length_and_vectors(tiny, tmp_path):
+def test_an_exported_folder_keeps_prompts_max_length_and_embeddings(tiny, tmp_path):
     encoder = Encoder(EncoderConfig(tiny("bert"), prompts=Prompts(story="Story: "), max_length=40)).eval()
     encoder.save(tmp_path / "out")
     again = Encoder(EncoderConfig(str(tmp_path / "out"))).eval()
@@ -208,7 +208,7 @@ def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
         Encoder(EncoderConfig(str(tmp_path / "labse"), pooling="mean"))
 
 
-def test_texts_over_the_limit_are_cut_and_counted(tiny):
+def test_texts_over_max_length_are_truncated_and_counted(tiny):
     encoder = Encoder(EncoderConfig(tiny("bert"), max_length=30))
     ids, cut = encoder.tokenize([world_texts()[0], "Short."])
     assert len(ids[0]) == 30
@@ -239,7 +239,7 @@ def test_a_share_of_the_lower_layers_is_frozen(tiny, kind, pooling):
     assert not any("embed" in name or "relative_attention" in name for name in moved)
 
 
-def test_token_chunks_hold_every_place_once_within_the_budget():
+def test_token_chunks_contain_every_text_once_within_the_budget():
     lengths = [7, 3, 9, 1, 4, 30]
     for is_padded in (True, False):
         chunks = token_chunks(lengths, 12, padded=is_padded)
@@ -251,7 +251,7 @@ def test_token_chunks_hold_every_place_once_within_the_budget():
 
 
 @pytest.mark.parametrize(("seed", "room"), [(0, 1), (1, 7), (2, 40), (3, 256)])
-def test_windows_cover_every_token_from_edge_to_edge(seed, room):
+def test_windows_cover_every_token_and_end_at_edges(seed, room):
     lengths = np.random.default_rng(seed).integers(0, 60, 50)
     edges = [5, *(5 + lengths.cumsum()).tolist()]
     bounds = window_bounds(edges, room)
@@ -270,7 +270,7 @@ def test_windows_cover_every_token_from_edge_to_edge(seed, room):
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 2**-23), ("float16", 2**-10), ("bfloat16", 2**-7)])
-def test_the_rounding_error_is_that_of_the_weights_as_they_are(tiny, dtype, error):
+def test_the_rounding_error_is_that_of_the_actual_weights(tiny, dtype, error):
     encoder = Encoder(EncoderConfig(tiny(), dtype=dtype))
     assert encoder.rounding_error == error
     assert encoder.cast("fp32").rounding_error == 2**-23

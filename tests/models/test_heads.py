@@ -33,7 +33,7 @@ def fusion(dimension=5, weights=FUSION, hidden=None):
 
 
 @pytest.mark.parametrize("dimension", [16, 256])
-def test_noise_turns_vectors_alike_in_any_dimension(dimension):
+def test_noise_has_the_same_effect_in_every_dimension(dimension):
     torch.manual_seed(0)
     head = build_head("projection", dimension, noise=0.2)
     x = unit(400, dimension, seed=1)
@@ -67,7 +67,7 @@ def test_an_mlp_has_relu_between_its_layers_and_not_at_the_end():
     ids=["projection", "mlp", "bilstm", "views"],
 )
 def test_a_head_of_another_model_is_refused(tiny, head):
-    with pytest.raises(ModelError, match="dimension 32, but the head reads dimension 31"):
+    with pytest.raises(ModelError, match="dimension 32, but the head was trained on dimension 31"):
         Encoder(EncoderConfig(tiny())).attach(head)
 
 
@@ -107,20 +107,20 @@ def by_hand(model, story):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=6), st.integers(1, 3))
-def test_a_bilstm_equals_a_loop_over_stories_and_steps(lengths, layers):
+def test_a_bilstm_matches_a_loop_over_stories_and_steps(lengths, layers):
     model = built(layers=layers)
     x = torch.randn(sum(lengths), 6)
     expected = torch.stack([by_hand(model, story) for story in x.split(lengths)])
     assert torch.allclose(apply_head(model, x, lengths), expected, atol=1e-6)
 
 
-def test_gradients_of_a_bilstm_are_right():
+def test_a_bilstm_passes_gradcheck():
     model = built(3, hidden=2, output=3).double()
     x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: apply_head(model, x, [1, 3, 2]), x)
 
 
-def test_dropout_works_in_training_alone_and_between_layers_only_where_there_are_two(recwarn):
+def test_dropout_is_applied_in_training_and_between_layers_only_if_there_are_two(recwarn):
     x = torch.randn(4, 6)
     for layers in (1, 2):
         model = built(layers=layers, dropout=0.5)
@@ -132,7 +132,7 @@ def test_dropout_works_in_training_alone_and_between_layers_only_where_there_are
     assert not recwarn.list
 
 
-def test_a_fused_vector_is_the_weighted_sum_of_length_one():
+def test_a_fused_embedding_is_the_normalized_weighted_sum():
     parts = unit(3, 4, 5)
     for story, fused in zip(parts, fusion().fuse(parts), strict=True):
         total = 0.4 * story[0] + 0.3 * story[1] + 0.1 * story[2] + 0.2 * story[3]
@@ -154,7 +154,7 @@ def test_every_view_has_its_own_head():
     assert torch.allclose(heads(views[:, :1]), heads(views[:, :1].repeat(1, 3, 1)))
 
 
-def test_the_whole_text_has_no_head_and_lengths_do_not_count():
+def test_the_full_text_has_no_head_and_inputs_are_normalized():
     head, x = fusion(hidden=7), unit(2, 4, 5)
     assert torch.allclose(head.parts(3 * x)[:, 0], x[:, 0], atol=1e-6)
     assert torch.allclose(head.parts(3 * x)[:, 1:], head.heads(x[:, 1:]), atol=1e-6)
@@ -162,14 +162,14 @@ def test_the_whole_text_has_no_head_and_lengths_do_not_count():
     assert torch.allclose(fusion().parts(3 * x), x, atol=1e-6)
 
 
-def test_gradients_of_view_heads_are_right():
+def test_view_heads_pass_gradcheck():
     head = ViewHeads(3, 4).double()
     x = torch.randn(2, 3, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(head, x)
 
 
 @pytest.mark.parametrize("head", [built(6), fusion(), fusion(hidden=7)], ids=["bilstm", "fusion", "view heads"])
-def test_a_head_is_saved_and_read_and_one_that_is_broken_refused(tmp_path, head):
+def test_a_head_can_be_saved_and_loaded_and_a_damaged_one_is_refused(tmp_path, head):
     head.save(str(tmp_path))
     again = type(head).load_head(tmp_path)
     assert again.get_config_dict() == head.get_config_dict()
@@ -181,7 +181,7 @@ def test_a_head_is_saved_and_read_and_one_that_is_broken_refused(tmp_path, head)
             type(head).load_head(tmp_path)
 
 
-def test_the_papers_fusions_stand_under_their_names():
+def test_presets_are_the_fusion_weights_of_the_paper():
     assert PRESETS["submitted"].weights == (0.5, 0.1, 0.2, 0.2)
     assert PRESETS["equal"].weights == (0.25, 0.25, 0.25, 0.25)
     assert PRESETS["full_only"].weights == (1, 0, 0, 0)
@@ -191,7 +191,7 @@ def test_the_papers_fusions_stand_under_their_names():
     assert str(FUSION) == "0.4,0.3,0.1,0.2"
 
 
-def test_views_are_joined_to_one_text_and_split_again():
+def test_a_text_with_views_is_split_into_its_parts():
     parts = ("A story.\n\nIts end.", "A theme.", "", "The [outcome] itself.")
     assert split_views(join_views(*parts)) == parts
     for broken in (
@@ -204,7 +204,7 @@ def test_views_are_joined_to_one_text_and_split_again():
             split_views(broken)
 
 
-def test_half_precision_encoders_leave_the_head_in_its_own(tiny):
+def test_heads_keep_their_precision_on_encoders_in_half_precision(tiny):
     encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
     head = build_head("projection", 32, noise=0.3)
     encoder.attach(head)

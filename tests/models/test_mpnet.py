@@ -23,7 +23,7 @@ def encoder():
     return Encoder(EncoderConfig(FOLDER, frozen_layers=0.5, dropout=0.0))
 
 
-def test_embeddings_are_sentence_transformers_own_also_after_an_export(encoder, tmp_path):
+def test_embeddings_equal_those_of_sentence_transformers_also_after_an_export(encoder, tmp_path):
     ours = embed(encoder.eval(), TEXTS, progress=False).embeddings
     with torch.no_grad():
         batch = encoder(packed(encoder, TEXTS)).numpy()
@@ -39,7 +39,7 @@ def test_embeddings_are_sentence_transformers_own_also_after_an_export(encoder, 
         assert abs(ours - theirs).max() < 1e-6
 
 
-def test_a_training_step_reaches_the_upper_layers_alone(encoder):
+def test_with_frozen_layers_a_training_step_changes_only_the_upper_layers(encoder):
     encoder.train().zero_grad()
     before = {name: parameter.detach().clone() for name, parameter in encoder.named_parameters()}
     anchor, positive, negative, _ = encoder(packed(encoder, TEXTS))

@@ -32,13 +32,13 @@ def unseen():
     return stories, {model: narrlit.embed(texts, model) for model in ("minilm", "narrlit-mini")}
 
 
-def test_the_same_plot_wins_over_the_same_words():
+def test_the_same_plot_is_closer_than_the_same_words():
     plain, trained = (narrlit.similarity(STORIES, model)[0] for model in ("minilm", "narrlit-mini"))
     assert plain[1] < plain[2]
     assert trained[1] > trained[2]  # by 0.011; kernels change cosines by less than 1e-5
 
 
-def test_unseen_plots_are_found_in_unseen_worlds_against_stories_of_the_own_world(unseen):
+def test_unseen_plots_are_recognized_in_unseen_settings(unseen):
     stories, vectors = unseen
     plots = np.array([story.plot for story in stories])
     worlds = np.array([story.world for story in stories])
@@ -56,7 +56,7 @@ def test_unseen_plots_are_found_in_unseen_worlds_against_stories_of_the_own_worl
     assert accuracy["narrlit-mini"] > accuracy["minilm"] + 0.2
 
 
-def test_its_files_are_small_and_name_no_path():
+def test_its_files_are_small_and_contain_no_path():
     folder = packaged_adapter()
     assert sum(file.stat().st_size for file in folder.iterdir()) < 6_000_000
     for name in ("encoder.json", "average.json"):
@@ -64,13 +64,13 @@ def test_its_files_are_small_and_name_no_path():
     assert "CC BY-SA 4.0" in (folder / "README.md").read_text()
 
 
-def test_it_is_identified_by_its_own_and_its_encoders_files():
+def test_its_identity_depends_on_its_own_and_its_encoders_files():
     name, digest = model_identity("narrlit-mini")
     assert name == "narrlit-mini"
     assert digest.endswith(f" {model_identity('minilm')[1]}")
 
 
-def test_it_is_exported_before_it_is_trained_further(tmp_path):
+def test_it_must_be_exported_before_further_training(tmp_path):
     with pytest.raises(ModelError, match="`narrlit export` it"):
         load_model(EncoderConfig("narrlit-mini"))
     narrlit.export("narrlit-mini", tmp_path / "exported")

@@ -44,7 +44,7 @@ def no_grad():
 
 @needs_onednn
 @pytest.mark.parametrize("model_type", sorted(onednn.FUSABLE))
-def test_every_tested_architecture_is_computed_by_onednn_with_the_same_result(model_type, no_grad):
+def test_every_supported_architecture_gives_the_same_result_with_onednn(model_type, no_grad):
     transformer = tiny_encoder(model_type)
     before = hidden(transformer)
     with fused_linears(transformer) as count:
@@ -58,7 +58,7 @@ def test_every_tested_architecture_is_computed_by_onednn_with_the_same_result(mo
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 @pytest.mark.parametrize("packed", [True, False])
-def test_embedding_gives_the_same_vectors_and_leaves_the_model_as_it_was(tiny, monkeypatch, kind, packed):
+def test_embed_gives_the_same_embeddings_and_restores_the_model(tiny, monkeypatch, kind, packed):
     encoder = Encoder(EncoderConfig(tiny(kind), packed=packed)).eval()
     counts = []
 
@@ -86,7 +86,7 @@ def test_embedding_gives_the_same_vectors_and_leaves_the_model_as_it_was(tiny, m
 
 @needs_onednn
 @pytest.mark.skipif(not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="no bfloat16 on this processor")
-def test_layers_in_bfloat16_are_fused_too_and_round_their_float32_input(no_grad):
+def test_layers_in_bfloat16_are_fused_and_round_their_float32_input(no_grad):
     transformer = tiny_encoder("bert")
     exact = hidden(transformer)
     for module in transformer.encoder.modules():
@@ -103,7 +103,7 @@ def test_layers_in_bfloat16_are_fused_too_and_round_their_float32_input(no_grad)
 
 @needs_onednn
 @pytest.mark.skipif(torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="this processor has bfloat16")
-def test_layers_in_bfloat16_stay_torch_s_on_a_processor_without_it(no_grad):
+def test_layers_in_bfloat16_are_not_fused_on_a_processor_without_it(no_grad):
     transformer = tiny_encoder("bert").bfloat16()
     with fused_linears(transformer) as count:
         assert count == 0
@@ -129,14 +129,14 @@ def test_modules_are_restored_after_an_exception(no_grad):
     ],
     ids=["tanh", "untested", "elsewhere"],
 )
-def test_nothing_changes_where_it_does_not_fit(transformer, no_grad):
+def test_unsupported_models_are_not_changed(transformer, no_grad):
     model = transformer()
     with fused_linears(model) as count:
         assert count == 0
         assert not any("forward" in vars(module) for module in model.modules())
 
 
-def test_nothing_changes_while_gradients_are_kept_or_under_autocast():
+def test_nothing_changes_with_gradients_or_autocast():
     transformer = tiny_encoder("bert")
     with fused_linears(transformer) as count:
         assert count == 0
@@ -145,7 +145,7 @@ def test_nothing_changes_while_gradients_are_kept_or_under_autocast():
 
 
 @needs_onednn
-def test_other_layers_in_the_place_of_linear_ones_are_left_alone(no_grad):
+def test_subclasses_of_linear_layers_are_not_replaced(no_grad):
     class Wrapped(nn.Linear):
         def forward(self, x):
             return super().forward(x) + 1
@@ -171,7 +171,7 @@ def test_other_layers_in_the_place_of_linear_ones_are_left_alone(no_grad):
         assert "forward" not in vars(layers[1].output.dense.base_layer)
 
 
-def test_a_layer_of_foreign_code_is_left_alone(no_grad):
+def test_a_layer_of_custom_code_is_not_replaced(no_grad):
     transformer = tiny_encoder("bert")
     for layer in transformer.encoder.layer:
         layer.__class__ = type("ForeignLayer", (type(layer),), {"__module__": "transformers_modules.foreign"})
@@ -180,7 +180,7 @@ def test_a_layer_of_foreign_code_is_left_alone(no_grad):
 
 
 @pytest.mark.parametrize("operators", [{}, {"_linear_pointwise": lambda *args: args[0]}], ids=["missing", "other"])
-def test_a_torch_without_the_operators_falls_back(operators, no_grad, monkeypatch):
+def test_without_the_operators_torchs_layers_are_used(operators, no_grad, monkeypatch):
     monkeypatch.setattr(onednn.torch, "ops", SimpleNamespace(mkldnn=SimpleNamespace(**operators)))
     onednn._available.cache_clear()
     try:

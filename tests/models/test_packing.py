@@ -66,7 +66,7 @@ def masks_drawn(monkeypatch):
 
 
 @pytest.mark.parametrize("scaling", [None, 0.5])
-def test_outputs_and_gradients_are_those_of_the_definition_with_the_same_mask(monkeypatch, scaling):
+def test_outputs_and_gradients_match_the_definition_with_the_same_mask(monkeypatch, scaling):
     dropout = 0.25  # exact in 16 bits
     masks = fixed_masks(dropout)
     monkeypatch.setattr(packing, "_keep", lambda shape, p, dtype: masks[shape[-1]].to(dtype))
@@ -86,7 +86,7 @@ def test_outputs_and_gradients_are_those_of_the_definition_with_the_same_mask(mo
 
 
 @pytest.mark.parametrize("dropout", [1e-3, 0.1, 0.9])
-def test_the_share_kept_is_the_one_asked_for(dropout):
+def test_dropout_keeps_the_requested_share(dropout):
     torch.manual_seed(5)
     n = 1_000_003  # no multiple of the four that one draw serves
     kept = packing._keep(torch.Size([n]), dropout)
@@ -105,7 +105,7 @@ def test_the_share_kept_is_the_one_asked_for(dropout):
     assert abs((first * second).mean(dtype=torch.float64)) < 4 * dropout * (1 - dropout) / math.sqrt(n)
 
 
-def test_the_scale_is_that_of_the_probability_drawn():
+def test_dropout_scales_by_the_actual_probability():
     # 1e-5 is 0.66 of a draw, 1 draw is dropped; below half a draw nothing is, and almost 1 still leaves a draw.
     assert [packing._dropped(p) for p in (1e-5, 1e-6, 0.1, 0.5, 1 - 1e-9)] == [1, 0, 6554, 32768, 65535]
 
@@ -119,7 +119,7 @@ def test_the_scale_is_that_of_the_probability_drawn():
     assert sorted(outputs) == pytest.approx([0, 1 / (1 - 6554 / 65536)])
 
 
-def test_without_dropout_float32_stays_with_torch_and_bfloat16_where_it_trains_does_not(sdpa_calls, masks_drawn):
+def test_without_dropout_only_training_in_bfloat16_uses_matrix_products(sdpa_calls, masks_drawn):
     plain = Options(None, 0.0, causal=False)
     exact = packing._attend_each(inputs(requires_grad=True), LENGTHS, plain)
     assert sdpa_calls == [0.0] * len(LENGTHS)
@@ -138,7 +138,7 @@ def test_without_dropout_float32_stays_with_torch_and_bfloat16_where_it_trains_d
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_gradients_in_bfloat16_point_where_those_in_float32_do(tiny, dropout):
+def test_gradients_in_bfloat16_agree_with_those_in_float32(tiny, dropout):
     encoder = Encoder(EncoderConfig(tiny("bert"), dropout=dropout))
     found = []
     for half in (False, True):
@@ -168,7 +168,7 @@ def test_dropout_of_hidden_states_keeps_the_mean_and_follows_the_seed():
     assert drop.eval()(x) is x
 
 
-def test_every_dropout_of_a_transformer_is_the_cheap_one_and_checkpoints_replay_it(tiny):
+def test_every_dropout_of_a_transformer_is_replaced_and_repeated_by_checkpointing(tiny):
     texts = world_texts()[:3]
     found = []
     for checkpointed in (False, True):
@@ -247,7 +247,7 @@ def varlen_reference(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, sca
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_packed_stories_have_the_states_and_gradients_of_padded_ones(name, monkeypatch):
+def test_packed_and_padded_stories_have_the_same_states_and_gradients(name, monkeypatch):
     transformer = tiny_model(name)
     first = 2 if name == "mpnet" else 0
     expected, wanted = states_and_gradients(transformer, packs=False, first=first)
@@ -278,7 +278,7 @@ def test_packed_stories_have_the_states_and_gradients_of_padded_ones(name, monke
 
 
 @needs_flash
-def test_flash_attention_is_for_half_precision_without_dropout_on_newer_gpus(monkeypatch):
+def test_flash_attention_is_used_for_half_precision_without_dropout_on_recent_gpus(monkeypatch):
     capability = (9, 0)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
 
@@ -298,14 +298,14 @@ def test_flash_attention_is_for_half_precision_without_dropout_on_newer_gpus(mon
 
 
 @needs_flash
-def test_torchs_own_flash_attention_takes_what_it_is_called_with():
+def test_torchs_flash_attention_accepts_the_arguments():
     query, key = (torch.empty(1, heads, 9, 32, dtype=torch.bfloat16, device="meta") for heads in (4, 2))
     ends = torch.empty(3, dtype=torch.int32, device="meta")
     options = Options(0.1, 0.0, causal=True, window=3, ends=ends)
     assert packing._attend_flash((query, key, key), (4, 5), options).shape == query.shape
 
 
-def test_a_model_drops_weights_while_it_trains_and_never_in_eval_mode(tiny, sdpa_calls, masks_drawn):
+def test_attention_dropout_is_applied_in_training_only(tiny, sdpa_calls, masks_drawn):
     encoder = Encoder(EncoderConfig(tiny("bert"), dropout=0.2))
     stories = packed(encoder, world_texts()[:3])
     masks_of_a_layer = [(4, length, length) for length in stories.lengths]

@@ -76,7 +76,7 @@ def cosines(a, b):
     return torch.cosine_similarity(a.float(), b.float()).min()
 
 
-def test_every_projection_is_quantised_and_nothing_else(qwen3):
+def test_all_linear_layers_and_nothing_else_are_quantized(qwen3):
     for kind in KINDS:
         encoder = built(qwen3, kind)
         found = [name for name, m in encoder.transformer.named_modules() if quantization_of(m) == kind]
@@ -88,7 +88,7 @@ def test_every_projection_is_quantised_and_nothing_else(qwen3):
 
 @pytest.mark.parametrize("context", [None, torch.inference_mode])
 @pytest.mark.parametrize("kind", KINDS)
-def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, context):
+def test_gradients_match_those_of_a_float_model_also_after_validation(qwen3, kind, context):
     """bitsandbytes repacks 4-bit weights in an eval() forward on some processors: gradients would be lost or wrong."""
     texts = world_texts()[:4]
     encoder = built(qwen3, kind)
@@ -113,7 +113,7 @@ def test_gradients_are_a_float_model_s_also_after_a_validation(qwen3, kind, cont
 
 @pytest.mark.parametrize("lora", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind, lora):
+def test_an_export_is_a_plain_folder_with_the_same_embeddings(qwen3, tmp_path, kind, lora):
     texts = world_texts()[:4]
     encoder = built(qwen3, kind, lora)
     expected = vectors(reference(qwen3, encoder) if lora else encoder, texts)
@@ -146,7 +146,7 @@ def test_an_export_is_a_plain_folder_with_the_same_vectors(qwen3, tmp_path, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantization_of(qwen3, tmp_path, kind):
+def test_checkpoints_and_teachers_contain_only_adapters_and_load_quantized(qwen3, tmp_path, kind):
     texts = world_texts()[:4]
     encoder = built(qwen3, kind)
     before = vectors(encoder, texts)
@@ -167,7 +167,7 @@ def test_checkpoints_and_teachers_hold_adapters_alone_and_stay_quantization_of(q
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_quantised_model_embeds_without_adapters_and_takes_overrides(tiny, kind):
+def test_a_quantized_model_embeds_without_adapters_and_accepts_overrides(tiny, kind):
     fields = {"pooling": "cls", "dropout": 0.3, "max_length": 40, "normalize": False}
     encoder = Encoder(EncoderConfig(tiny("bert"), quantization=kind, **fields))
     assert encoder.model[1].pooling_mode == "cls"
@@ -182,7 +182,7 @@ def test_a_quantised_model_embeds_without_adapters_and_takes_overrides(tiny, kin
     assert quantization_of(encoder.transformer.pooler.dense) is None
 
 
-def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
+def test_the_scales_of_8_bit_weights_are_moved_with_them(qwen3):
     """Moving a model puts other memory behind its parameters; a clone on the CPU stands for a GPU here."""
     encoder = built(qwen3, "int8")
     texts = world_texts()[:3]
@@ -200,7 +200,7 @@ def test_what_stands_beside_8_bit_weights_moves_with_them(qwen3):
 
 
 @pytest.mark.parametrize("package", ["bitsandbytes"])
-def test_an_absent_package_is_named_with_its_extra(qwen3, monkeypatch, package):
+def test_a_missing_package_is_named_with_its_extra(qwen3, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, package)
     finders = [SimpleNamespace(find_spec=lambda name, *_: _refuse(name, package)), *sys.meta_path]

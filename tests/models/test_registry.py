@@ -35,7 +35,7 @@ def refusal(source):
     return str(caught.value)
 
 
-def test_a_folder_without_normalization_gives_its_own_embeddings(tiny, tmp_path):
+def test_a_folder_without_normalization_is_not_normalized(tiny, tmp_path):
     Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
     theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
     ours = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
@@ -53,7 +53,7 @@ def test_missing_weights_are_refused(folder, gone):
     assert gone in message
 
 
-def test_a_missing_pooler_is_no_missing_weight(folder):
+def test_a_missing_pooler_is_not_a_missing_weight(folder):
     before = embed(load_encoder(str(folder)), TEXTS, progress=False).embeddings
     weights = load_file(folder / "model.safetensors")
     assert any("pooler" in name for name in weights)
@@ -80,7 +80,7 @@ def _pointer(path):
         ("config.json", lambda path: path.write_text("nonsense"), "is the folder complete"),
     ],
 )
-def test_a_damaged_folder_is_named_with_what_to_do(folder, name, damage, words):
+def test_a_damaged_folder_is_refused_with_a_remedy(folder, name, damage, words):
     damage(folder / name)
     message = refusal(folder)
     assert str(folder) in message
@@ -98,7 +98,7 @@ def test_embeddings_of_nan_or_zeros_are_refused(folder, value):
         embed(encoder, TEXTS, progress=False)
 
 
-def test_a_replaced_pooling_is_said_and_an_equal_one_is_not(tiny, recwarn):
+def test_a_warning_is_shown_only_for_a_different_pooling(tiny, recwarn):
     assert Encoder(EncoderConfig(tiny("bert", "cls"), pooling="cls")).model[1].pooling_mode == "cls"
     assert Encoder(EncoderConfig(tiny("bert", "cls"))).model[1].pooling_mode == "cls"
     assert not recwarn.list
@@ -106,7 +106,7 @@ def test_a_replaced_pooling_is_said_and_an_equal_one_is_not(tiny, recwarn):
         assert Encoder(EncoderConfig(tiny("bert", "cls"), pooling="mean")).model[1].pooling_mode == "mean"
 
 
-def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
+def test_no_file_can_permit_remote_code(tiny, tmp_path, monkeypatch):
     asked = []
     read = pretrained._read
     monkeypatch.setattr(
@@ -127,9 +127,9 @@ def test_no_file_gives_the_consent_to_run_code(tiny, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"nonsense", "it is broken, or holds more than tensors"), ({"state_dict": {}}, "no encoder")],
+    [(b"nonsense", "damaged, or contains more than tensors"), ({"state_dict": {}}, "no encoder")],
 )
-def test_checkpoints_that_are_none_are_refused(tmp_path, content, words):
+def test_files_that_are_not_checkpoints_are_refused(tmp_path, content, words):
     path = tmp_path / "x.ckpt"
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -160,7 +160,7 @@ def _version(run, number, checkpoint=True):
     return folder
 
 
-def test_a_run_without_version_is_its_newest(tmp_path):
+def test_a_run_without_a_version_is_its_newest_version(tmp_path):
     for number in (0, 2, 10):
         _version(tmp_path / "hits", number)
     (tmp_path / "hits/version_11").mkdir()  # a fit that was refused
@@ -174,7 +174,7 @@ def test_a_run_without_version_is_its_newest(tmp_path):
     assert "none of its 1 versions" in refusal(tmp_path / "empty")
 
 
-def test_a_broken_record_and_a_run_without_a_checkpoint_are_refused(tmp_path):
+def test_a_damaged_record_and_a_run_without_a_checkpoint_are_refused(tmp_path):
     record = tmp_path / "run.json"
     for broken in ("{broken", "[1]", "\xff"):
         record.write_bytes(broken.encode("latin-1"))
@@ -219,7 +219,7 @@ def test_a_checkpoint_with_damaged_fields_is_named(tmp_path, name, value):
     assert "\n" not in message
 
 
-def test_a_best_checkpoint_that_is_gone_is_not_replaced_by_the_last(tmp_path):
+def test_a_missing_best_checkpoint_is_not_replaced_by_the_last(tmp_path):
     run = _version(tmp_path, 0)
     torch.save({"state_dict": {}}, run / "checkpoints/last.ckpt")
     assert find_checkpoint(str(run)) == run / "checkpoints/best.ckpt"

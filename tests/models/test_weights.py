@@ -23,7 +23,7 @@ def checkpoint(path, encoder, keep=lambda name: True):
     return str(path)
 
 
-def test_a_checkpoint_of_adapters_alone_loads_merged(tiny, tmp_path):
+def test_a_checkpoint_of_adapters_is_loaded_merged(tiny, tmp_path):
     encoder = move(adapted(tiny, "bert", "mean"))
     path = checkpoint(tmp_path / "x.ckpt", encoder, lambda name: ".lora_" in name)
     whole = checkpoint(tmp_path / "whole.ckpt", encoder)
@@ -36,7 +36,7 @@ def test_a_checkpoint_of_adapters_alone_loads_merged(tiny, tmp_path):
         assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
 
 
-def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
+def test_a_checkpoint_with_missing_or_unknown_weights_is_refused(tiny, tmp_path):
     encoder = adapted(tiny)
     lacking = checkpoint(
         tmp_path / "a.ckpt", encoder, lambda n: ".lora_" in n and "layers.1.mlp.up_proj.lora_B" not in n
@@ -48,12 +48,12 @@ def test_a_checkpoint_that_lacks_or_has_too_much_is_refused(tiny, tmp_path):
     torch.save({"hyper_parameters": {"encoder": encoder.config.as_dict()}, "state_dict": state}, strange)
 
     for path in (lacking, without, str(strange)):
-        with pytest.raises(ModelError, match="do not fit"):
+        with pytest.raises(ModelError, match="do not match"):
             load_encoder(path)
 
 
 @pytest.mark.parametrize("lora", [LoRA(rank=4), None])
-def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
+def test_a_folder_of_a_teacher_gives_the_same_embeddings(tiny, tmp_path, lora):
     encoder = adapted(tiny, "bert", "mean", lora=lora)
     with torch.no_grad():
         for parameter in encoder.parameters():
@@ -73,7 +73,7 @@ def test_a_teacher_s_folder_gives_its_vectors(tiny, tmp_path, lora):
     assert load_encoder(str(tmp_path), max_length=20).max_length == 20
 
 
-def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
+def test_a_damaged_file_in_a_folder_of_a_teacher_is_named(tiny, tmp_path):
     encoder = adapted(tiny, "bert", "mean")
     weights = trained_weights(encoder)
     save_encoder(tmp_path, encoder.config, dict(list(weights.items())[1:]))
@@ -94,12 +94,12 @@ def test_a_broken_teacher_s_folder_names_its_file(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "named"), [({"gradient_caching": True}, "gradient_caching"), ({"quantization": "nf4"}, "quantization")]
 )
-def test_what_sharded_weights_cannot_have_is_refused(tiny, fields, named):
+def test_options_that_sharding_does_not_support_are_refused(tiny, fields, named):
     with pytest.raises(OptionError, match=f"encoder.{named}"):
         build_encoder(EncoderConfig(tiny("qwen3"), **fields), mesh=object())
 
 
-def test_weights_are_put_back_in_place(tiny):
+def test_restored_weights_are_set_in_place(tiny):
     encoder = move(adapted(tiny))
     other = adapted(tiny)
     places = [p.data_ptr() for p in other.parameters()]

@@ -1,17 +1,18 @@
-"""AspectBiLSTM: the weighted sum by hand, gradients of each subspace, stories without a pair, unlabelled stories."""
+"""AspectBiLSTM: the weighted sum by hand, gradients of each subspace, stories without a pair, unlabeled stories."""
 
 import pytest
 import torch
 from frozen_batches import batch_of, built, packed, triplet_loss_of_cosines
 
 from narrlit.data.batch import UnlabelledBatch
+from narrlit.errors import OptionError
 from narrlit.models.config import BiLSTMConfig
 from narrlit.objectives import AspectBiLSTM, Aspects
 
 LENGTHS = (2, 3, 1, 4, 2, 2, 3, 1, 5)
 
 
-def labelled_batch():
+def labeled_batch():
     """Labels such that each aspect has pairs among the anchors."""
     batch = batch_of(LENGTHS)
     batch.pseudo_labels = torch.full((9, 3), -1)
@@ -20,12 +21,12 @@ def labelled_batch():
 
 
 @pytest.mark.parametrize("aspect", range(3))
-def test_each_slice_alone_has_a_gradient_into_the_whole_bilstm(aspect):
+def test_the_loss_of_each_subspace_has_gradients_in_the_whole_bilstm(aspect):
     weights = [0.0, 0.0, 0.0]
     weights[aspect] = 1.0
     aspects = Aspects(weights=tuple(weights), margin=3.0)
     objective = built(AspectBiLSTM(aspects=aspects, triplet_weight=0.0, bilstm=BiLSTMConfig(dropout=0)))
-    batch = labelled_batch()
+    batch = labeled_batch()
     objective.loss(objective(batch.stories), batch)["loss"].backward()
     begin = sum(objective.sizes[:aspect])
     pull = objective.head.linear.weight.grad.abs().sum(1)
@@ -54,9 +55,9 @@ def by_hand(v, labels, margin, divisor="paired"):
 
 
 @pytest.mark.parametrize("divisor", ["paired", "labeled"])
-def test_the_whole_loss_is_the_papers_weighted_sum(divisor):
+def test_the_loss_is_the_weighted_sum_of_the_paper(divisor):
     objective = built(AspectBiLSTM(bilstm=BiLSTMConfig(output=16, dropout=0), aspects=Aspects(divisor=divisor)))
-    batch = labelled_batch()
+    batch = labeled_batch()
     batch.pseudo_labels[0, 0] = 7  # alone with its theme, as the second is now
     v = objective(batch.stories)
     found = objective.loss(v, batch)
@@ -73,9 +74,9 @@ def test_the_whole_loss_is_the_papers_weighted_sum(divisor):
     assert torch.allclose(found["loss"], total, atol=1e-6)
 
 
-def test_all_stories_of_a_batch_may_count():
+def test_labels_of_all_stories_of_a_batch_can_be_used():
     objective = built(AspectBiLSTM(aspects=Aspects(labelled="all"), bilstm=BiLSTMConfig(output=16, dropout=0)))
-    batch = labelled_batch()
+    batch = labeled_batch()
     batch.pseudo_labels[4:] = torch.tensor([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [2, 2, 2]])
     v = objective(batch.stories)
     found = objective.loss(v, batch)
@@ -87,9 +88,9 @@ def test_all_stories_of_a_batch_may_count():
     assert found["theme_without_pair"] == 3
 
 
-def test_unlabelled_stories_add_their_slices_and_nothing_else():
+def test_unlabeled_stories_add_only_their_subspace_losses():
     objective = built(AspectBiLSTM(bilstm=BiLSTMConfig(output=16, dropout=0)))
-    batch = labelled_batch()
+    batch = labeled_batch()
     plain = objective.loss(objective(batch.stories), batch)
     labels = torch.tensor([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 0]])
     batch.unlabelled = UnlabelledBatch(packed([1, 2, 3, 1, 2, 1], seed=1), labels)
@@ -100,9 +101,15 @@ def test_unlabelled_stories_add_their_slices_and_nothing_else():
     assert torch.allclose(terms["loss"], plain["loss"] + 0.355 * more, atol=1e-6)
 
 
-def test_without_labels_the_triplet_loss_alone_remains():
+def test_without_labels_the_loss_is_the_triplet_loss():
     objective = built(AspectBiLSTM(bilstm=BiLSTMConfig(dropout=0), triplet_weight=2.0))
     batch = batch_of(LENGTHS)
     terms = objective.loss(objective(batch.stories), batch)
     assert set(terms) == {"loss", "active", "triplet"}
     assert torch.allclose(terms["loss"], 2 * terms["triplet"])
+
+
+@pytest.mark.parametrize("name", ["ratios", "weights"])
+def test_each_aspect_needs_a_ratio_and_a_weight(name):
+    with pytest.raises(OptionError, match=rf"aspects\.{name} is \(0\.5, 0\.5\): must have a number for each of theme"):
+        Aspects(**{name: (0.5, 0.5)})

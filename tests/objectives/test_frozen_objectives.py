@@ -13,7 +13,7 @@ from narrlit.objectives import AspectBiLSTM, Aspects, MLPHead, Projection
 
 
 @pytest.mark.parametrize("kind", [Projection, MLPHead])
-def test_the_loss_is_a_triplet_loss_of_cosines(kind):
+def test_the_loss_is_the_triplet_loss_on_cosine_distance(kind):
     objective = built(kind(margin=0.4))
     batch = batch_of()
     v = objective(batch.stories)
@@ -25,7 +25,7 @@ def test_the_loss_is_a_triplet_loss_of_cosines(kind):
 
 
 @pytest.mark.parametrize("kind", [Projection, MLPHead, AspectBiLSTM])
-def test_steps_of_training_lower_the_loss_and_move_every_weight(kind):
+def test_training_steps_decrease_the_loss_and_change_every_weight(kind):
     objective = built(kind())
     batch = batch_of((1,) * 9 if kind is not AspectBiLSTM else (2, 3, 1, 4, 2, 2, 3, 1, 5))
     before = {name: p.detach().clone() for name, p in objective.named_parameters()}
@@ -63,7 +63,7 @@ def checkpoint_of(objective, space):
 SPACE = {"model": "m", "max_length": 96, "stored": "float32", "prompts": {"anchor": ""}}
 
 
-def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
+def test_a_checkpoint_resumes_with_its_own_head_and_embeddings_only():
     kept = checkpoint_of(built(Projection()), SPACE)
     same = built(Projection(margin=0.5))
     same._cached = SimpleNamespace(space={**SPACE, "stored": "float16"})
@@ -71,19 +71,19 @@ def test_a_checkpoint_goes_on_with_its_own_head_and_vectors():
     layers = built(MLPHead())
     layers._cached = SimpleNamespace(space=SPACE)
 
-    with pytest.raises(ModelError, match="the checkpoint is of Projection, this run of MLPHead"):
+    with pytest.raises(ModelError, match="the checkpoint is from Projection, this run has MLPHead"):
         layers.on_load_checkpoint(kept)
 
     for other, named in (({"max_length": 256}, "max_length is 96"), ({"prompts": {"anchor": "q"}}, "prompts is")):
         same._cached = SimpleNamespace(space={**SPACE, **other})
-        with pytest.raises(ModelError, match=f"of another encoder: {named}"):
+        with pytest.raises(ModelError, match=f"has another encoder: its {named}"):
             same.on_load_checkpoint(kept)
 
     wide = built(AspectBiLSTM())
     narrow = built(AspectBiLSTM(bilstm=BiLSTMConfig(hidden=64)))
     narrow._cached = SimpleNamespace(space=SPACE)
 
-    with pytest.raises(ModelError, match="hidden is 128 there, 64 here"):
+    with pytest.raises(ModelError, match="hidden is 128, that of this run 64"):
         narrow.on_load_checkpoint(checkpoint_of(wide, SPACE))
 
 

@@ -91,7 +91,7 @@ def loss_by_hand(objective, stories, heads, alignment_terms="mean"):
 
 @pytest.mark.parametrize("alignment_terms", ["mean", "views"])
 @pytest.mark.parametrize("variant", ["as_written", "as_published"])
-def test_the_loss_is_its_formulas(build, variant, alignment_terms):
+def test_the_loss_matches_its_formulas(build, variant, alignment_terms):
     objective = build(variant=variant, alignment_terms=alignment_terms)
     batch = batch_of(objective)
     found = objective.loss(objective.training_embeddings(batch.stories), batch)
@@ -106,7 +106,7 @@ def test_the_loss_is_its_formulas(build, variant, alignment_terms):
         assert found["alignment"] > 0.01
 
 
-def test_three_alignments_are_not_one_and_pull_on_every_head(build):
+def test_three_alignment_terms_differ_from_one_and_give_every_head_a_gradient(build):
     # at this temperature contrasts do not pull
     one = build()
     three = build(alignment_terms="views", temperature=1e9)
@@ -139,7 +139,7 @@ def test_as_written_every_head_and_the_encoder_get_a_gradient(build):
     assert not {name for name in untrained if "key.bias" not in name}  # a softmax takes no notice of its keys' bias
 
 
-def test_as_published_there_are_no_heads_and_alignment_is_0(build):
+def test_as_published_has_no_heads_and_an_alignment_of_0(build):
     objective = build(variant="as_published")
     assert objective.views.heads is None
 
@@ -154,7 +154,7 @@ def test_as_published_there_are_no_heads_and_alignment_is_0(build):
     assert objective.loss(objective.training_embeddings(batch.stories), batch)["loss"].item() == terms["loss"].item()
 
 
-def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypatch):
+def test_a_batch_is_one_pass_over_its_distinct_texts_and_views(build, monkeypatch):
     objective = build()
     batch = batch_of(objective)
     passes = []
@@ -165,7 +165,7 @@ def test_a_batch_is_one_pass_over_its_different_texts_and_views(build, monkeypat
     assert passes == [len({part for story in parts(6)[:4] for part in story})] == [15]  # two share their theme
 
 
-def test_batches_hold_anchors_alone_each_beside_the_next(build):
+def test_batches_contain_only_anchors_each_with_the_next_one(build):
     objective = build()
     batch = batch_of(objective, chosen=[2, 0, 3])
     assert len(batch.stories) == 3
@@ -176,7 +176,7 @@ def test_batches_hold_anchors_alone_each_beside_the_next(build):
     assert alone.stories.indices[alone.anchors] != alone.stories.indices[alone.others]
 
 
-def test_views_select_keeps_stories_and_drops_texts(build):
+def test_selecting_stories_removes_the_texts_of_others(build):
     objective = build()
     stories = batch_of(objective).stories
     few = stories.select([3, 1])
@@ -188,7 +188,7 @@ def test_views_select_keeps_stories_and_drops_texts(build):
 
 
 @pytest.mark.parametrize("variant", ["as_written", "as_published"])
-def test_use_fuses_what_training_shapes(build, variant):
+def test_evaluation_fuses_the_embeddings_that_are_trained(build, variant):
     objective = build(variant=variant)
     batch = batch_of(objective)
     vectors = objective(batch.stories)
@@ -201,7 +201,7 @@ def test_use_fuses_what_training_shapes(build, variant):
     assert objective.hparams["views"]["hidden"] == (16 if variant == "as_written" else None)
 
 
-def test_a_story_without_views_is_refused_where_it_is_needed(build):
+def test_a_story_without_views_is_refused_only_if_it_is_needed(build):
     objective = build()
     text, *views = parts(2)[0]
     stories = [Story("0", text, Views(*views)), Story("1", "A candidate alone.")]
@@ -217,7 +217,7 @@ def test_role_prompts_are_refused(build):
         build(prompts=Prompts(anchor="a: ", candidate="b: "))
 
 
-def test_other_objectives_have_their_own_batches_and_refuse_these(build, tiny):
+def test_other_objectives_refuse_batches_of_views(build, tiny):
     ranking = MultipleNegativesRanking(EncoderConfig(tiny()))
     ranking.configure_model()
     stories = StoryTable.of(world_texts()[:2])
@@ -242,7 +242,7 @@ def test_an_encoder_in_half_precision_trains_heads_in_float32(tiny, dtype):
     assert objective(batch.stories).dtype == torch.float32
 
 
-def test_mixed_precision_does_not_round_heads_and_fusion(build):
+def test_autocast_does_not_round_heads_and_fusion(build):
     objective = build()
     batch = batch_of(objective)
     vectors = objective.training_embeddings(batch.stories)
@@ -262,7 +262,7 @@ def test_a_checkpoint_with_other_heads_is_refused(build):
     other = build(variant="as_published")
     checkpoint = {"hyper_parameters": dict(other.hparams), "state_dict": other.state_dict()}
 
-    with pytest.raises(ModelError, match=r"do not have views\.heads"):
+    with pytest.raises(ModelError, match=r"does not match this run in views\.heads"):
         objective.on_load_checkpoint(checkpoint)
 
     objective.on_load_checkpoint({"hyper_parameters": dict(objective.hparams), "state_dict": objective.state_dict()})

@@ -44,7 +44,7 @@ def build(tiny):
     return make
 
 
-def test_ranking_is_the_pure_loss_over_the_right_stories(build):
+def test_ranking_computes_the_loss_with_the_right_candidates(build):
     objective = build(MultipleNegativesRanking, scale=7.0)
     batch = batch_of(objective)
     vectors = objective(batch.stories)
@@ -58,7 +58,7 @@ def test_ranking_is_the_pure_loss_over_the_right_stories(build):
     assert torch.allclose(objective.loss(vectors, batch)["loss"], expected, atol=1e-6)
 
 
-def test_pairs_leave_the_explicit_negatives_out(build):
+def test_with_pairs_explicit_negatives_are_not_used(build):
     pairs = build(MultipleNegativesRanking, candidates="pairs")
     triplets = build(MultipleNegativesRanking)
     batch = batch_of(pairs)
@@ -69,7 +69,7 @@ def test_pairs_leave_the_explicit_negatives_out(build):
     assert triplets.loss(vectors, batch)["loss"] > expected + 1e-4
 
 
-def test_other_anchors_are_candidates_too_and_versions_of_a_story_are_none(build):
+def test_with_stories_other_anchors_are_candidates_but_not_versions(build):
     objective = build(MultipleNegativesRanking, candidates="stories", scale=7.0)
     batch = batch_of(objective, negatives=1)
     groups = batch.groups.clone()
@@ -90,7 +90,7 @@ def test_other_anchors_are_candidates_too_and_versions_of_a_story_are_none(build
 
 
 @pytest.mark.parametrize("candidates", ["pairs", "triplets"])
-def test_the_sum_over_the_anchors_is_the_mean_times_their_number(build, candidates):
+def test_reduction_sum_is_the_mean_times_the_number_of_anchors(build, candidates):
     mean = build(MultipleNegativesRanking, candidates=candidates)
     total = build(MultipleNegativesRanking, candidates=candidates, reduction="sum")
     batch = batch_of(mean)
@@ -99,7 +99,7 @@ def test_the_sum_over_the_anchors_is_the_mean_times_their_number(build, candidat
 
 
 @pytest.mark.parametrize("distance", ["cosine", "euclidean", "squared_euclidean"])
-def test_triplets_are_all_pairs_but_padding(build, distance):
+def test_triplets_are_all_pairs_except_padding(build, distance):
     objective = build(Triplet, distance=distance, margin=0.4)
     batch = batch_of(objective)
     v = objective(batch.stories)
@@ -145,7 +145,7 @@ def test_the_encoder_trains_in_train_mode(build):
     assert all(module.training for module in objective.encoder.modules())
 
 
-def test_constructors_build_nothing_and_keep_plain_hyperparameters(tiny):
+def test_constructors_build_nothing_and_store_plain_hyperparameters(tiny):
     objective = MultipleNegativesRanking(
         EncoderConfig("no/such-model", prompts=Prompts(anchor="q: ")), Optimization(warmup=0.5)
     )
@@ -158,7 +158,7 @@ def test_constructors_build_nothing_and_keep_plain_hyperparameters(tiny):
     assert kept["scale"] == 20.0
 
 
-def test_cosine_objectives_refuse_vectors_that_are_not_unit(tiny):
+def test_cosine_objectives_refuse_unnormalized_embeddings(tiny):
     for objective in (
         MultipleNegativesRanking(EncoderConfig(tiny("bert"), normalize=False)),
         Triplet(EncoderConfig(tiny("bert"), normalize=False)),
@@ -191,7 +191,7 @@ def test_options_out_of_range_are_refused():
             make()
 
 
-def test_biases_and_norms_do_not_decay(build):
+def test_biases_and_normalization_weights_have_no_weight_decay(build):
     objective = build(MultipleNegativesRanking, optimization=Optimization(weight_decay=0.1))
 
     class Steps:
@@ -222,7 +222,7 @@ def test_triplets_need_negatives(build):
     assert all(torch.isfinite(p.grad).all() for p in objective.parameters() if p.grad is not None)
 
 
-def test_the_baseline_of_hits_reads_the_triples_own_negative_alone(build):
+def test_with_negatives_triple_only_the_dissimilar_story_is_used(build):
     objective = build(Triplet, negatives="triple")
     batch = batch_of(objective)
     batch.kinds[:, 0], batch.kinds[:, 1] = KINDS.index("triple"), KINDS.index("theme")
@@ -236,11 +236,11 @@ def test_the_baseline_of_hits_reads_the_triples_own_negative_alone(build):
 def test_weights_in_half_precision_are_refused(tiny):
     objective = Triplet(EncoderConfig(tiny("bert"), dtype="bfloat16"))
     objective.configure_model()
-    with pytest.raises(OptionError, match="bfloat16, which rounds small steps away"):
+    with pytest.raises(OptionError, match="bfloat16, which rounds small updates to 0"):
         objective.configure_optimizers()
 
 
-def test_an_objective_returns_the_positions_of_its_wrong_answers():
+def test_validation_returns_the_positions_of_wrong_answers():
     """Embeddings on a half circle, so that scores are known; a tie is an answer for B, and a repeat does not count."""
     angles = torch.tensor([0.0, 0.1, 0.5, 3.0])
     embeddings = torch.stack([angles.cos(), angles.sin()], dim=1)

@@ -92,7 +92,7 @@ def by_hand(objective, vectors, batch):
 
 @pytest.mark.parametrize("space", ["cosine", "logits"])
 @pytest.mark.parametrize("mask", [True, False])
-def test_the_terms_are_those_of_the_paper(build, mask, space):
+def test_the_terms_match_the_paper(build, mask, space):
     objective = build(mask=mask, distillation=Distillation(space=space), use_triple_negative=True)
     batch = batch_of(objective)
     vectors = objective(batch.stories)
@@ -118,7 +118,7 @@ def test_the_first_round_has_neither_mask_nor_teacher(build):
 
 
 @pytest.mark.parametrize(("number", "masked"), [(1, False), (2, True), (3, True)])
-def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, masked):
+def test_the_mask_can_begin_after_the_first_change_of_teacher(build, number, masked):
     """HITS, section 3.3: the mask is "enabled only after the first teacher update"."""
     later = build(first_masked_round=2)
     always = build()
@@ -137,7 +137,7 @@ def test_the_mask_may_begin_after_the_first_change_of_teacher(build, number, mas
     assert later.hparams["first_masked_round"] == 2
 
 
-def test_kl_only_and_mask_only(build):
+def test_mask_and_kl_can_be_used_separately(build):
     batch = batch_of(build())
     mask_only = build(distill=False)
     kl_only = build(mask=False)
@@ -153,7 +153,7 @@ def test_kl_only_and_mask_only(build):
     assert found["round_1/kept_theme"] == 1
 
 
-def test_the_weight_falls_within_each_round(build):
+def test_the_weight_decreases_within_each_round(build):
     objective = build()
     objective.rounds = 2  # of ten steps
     batch = batch_of(objective)
@@ -163,7 +163,7 @@ def test_the_weight_falls_within_each_round(build):
         assert objective.loss(embeddings, batch)["round_1/kl_weight"].item() == pytest.approx(weight)
 
 
-def test_the_triple_negative_is_left_out_before_it_is_embedded(build):
+def test_the_dissimilar_story_of_a_triple_is_not_embedded(build):
     objective = build(teacher=False)
     batch = batch_of(objective)
     smaller = objective.on_before_batch_transfer(batch, 0)
@@ -196,7 +196,7 @@ def test_every_trained_weight_gets_a_gradient_from_each_term(tiny, build):
         assert all(p.grad.any() for n, p in trained.items() if "lora_B" in n)
 
 
-def test_the_teacher_is_no_part_of_the_module(build):
+def test_the_teacher_is_not_part_of_the_module(build):
     objective = build()
     assert not any("teacher" in name for name in objective.state_dict())
     assert not any("teacher" in name for name, _ in objective.named_modules())
@@ -218,7 +218,7 @@ def test_data_without_negatives_are_refused(build):
             objective.on_fit_start()
 
 
-def test_a_teacher_that_knows_the_truth_masks_exactly_the_false_negatives(build):
+def test_a_perfect_teacher_masks_exactly_the_false_negatives(build):
     """Stories of one structure have one vector: the planted negatives are as near as the positive, no other is."""
     world = StoryWorld(2)
     triples = world.triples(16)

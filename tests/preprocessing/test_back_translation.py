@@ -37,7 +37,7 @@ def by(change):
     return lambda texts: [Translation(change(text)) for text in texts]
 
 
-def test_stories_go_there_and_back_sentence_by_sentence():
+def test_stories_are_translated_there_and_back_sentence_by_sentence():
     seen = []
 
     def there(texts):
@@ -62,7 +62,7 @@ def test_stories_go_there_and_back_sentence_by_sentence():
         (lambda text: Translation(text[::-1], ended="Two" not in text), UNFINISHED),
     ],
 )
-def test_one_sentence_is_enough_for_a_fault(way, change, fault):
+def test_one_faulty_sentence_makes_the_story_faulty(way, change, fault):
     ways = {"there": by(str), "back": by(str), way: lambda texts: [change(text) for text in texts]}
     found = back_translate(["Good day.", "One came. Two went."], **ways)
     assert [one.fault for one in found] == [None, fault]
@@ -70,7 +70,7 @@ def test_one_sentence_is_enough_for_a_fault(way, change, fault):
 
 @pytest.mark.parametrize("kind", ["marian", "nllb"])
 @pytest.mark.parametrize("beams", [1, 3])
-def test_a_batch_gives_what_each_text_gives_alone(kind, beams, model):
+def test_a_batch_gives_the_same_translations_as_single_texts(kind, beams, model):
     texts = short_texts()
     texts = [texts[3], *texts, texts[0]]
     together = model(kind).translate(texts, WAYS[kind], beams, 100)
@@ -80,7 +80,7 @@ def test_a_batch_gives_what_each_text_gives_alone(kind, beams, model):
     assert len({found.text for found in together}) > len(set(texts)) * 2 / 3
 
 
-def test_one_text_is_what_the_model_generates_by_hand(model):
+def test_a_translation_matches_the_models_own_generation(model):
     text, own = short_texts()[0], model()
     (found,) = own.translate([text], WAYS["marian"], 2, 100)
     ids = own.tokenizer(text, return_tensors="pt")["input_ids"]
@@ -94,7 +94,7 @@ def test_endless_output_is_stopped_and_marked(model, monkeypatch):
     assert not any(one.ended for one in own.translate(short_texts(3), WAYS["marian"], 2, 100))
 
 
-def test_long_and_empty_texts(model):
+def test_long_texts_are_split_and_empty_texts_remain_empty(model):
     own = model()
     long = " ".join(short_texts()[1].split() * 9)
     first, empty = own.translate([long, " "], WAYS["marian"], 1, 200)
@@ -104,7 +104,7 @@ def test_long_and_empty_texts(model):
     assert len([json.loads(line)["text"] for line in own.log.read_text().splitlines()]) > 1
 
 
-def test_nllb_writes_the_language_of_its_route(model):
+def test_nllb_translates_to_the_target_language_of_the_route(model):
     own, texts = model("nllb"), short_texts(5)
     first = own.translate(texts, WAYS["nllb"], 1, 100)
     assert own.translate(texts, Route("tiny", "eng_Latn", "rus_Cyrl"), 1, 100) != first
@@ -113,7 +113,7 @@ def test_nllb_writes_the_language_of_its_route(model):
         own.translate(texts, Route("tiny", "eng_Latn", "xxx_Latn"), 1, 100)
 
 
-def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path, monkeypatch):
+def test_a_log_is_resumed_after_a_kill_and_another_file_is_refused(model, tmp_path, monkeypatch):
     texts = short_texts()
     first = model()
     wanted = first.translate(texts, WAYS["marian"], 1, 30)
@@ -141,9 +141,9 @@ def test_a_log_resumes_after_a_kill_and_another_file_is_refused(model, tmp_path,
         ({"pivots": "fr,en"}, "other than English"),
         ({"nllb": "n", "there": "m"}, "leave `there` and `back` out"),
         ({"nllb": "n", "pivots": "xx"}, "`pivots=xx`: give its NLLB code"),
-        ({"there": "m"}, r"need \{pivot\}"),
+        ({"there": "m"}, r"must contain \{pivot\}"),
     ],
 )
-def test_pivots_that_can_not_be_are_refused(options, message):
+def test_invalid_pivots_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         Pivots(**options)

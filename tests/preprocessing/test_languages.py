@@ -6,13 +6,13 @@ ENGLISH = "A young cellist found that her scholarship came from the man who had 
 GERMAN = "Als der Winter kam, zog der Schmied mit seiner Tochter in die Stadt, denn er hatte das Haus verloren."
 
 
-def test_languages_are_detected_where_a_text_is_long_enough():
+def test_languages_are_detected_if_a_text_is_long_enough():
     assert detect_language(ENGLISH) == "en"
     assert detect_language(GERMAN) == "de"
     assert detect_language("Oslo, Bergen, Trondheim") is None
 
 
-def test_languages_of_many_texts_are_those_of_a_spread_sample():
+def test_languages_of_many_texts_are_those_of_an_evenly_spaced_sample():
     assert detect_languages([GERMAN, ENGLISH, "Oslo", GERMAN]) == {"de": 2, "en": 1}
     assert detect_languages([ENGLISH] * 500 + [GERMAN] * 500) == {"en": 100, "de": 100}
     assert detect_languages([]) == {}

@@ -8,12 +8,12 @@ from narrlit.preprocessing.sentences import split_sentences
 
 
 @pytest.mark.parametrize("words", [1, 25, 60, 10_000])
-def test_passages_are_the_sentences_joined(words):
+def test_passages_contain_all_sentences_in_order(words):
     for tale in sample_tales():
         assert " ".join(split_passages(tale["text"], words)) == " ".join(split_sentences(tale["text"]))
 
 
-def test_passages_have_about_as_many_words_as_wanted():
+def test_passages_have_about_the_target_number_of_words():
     lengths = [len(passage.split()) for tale in sample_tales() for passage in split_passages(tale["text"])]
     assert 20 < sum(lengths) / len(lengths) < 30
 
@@ -23,6 +23,6 @@ def test_a_long_sentence_is_a_passage_by_itself():
     assert split_passages(f"He rose early. {long} He slept.") == ["He rose early.", long, "He slept."]
 
 
-def test_a_text_without_a_sentence_is_its_own_passage():
+def test_a_text_without_a_sentence_is_a_passage():
     assert split_passages("...") == ["..."]
     assert split_passages("") == [""]

@@ -62,7 +62,7 @@ def assert_sound(groups, results, options, names=None):
         assert not any(one.replacements for one in group)
 
 
-def test_kinds_and_numbers_in_order_of_appearance():
+def test_placeholders_are_numbered_by_kind_in_order_of_appearance():
     names = people("Bert", "Anna") | {"Rome": "PLACE", "Oslo": "GPE", "Guild": "ORGANIZATION", "Excalibur": "PRODUCT"}
     text = "Anna of Oslo met Bert in Rome. The Guild sold Excalibur to Anna."
     assert given([text], names) == [
@@ -72,7 +72,7 @@ def test_kinds_and_numbers_in_order_of_appearance():
     assert kind_of_label("NORP") == "Organization"
 
 
-def test_a_part_of_one_longer_name_is_its_alias():
+def test_a_part_of_a_single_longer_name_has_the_same_placeholder():
     names = people("Anna Lee", "Anna", "Lee", "Tom Ray", "Ann Ray", "Ray") | {"Leeds": "PLACE"}
     assert given(["Anna came. ANNA LEE, Lee's name."], names | people("ANNA LEE")) == [
         "Character_A came. Character_A, Character_A's name."
@@ -85,7 +85,7 @@ def test_a_part_of_one_longer_name_is_its_alias():
     assert given(["York, York Bank"], {"York": "GPE", "York Bank": "ORG"}) == ["Location_1, Organization_1"]
 
 
-def test_words_that_contain_a_name_and_placeholders_stay():
+def test_words_that_contain_a_name_and_placeholders_are_unchanged():
     assert given(["Annabel saw Anna; Anna_1 and Hanna"], people("Anna")) == [
         "Annabel saw Character_A; Anna_1 and Hanna"
     ]
@@ -94,7 +94,7 @@ def test_words_that_contain_a_name_and_placeholders_stay():
     ]
 
 
-def test_a_group_shares_one_mapping_and_groups_do_not():
+def test_each_group_has_its_own_mapping():
     groups = [["Anna left.", "Bert saw Anna."], ["Bert left."]]
     results = pseudonymize_texts(groups, GIVEN, [people("Anna", "Bert")] * 2)
     assert [[one.text for one in group] for group in results] == [
@@ -107,7 +107,7 @@ def test_a_group_shares_one_mapping_and_groups_do_not():
     )
 
 
-def test_the_lead_text_becomes_what_it_is_alone():
+def test_the_lead_text_is_pseudonymized_independently():
     names = people("Anna", "Zoe", "Anna Lee")
     together = given(["Zoe and Anna", "Anna Lee, Bo and Zoe"], names | people("Bo"), lead=True)
     assert together == ["Character_A and Character_B", "Character_B, Character_C and Character_A"]
@@ -116,7 +116,7 @@ def test_the_lead_text_becomes_what_it_is_alone():
     assert given(["Zoe", "Character_A"], names, lead=True)[1] == "Character_A"
 
 
-def test_storyworld_has_no_name_left():
+def test_no_name_of_storyworld_remains():
     stories = [s for triple in StoryWorld(3).triples(20, "train") for s in (triple.anchor, triple.positive)]
     groups = [[story.text] for story in stories]
     names = [story.names for story in stories]
@@ -128,7 +128,7 @@ def test_storyworld_has_no_name_left():
         assert len(result.replacements) >= len(story.names)
 
 
-def test_restore_refuses_another_text_and_options_refuse_what_has_no_use():
+def test_restore_refuses_a_changed_text_and_options_refuse_coref_without_spacy():
     with pytest.raises(DataError, match="Character_A is not at characters 0 to 11"):
         restore("Character_B ran.", [Replacement("Character_A", "Anna", 0, 11)])
     with pytest.raises(OptionError, match="needs the names"):
@@ -154,7 +154,7 @@ def test_restore_refuses_another_text_and_options_refuse_what_has_no_use():
         ("李雷", ["李雷"]),
     ],
 )
-def test_spans_are_cut_down_to_names(marked, names):
+def test_spans_are_reduced_to_names(marked, names):
     text = f"x {marked} y"
     assert [text[start:end] for start, end in name_spans(text, (2, 2 + len(marked)))] == names
 
@@ -171,14 +171,14 @@ def test_spans_are_cut_down_to_names(marked, names):
         " \n",
     ],
 )
-def test_the_real_pipeline_is_sound_on_short_texts(text):
+def test_the_real_pipeline_restores_short_texts(text):
     results = pseudonymize_texts([[text]], SPACY, progress=False)
     assert_sound([[text]], results, SPACY)
 
 
 @needs_pipeline
 @pytest.mark.skipif(not DEV.is_dir(), reason="the task's data is not here")
-def test_the_real_pipeline_is_sound_on_stories_of_the_task():
+def test_the_real_pipeline_restores_stories_of_the_task():
     groups = [[row["text"]] for row in read_json_lines(DEV / "dev_track_b.jsonl")[:30]]
     for row in read_json_lines(DEV / "dev_track_a.jsonl")[:5]:
         groups.append([row["anchor_text"], row["text_a"], row["text_b"]])
@@ -211,7 +211,7 @@ def linked(text, names, clusters):
     return [mention.cluster for mention in entities._linked(text, mentions, spans)]
 
 
-def test_a_name_is_of_the_cluster_whose_mention_it_heads():
+def test_a_name_is_in_the_cluster_of_the_mention_that_it_heads():
     text = "his wife Anna, who left Rome, and the king of France met Bob and Carol at University of London"
     assert linked(text, ["Anna", "Rome"], [["his wife Anna, who left Rome", "the king of France"]]) == [0, None]
     assert linked(text, ["France"], [["the king of France"]]) == [None]
@@ -220,7 +220,7 @@ def test_a_name_is_of_the_cluster_whose_mention_it_heads():
     assert linked(text, ["Bob"], [["Bob", "king"], ["met Bob", "his"]]) == [0]  # the shorter mention decides
 
 
-def test_clusters_join_names_and_vote_for_their_kind(monkeypatch):
+def test_clusters_link_names_and_vote_for_their_kind(monkeypatch):
     text = "Mira came. The Fox slept. Then Captain Vane left Kolm."
     spans = {name: (text.index(name), text.index(name) + len(name)) for name in ("Mira", "Fox", "Captain Vane", "Kolm")}
     kinds = {"Mira": "Character", "Fox": "Organization", "Captain Vane": "Character", "Kolm": "Location"}
@@ -256,7 +256,7 @@ def f_coref(tmp_path_factory):
     return str(folder)
 
 
-def test_coreference_depends_on_no_other_text_and_leaves_random_states_alone(f_coref):
+def test_coreference_does_not_depend_on_other_texts_or_change_random_states(f_coref):
     short = "The king of Velden met Anna, and she told him that his crown was lost."
     texts = [short, " ".join([short, "Anna's brother found it in the river; he gave it back to the king."] * 4), "Anna"]
     torch.manual_seed(1)
@@ -277,7 +277,7 @@ def test_coreference_depends_on_no_other_text_and_leaves_random_states_alone(f_c
 
 
 @needs_pipeline
-def test_pipeline_and_coreference_together(f_coref):
+def test_pipeline_and_coreference_work_together(f_coref):
     options = PseudonymOptions("spacy", pipeline=PIPELINE, coref=True, coref_model=f_coref)
     groups = [["Anna Lee met Robert in Paris. She left him there."]]
     assert_sound(groups, pseudonymize_texts(groups, options, progress=False), options)

@@ -27,19 +27,19 @@ def sizes(n, *ratios, rounding="down"):
         (100, [25, 50, 25]),
     ],
 )
-def test_quarter_half_quarter(n, expected):
+def test_segments_are_a_quarter_a_half_and_a_quarter(n, expected):
     assert sizes(n) == expected
 
 
 @pytest.mark.parametrize("n", range(3, 41))
-def test_the_symmetric_quarters_are_equal_and_the_middle_has_the_rest(n):
+def test_symmetric_rounding_gives_equal_quarters(n):
     quarter = max(1, n // 4)
     assert sizes(n, rounding="symmetric") == [quarter, n - 2 * quarter, quarter]
     if n % 4 == 0:
         assert sizes(n) == sizes(n, rounding="symmetric")
 
 
-def test_ten_sentences_are_cut_in_two_ways():
+def test_ten_sentences_are_split_in_two_ways():
     assert sizes(10) == [2, 5, 3]
     assert sizes(10, rounding="symmetric") == [2, 6, 2]
 
@@ -51,7 +51,7 @@ def test_ten_sentences_are_cut_in_two_ways():
 
 @pytest.mark.parametrize("rounding", ["down", "symmetric"])
 @given(n=st.integers(3, 200), ratios=st.tuples(*[st.floats(0.01, 5)] * 3))
-def test_any_ratios_are_kept_to(n, ratios, rounding):
+def test_segments_follow_any_ratios(n, ratios, rounding):
     found = sizes(n, ratios, rounding=rounding)
     shares = [n * ratio / sum(ratios) for ratio in ratios]
     assert sum(found) == n
@@ -73,12 +73,12 @@ def test_any_ratios_are_kept_to(n, ratios, rounding):
         (6, (1, 1, 1e-12), [3, 2, 1]),
     ],
 )
-def test_no_slice_is_empty_however_small_its_share(n, ratios, expected):
+def test_no_segment_is_empty(n, ratios, expected):
     assert sizes(n, ratios) == expected
     assert min(sizes(n, ratios, rounding="symmetric")) >= 1
 
 
-def test_what_can_not_be_cut_is_refused():
+def test_no_sentences_and_invalid_ratios_are_refused():
     with pytest.raises(ValueError, match="without a sentence"):
         positional_segments([])
     for ratios in [(0.5, 0.5, 0.0), (0.5, -0.1, 0.6), (math.nan, 1, 1), (1, 1)]:

@@ -107,7 +107,7 @@ ROWS = [(name, row) for name, rows in TABLE.items() for row in rows]
 
 
 @pytest.mark.parametrize(("name", "row"), ROWS, ids=[f"{name}: {row[:20]!r}" for name, row in ROWS])
-def test_each_rule_cuts_where_the_bars_are(name, row):
+def test_sentences_end_at_the_bars(name, row):
     assert split_sentences(row.replace("|", "")) == [part.strip() for part in row.split("|")], name
 
 
@@ -132,7 +132,7 @@ def test_a_blank_line_always_ends_a_sentence(first, second):
 
 
 @pytest.mark.parametrize("unit", ["! ", ". ", "\n ", '."', "1. ", "I... "])
-def test_time_grows_with_the_length_alone(unit):
+def test_time_grows_linearly_with_the_length(unit):
     # Twenty thousand repeats take a moment, and minutes where a rule looks back over all that it has read.
     text = unit * 20_000
     assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())

@@ -78,13 +78,13 @@ class Story:
         return (self.text,) if self.views is None else (self.text, *self.views.texts)
 
     def with_texts(self, texts: Sequence[str]) -> "Story":
-        """Copy the story with new texts, in the order of the property `texts`; the old text becomes the original.
+        """Copy the story with new texts, in the order of the property `texts`; the original text is kept.
 
         >>> Story("0", "Anna ran.").with_texts(["Character_A ran."]).source_text
         'Anna ran.'
         """
         text, *views = texts
-        return Story(self.id, text, Views(*views) if views else None, original=self.text)
+        return Story(self.id, text, Views(*views) if views else None, original=self.source_text)
 
 
 def texts_of(stories: Iterable[Story]) -> list[str]:
@@ -267,10 +267,10 @@ class TrainingExamples(Rows[TrainingExample]):
     @cached_property
     def story_indices(self) -> IntArray:
         """Story indices of the distinct stories of the examples, ascending."""
-        different: set[int] = set()
+        distinct: set[int] = set()
         for row in self.rows:
-            different.update(row.indices)
-        return np.array(sorted(different), dtype=np.int64)
+            distinct.update(row.indices)
+        return np.array(sorted(distinct), dtype=np.int64)
 
     @cached_property
     def groups(self) -> IntArray:

@@ -73,7 +73,7 @@ class Coverage:
     def summary(self, name: str) -> str:
         """Summarize the coverage of a set, given by its name, in one line."""
         cut = f", {self.positional} with positional views" if self.positional else ""
-        return f"views: {name}, {self.stories} different stories, {self.viewed} with views{cut}"
+        return f"views: {name}, {self.stories} distinct stories, {self.viewed} with views{cut}"
 
 
 class StoryViews:
@@ -130,7 +130,7 @@ class StoryViews:
         if coverage.missing and not positional:
             beginning = printable(stories[coverage.missing[0]].text, 60)
             raise DataError(
-                f"{name}: {len(coverage.missing)} of {coverage.stories} different stories have no views in "
+                f"{name}: {len(coverage.missing)} of {coverage.stories} distinct stories have no views in "
                 f"{', '.join(self.options.paths)}, first '{beginning}'; add their views, or {_POSITIONAL}"
             )
         for index in dict.fromkeys([*needed, *optional]):

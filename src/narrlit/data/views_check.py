@@ -78,10 +78,10 @@ class ViewsCheck:
 
     def __str__(self) -> str:
         """The result in several lines, with the first stories without views."""
-        different, viewed, missing = self.coverage.stories, self.coverage.viewed, len(self.missing)
-        share = f"{100 * viewed / different:.1f} %"
+        distinct, viewed, missing = self.coverage.stories, self.coverage.viewed, len(self.missing)
+        share = f"{100 * viewed / distinct:.1f} %"
         lines = [*self.read.values()]
-        lines.append(f"different stories: {different}, with views {viewed} ({share}), without {missing}")
+        lines.append(f"distinct stories: {distinct}, with views {viewed} ({share}), without {missing}")
         for story in self.missing[:SHOWN]:
             lines.append(f"  without views: {Path(self.stories).name}:{story.line}, '{story.beginning}'")
         if missing > SHOWN:

@@ -1,4 +1,4 @@
-"""LightningDataModules, which read rows and return loaders of batches."""
+"""LightningDataModules, which read data and return loaders of batches."""
 
 from narrlit.datamodules.file_data import Extra, FileData
 from narrlit.datamodules.fold_data import FoldData

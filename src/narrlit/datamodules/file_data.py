@@ -19,11 +19,11 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class Extra:
-    """Additional files, kept separate so that a system can be compared with and without them.
+    """Additional files, which are separate so that a system can be compared with and without them.
 
     Attributes:
-        synthetic: training examples written by a language model, used like all others.
-        unlabelled: stories without labels, used for transductive pseudo-labels only.
+        synthetic: training examples written by a language model, used in the same way as others.
+        unlabelled: stories without labels, used only for transductive pseudo-labels.
     """
 
     synthetic: str | list[str] | None = None
@@ -33,8 +33,8 @@ class Extra:
 class FileData(StoryData):
     """Training examples and triples from files in any format that the readers support.
 
-    With `views`, the anchors of training examples and all stories of triples need views. The positives and negatives of
-    training examples may lack them, since objectives that read views do not train on these stories.
+    With `views`, the anchors of training examples and all stories of triples need views. Positives and negatives of
+    training examples do not need them, because objectives with views are trained on anchors only.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
@@ -53,7 +53,7 @@ class FileData(StoryData):
         loading: Loading = Loading(),
         validation_share: float = 1.0,
     ) -> None:
-        """Set the files and how they are used.
+        """Set the files and their use.
 
         Args:
             train: file of training examples or labeled triples, or several such files.
@@ -62,18 +62,19 @@ class FileData(StoryData):
             test: file of labeled triples, evaluated by `narrlit test`.
             test_labels: labels of the test triples, if they are in a separate file.
             predict: file of triples, with or without labels.
-            extra: synthetic training examples and unlabelled stories.
-            versions: stories told several times, whose versions become each other's positives.
+            extra: synthetic training examples and unlabeled stories.
+            versions: stories with several versions, which become each other's positives.
             views: views of the stories, for objectives that read them.
             hard_examples: sampling of hard examples.
             pseudo_labels: pseudo-labels of the training stories' aspects.
             loading: batch sizes and further settings of data loading.
-            validation_share: share of the validation triples to evaluate, above 0 and at most 1. They are chosen at
-                random, the same ones in every run. The others are left out, or mined by
+            validation_share: share of the validation triples to evaluate, above 0 and at most 1. They are selected at
+                random, in the same way in every run. The others are not used, except by
                 `hard_examples.mine_validation`.
 
         Source:
-            Share: Comhis, section 4.3, which evaluates on a subset of the development data without stating its size.
+            `validation_share`: Comhis, section 4.3, which evaluates on a subset of the development data without stating
+            its size.
         """
         if not 0 < validation_share <= 1:
             raise OptionError(f"data.validation_share is {validation_share}: must be above 0 and at most 1")
@@ -110,7 +111,7 @@ class FileData(StoryData):
         return examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Read the triples of a stage; predictions keep the order of the rows, so that no row may be dropped."""
+        """Read the triples of a stage; for predictions, which are in the order of the rows, no row may be dropped."""
         path = self.files[stage]
         if path is None:
             return Triples(stories, [])
@@ -121,13 +122,13 @@ class FileData(StoryData):
         return triples
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Read the unlabelled stories."""
+        """Read the unlabeled stories."""
         indices: list[int] = []
         reports = []
         for path in _listed(self.extra.unlabelled):
-            unlabelled = read_stories(path, self.loading.strict, stories)
-            indices += unlabelled.rows
-            reports.append(unlabelled.report)
+            unlabeled = read_stories(path, self.loading.strict, stories)
+            indices += unlabeled.rows
+            reports.append(unlabeled.report)
         self._note_files("unlabelled", reports)
         return list(dict.fromkeys(indices))
 

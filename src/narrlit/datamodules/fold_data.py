@@ -1,4 +1,4 @@
-"""FoldData: cross-validation, in which one fold is evaluated and the others are trained on."""
+"""FoldData: cross-validation, with training on all folds except one, which is evaluated."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -30,7 +30,7 @@ class FoldDescription:
         groups: number of groups among the evaluated rows.
         trained: number of training rows.
         evaluated: number of evaluated rows.
-        left_out: number of rows that share a story with an evaluated row and have no dissimilar story of their own.
+        left_out: number of rows that are in the group of an evaluated row, but are not evaluated.
         all_rows: number of rows in the data.
         all_groups: number of groups in the data.
         largest_group: number of rows in the largest group.
@@ -70,10 +70,10 @@ class Fold(NamedTuple):
 class FoldData(StoryData):
     """Cross-validation on the training rows of another datamodule.
 
-    The rows of one fold are evaluated after every epoch, and the model is trained on the others. A row is evaluated as
-    a triple with its own dissimilar story, a negative of kind "triple". Rows without one, and synthetic rows, are only
-    trained on, and left out if they share a story with an evaluated row. The validation triples of the other datamodule
-    are not used.
+    The model is trained on all folds except one, which is evaluated after every epoch. A row is evaluated as a triple,
+    whose dissimilar story is its negative of kind "triple". Rows without such a negative and synthetic rows are used in
+    training only, unless they are in the group of an evaluated row. The validation triples of the other datamodule are
+    not used.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class FoldData(StoryData):
             folds: number of folds.
             fold_seed: seed of the division, separate from that of the run, so that runs with different seeds can be
                 compared on the same folds.
-            ungrouped: divide by row. A story may then be both trained on and evaluated, which inflates accuracy.
+            ungrouped: divide by row. A story can then be in both training and evaluation, which inflates accuracy.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
@@ -102,27 +102,27 @@ class FoldData(StoryData):
         self.ungrouped = ungrouped
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Return the training rows, those of the other folds."""
+        """Return the training rows, which are in the other folds."""
         fold = self.rows(self.fold)
         self._note_fold("train", fold)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.examples)} rows to train on")
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.examples)} training rows")
         return fold.examples
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Return the evaluated rows as triples; triples to test and predict are those of the other datamodule."""
+        """Return the evaluated rows as triples; test and prediction triples come from the other datamodule."""
         if stage != "validation":
             triples = self.divided.read_triples(stage, stories)
             self.note(stage, self.divided.noted(stage))
             return triples
         fold = self.rows(self.fold)
         self._note_fold(stage, fold)
-        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.triples)} rows to evaluate")
+        rank_zero_info(f"fold {self.fold} of {self.folds}: {len(fold.triples)} evaluated rows")
         if self.ungrouped:
-            rank_zero_warn("these folds are not grouped by story: an evaluated story may have been trained on")
+            rank_zero_warn("the folds are not grouped by story: evaluated stories can also be in the training rows")
         return fold.triples
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Read the unlabelled stories of the other datamodule."""
+        """Read the unlabeled stories of the other datamodule."""
         indices = self.divided.read_unlabelled(stories)
         self.note("unlabelled", self.divided.noted("unlabelled"))
         return indices
@@ -138,8 +138,8 @@ class FoldData(StoryData):
     def rows(self, fold: int) -> Fold:
         """Return the training rows and the evaluated rows of a fold."""
         rows, evaluated = self._rows, self._evaluated[fold]
-        trains = ~np.isin(self._groups, self._groups[evaluated])
-        examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(trains).tolist()])
+        is_training_row = ~np.isin(self._groups, self._groups[evaluated])
+        examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(is_training_row).tolist()])
         triples = [triple_of(rows[row], rows.stories) for row in evaluated.tolist()]
         evaluation = Triples(rows.stories, [triple for triple in triples if triple is not None])
         return Fold(examples, evaluation, self._description(fold, examples, evaluation))
@@ -176,16 +176,17 @@ class FoldData(StoryData):
 
     @cached_property
     def _evaluated(self) -> list[IntArray]:
-        """Rows that each fold evaluates."""
-        rows = self._rows  # read first: reading counts the synthetic ones
-        real = rows[: len(rows) - self.divided.synthetic_rows]
-        evaluated = np.array([number for number, row in enumerate(real) if "triple" in row.kinds], dtype=np.int64)
-        if not len(evaluated):
+        """Evaluated rows of each fold."""
+        rows = self._rows  # must be read first, because this sets synthetic_rows
+        not_synthetic = rows[: len(rows) - self.divided.synthetic_rows]
+        evaluable = [number for number, row in enumerate(not_synthetic) if "triple" in row.kinds]
+        if not evaluable:
             raise OptionError(
-                "no training row has a dissimilar story of its own, so none can be evaluated: name a file of labeled "
-                'triples, or rows with a negative of kind "triple"'
+                'no training row can be evaluated, because none has a negative of kind "triple": give a file of '
+                "labeled triples, or rows with such a negative"
             )
-        return [evaluated[chosen] for chosen in grouped_folds(self._groups[evaluated], self.folds, self.fold_seed)]
+        row_numbers = np.array(evaluable, dtype=np.int64)
+        return [row_numbers[fold] for fold in grouped_folds(self._groups[row_numbers], self.folds, self.fold_seed)]
 
     def _note_fold(self, name: str, fold: Fold) -> None:
         self.note(name, replace(self.divided.noted("train"), fold=asdict(fold.description)))

@@ -1,4 +1,4 @@
-"""Hard training examples, which a frozen encoder ranks wrongly.
+"""Hard training examples, which a frozen encoder ranks incorrectly.
 
 Letters in shapes: N examples, H hard examples, S stories of a table, U distinct stories, D dimension.
 """
@@ -17,22 +17,21 @@ Cosines = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class HardExampleSampling:
-    """Sampling of training examples that the frozen encoder ranks wrongly.
+    """Sampling of training examples that the frozen encoder ranks incorrectly.
 
     Source:
         Comhis, section 4.3 and Table 3, "hard example ratio (dev) 0.2". The ratio is read as a share of the dev set,
-        not of its wrongly ranked triples: by Table 2, 42 more of the 200 dev triples are right with hard examples, and
-        a share of 0.2 lets 40 of them be trained on.
+        not of its incorrectly ranked triples: according to Table 2, hard examples correct 42 of the 200 dev triples,
+        and a share of 0.2 adds 40 of them to the training data.
 
     Attributes:
-        share: largest share of hard examples among all examples. Of the wrongly ranked examples, those with the
-            smallest margins are hard; if no more than the share are ranked wrongly, all of these are hard. Validation
-            triples are mined separately, with the same share.
-        weight: how much more often a hard example is drawn than another one, with replacement; 1: every example is
-            drawn once per epoch.
-        mine_validation: also train on hard triples of the validation data, with their labels, as the paper does.
+        share: maximum share of hard examples among all examples. The hard examples are those among the incorrectly
+            ranked examples with the smallest margins. Validation triples are mined separately, with the same share.
+        weight: frequency of hard examples relative to others, with sampling with replacement; 1: every example is drawn
+            once per epoch.
+        mine_validation: also train on hard triples of the validation data, with their labels, as in the paper.
             Validation accuracy is then no estimate of the accuracy on other triples, unless `data.validation_share`
-            sets apart the triples that are mined. The run is flagged.
+            reserves triples for mining. The run is flagged.
     """
 
     share: float = 0.2
@@ -51,8 +50,8 @@ class HardExampleRecord:
     """Counts of training examples for run.json.
 
     Attributes:
-        wrong: number of examples that the frozen encoder ranks wrongly.
-        allowed: largest number of hard examples that the share allows.
+        wrong: number of examples that the frozen encoder ranks incorrectly.
+        allowed: maximum number of hard examples according to the share.
         hard: number of hard examples.
         mined_validation: number of mined validation triples; None if none are mined.
     """
@@ -64,15 +63,15 @@ class HardExampleRecord:
 
 
 def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, int]:
-    """Select the wrongly ranked examples with the smallest margins, up to a share of all examples.
+    """Select the incorrectly ranked examples with the smallest margins, up to a share of all examples.
 
     Args:
         near: (N,) cosine of each anchor with its positive.
-        far: (N,) highest cosine of each anchor with a negative; a tie with `near` is ranked wrongly.
-        share: largest share of hard examples, 0 to 1.
+        far: (N,) highest cosine of each anchor with a negative; a tie with `near` counts as incorrect.
+        share: maximum share of hard examples, 0 to 1.
 
     Returns:
-        The hard examples (H,), smallest margins first, and the number of examples that are ranked wrongly.
+        The hard examples (H,), smallest margins first, and the number of incorrectly ranked examples.
 
     Source:
         Comhis, section 4.3: examples that the base embeddings rank incorrectly, with small margins.
@@ -92,7 +91,7 @@ class _UnitVectors:
 
     Attributes:
         vectors: (U, D) unit vectors.
-        rows: (S,) row of each story's vector, by story index; 0 for stories without a vector.
+        rows: (S,) row of the vector of each story index; 0 for stories without a vector.
     """
 
     vectors: Cosines
@@ -100,11 +99,11 @@ class _UnitVectors:
 
     @classmethod
     def embed(cls, examples: TrainingExamples, indices: IntArray, role: Role, reader: StoryReader) -> "_UnitVectors":
-        """Embed the stories at these indices; repeated ones are embedded once."""
-        different = np.unique(indices)
+        """Embed the stories with these indices, each distinct one once."""
+        distinct = np.unique(indices)
         rows = np.zeros(len(examples.stories), dtype=np.int64)
-        rows[different] = np.arange(len(different))
-        texts = [examples.stories[index].text for index in different.tolist()]
+        rows[distinct] = np.arange(len(distinct))
+        texts = [examples.stories[index].text for index in distinct.tolist()]
         embeddings = reader.text_embeddings(texts, role)
         lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
         return cls(embeddings / np.maximum(lengths, 1e-12), rows)
@@ -122,7 +121,7 @@ def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Co
     candidates = _UnitVectors.embed(examples, others, "candidate", reader)
     near = np.einsum("nd,nd->n", anchors, candidates.of(examples.positives))
     far = np.full(len(examples), -np.inf, dtype=near.dtype)
-    for column in negatives.T:  # one column at a time, since N x K x D numbers may not fit in memory
+    for column in negatives.T:  # one column at a time, because N x K x D numbers may not fit in memory
         cosines = np.einsum("nd,nd->n", anchors, candidates.of(np.maximum(column, 0)))
         far = np.maximum(far, np.where(column < 0, -np.inf, cosines))
     return near, far

@@ -21,8 +21,8 @@ class Loading:
         workers: number of processes that assemble batches; 0: the training process, which is fast enough for packed
             tokens.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
-        samples_per_epoch: training examples per epoch over all processes, drawn anew in each epoch; None: all.
-        pseudonyms: replacement of names by placeholders in all stories.
+        samples_per_epoch: training examples per epoch over all processes, a new sample in each epoch; None: all.
+        pseudonyms: replacement of names with placeholders in all stories.
     """
 
     batch_size: int = 16
@@ -40,12 +40,12 @@ class Loading:
 
 
 class ResumableLoader(DataLoader[Any]):
-    """Loader of training batches; a resumed fit skips the batches of the epoch that it has trained on."""
+    """Loader of training batches; in a resumed epoch, it skips the batches that were already used."""
 
     taken = 0  # number of batches of this epoch that were skipped or yielded
     skip = 0  # number of batches to skip in the next iteration
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch declares a class of its own
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # torch declares its own class of iterators
         sampler = cast(DistinctBatchSampler, self.batch_sampler)
         sampler.skip = self.taken = self.skip
         self.skip = 0
@@ -54,8 +54,8 @@ class ResumableLoader(DataLoader[Any]):
             yield batch
 
     def state_dict(self) -> dict[str, int]:
-        """Return an empty state: trainers need the method, but restore its state too late."""
+        """Return an empty state, because trainers need this method, but restore the state too late."""
         return {}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Ignore the state, since the datamodule sets `skip`."""
+        """Ignore the state; the datamodule sets `skip` instead."""

@@ -1,6 +1,6 @@
-"""Preparation of training rows between reading and loading: choice of hard examples, and pseudo-labels of stories.
+"""Preparation of training data between reading and loading: hard examples and pseudo-labels.
 
-Letters in shapes: N examples, S stories, M unlabelled stories.
+Letters in shapes: N examples, S stories, M unlabeled stories.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ from narrlit.errors import OptionError
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Training examples before and after pseudonymization, and unlabelled stories.
+    """Training examples before and after pseudonymization, and unlabeled stories.
 
     Attributes:
-        read: examples over the stories as they were read.
-        examples: the same examples over the stories that the encoder reads.
-        unlabelled: (M,) indices of the unlabelled stories of a transductive run, which occur in no example.
+        read: examples before pseudonymization.
+        examples: the same examples after pseudonymization.
+        unlabelled: (M,) indices of the unlabeled stories of a transductive run, which are not in any example.
     """
 
     read: TrainingExamples
@@ -45,8 +45,8 @@ class TripleSet:
     """Triples before and after pseudonymization.
 
     Attributes:
-        read: triples over the stories as they were read.
-        triples: the same triples over the stories that the encoder reads.
+        read: triples before pseudonymization.
+        triples: the same triples after pseudonymization.
     """
 
     read: Triples
@@ -58,35 +58,35 @@ class TripleSet:
 
 
 def divide(validation: TripleSet, share: float) -> tuple[TripleSet, TripleSet]:
-    """Divide validation triples into those that are evaluated and those that may be mined.
+    """Divide validation triples into those to evaluate and those that can be mined.
 
     Args:
         validation: validation triples.
-        share: share of the triples that are evaluated; if it is 1, all are evaluated, and all may be mined.
+        share: share of the triples to evaluate; if it is 1, all are evaluated and all can be mined.
 
     Raises:
-        OptionError: if no triple is left to evaluate.
+        OptionError: if there would be no triple to evaluate.
     """
     if share == 1 or not validation.triples:
         return validation, validation
     count = len(validation.triples)
     evaluated, others = random_share(count, share)
     if not len(evaluated):
-        raise OptionError(f"data.validation_share {share:g} of {count} triples is none: give a larger share")
+        raise OptionError(f"data.validation_share is {share:g}: too small for {count} triples; give a larger share")
     rank_zero_info(f"validation: {len(evaluated)} of {count} triples are evaluated")
     return validation.take(evaluated), validation.take(others)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows of a fit that are ready to be loaded.
+    """Training data that are ready for loading.
 
     Attributes:
-        examples: training examples, followed by the mined validation triples.
-        unlabelled: (M,) indices of unlabelled stories, which are trained on without examples.
-        mined: row numbers of the mined triples among those that may be mined, in the order of `examples`.
+        examples: training examples, followed by mined validation triples.
+        unlabelled: (M,) indices of unlabeled stories, which are trained on without examples.
+        mined: row numbers of the mined triples among those that can be mined, in the order of `examples`.
         weights: (N,) sampling weights of the examples; None: each example is drawn once per epoch.
-        labels: (S, 3) pseudo-labels of each story's aspects, PADDING where a label is missing; None: no labels.
+        labels: (S, 3) pseudo-labels of each story's aspects, PADDING if a label is missing; None: no labels.
         hard_examples: counts of hard examples, for run.json.
         pseudo_labels: origin of the labels, for run.json.
     """
@@ -102,13 +102,13 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Preparation of the rows of a fit by a frozen encoder, or by the plans of StoryWorld's stories.
+    """Preparation of training data by a frozen encoder, or by the plans of StoryWorld's stories.
 
     Attributes:
         hard_examples: sampling of hard examples.
         pseudo_labels: pseudo-labels of the training stories' aspects.
         validation_share: share of the validation triples that are evaluated.
-        reader: objective whose encoder ranks the examples and embeds the stories for clustering.
+        reader: objective with the encoder that ranks examples and embeds stories for clustering.
         trainer: trainer of the fit.
         synthetic_story: function that returns the StoryWorld plan of a story by its index; None for other stories.
     """
@@ -121,14 +121,14 @@ class Preparation:
     synthetic_story: Callable[[int], SyntheticStory | None]
 
     def prepare(self, training: TrainingSet, minable: TripleSet) -> Prepared:
-        """Choose hard examples, mine validation triples and label the stories, according to the settings.
+        """Select hard examples, mine validation triples and label the stories, according to the settings.
 
         Args:
-            training: training set that was read.
-            minable: validation triples that may be mined.
+            training: training set.
+            minable: validation triples that can be mined.
 
         Raises:
-            OptionError: if there is nothing to mine, or no label is known.
+            OptionError: if there is nothing to mine, or true labels are unknown.
         """
         prepared = Prepared(training.examples, training.unlabelled)
         if self.hard_examples.weight != 1 or self.hard_examples.mine_validation:
@@ -142,13 +142,13 @@ class Preparation:
         return prepared
 
     def _with_hard_examples(self, prepared: Prepared) -> Prepared:
-        """Raise the sampling weights of examples that the encoder ranks wrongly."""
+        """Increase the sampling weights of hard examples."""
         settings, count = self.hard_examples, len(prepared.examples)
         hard, wrong = hard_examples(*example_cosines(prepared.examples, self.reader), settings.share)
         record = HardExampleRecord(wrong, allowed=int(settings.share * count), hard=len(hard))
-        line = f"hard examples: {wrong} of {count} ranked wrongly, {len(hard)} drawn more often"
+        line = f"hard examples: {wrong} of {count} ranked incorrectly, {len(hard)} drawn more often"
         if wrong <= record.allowed:
-            line += f": all of them, since share {settings.share:g} allows {record.allowed}"
+            line += f": all of them, because share {settings.share:g} allows {record.allowed}"
         rank_zero_info(line)
         if settings.weight == 1:
             return replace(prepared, hard_examples=record)
@@ -157,7 +157,7 @@ class Preparation:
         return replace(prepared, weights=weights, hard_examples=record)
 
     def _with_mined_triples(self, prepared: Prepared, minable: Triples) -> Prepared:
-        """Add the validation triples that the encoder ranks wrongly to the examples."""
+        """Add hard validation triples to the examples."""
         settings, record = self.hard_examples, prepared.hard_examples
         if not minable:
             raise OptionError(
@@ -165,7 +165,7 @@ class Preparation:
             )
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
         mined, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
-        line = f"{len(mined)} validation triples to train on, of {wrong} ranked wrongly"
+        line = f"{len(mined)} validation triples added to training, of {wrong} ranked incorrectly"
         if self.validation_share == 1:
             rank_zero_warn(f"{line}: validation accuracy is no estimate of the accuracy on other triples")
         else:
@@ -189,12 +189,14 @@ class Preparation:
         for index in indices.tolist():
             story = self.synthetic_story(index)
             if story is None:
-                raise OptionError("pseudo_labels.source is truth, which only StoryWorldData has: use positional")
+                raise OptionError(
+                    "pseudo_labels.source is truth, but only StoryWorldData has true labels: use positional"
+                )
             truths.append(astuple(story.structure))
         return replace(prepared, labels=_labels(prepared.examples.stories, indices, truth_labels(truths)))
 
     def _with_positional_labels(self, prepared: Prepared) -> Prepared:
-        """Label the training stories and the unlabelled stories by clusters of their segments."""
+        """Label the training stories and the unlabeled stories by clusters of their segments."""
         stories = prepared.examples.stories
         indices = np.concatenate([prepared.examples.story_indices, prepared.unlabelled])
         texts = [stories[index].text for index in indices.tolist()]
@@ -208,7 +210,7 @@ def _take(triples: Triples, rows: IntArray) -> Triples:
 
 
 def _labels(stories: StoryTable, indices: IntArray, known: IntArray) -> IntArray:
-    """Return labels (S, 3) of all stories: the known ones at these indices, and PADDING elsewhere."""
+    """Return labels (S, 3) of all stories: known labels at these indices, PADDING elsewhere."""
     labels = np.full((len(stories), len(ASPECTS)), PADDING, dtype=np.int64)
     labels[indices] = known
     return labels

@@ -10,7 +10,7 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
 class ContaminationFlags(TypedDict):
-    """Flags of a run that used validation triples or unlabelled stories in training."""
+    """Flags of a run that used validation triples or unlabeled stories in training."""
 
     mined_validation: bool
     transductive: bool
@@ -29,7 +29,7 @@ class StoryWorldRecord:
 
 @dataclass(frozen=True)
 class DivisionRecord:
-    """Share and number of validation triples that are evaluated, and number of those that are set apart."""
+    """Share and number of evaluated validation triples, and number of triples set apart."""
 
     share: float
     evaluated: int
@@ -65,10 +65,10 @@ class Provenance:
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for run.json, without fields that are None."""
-        record = _known(asdict(self))
-        return {name: _known(value) if isinstance(value, dict) else value for name, value in record.items()}
+        record = _without_none(asdict(self))
+        return {name: _without_none(value) if isinstance(value, dict) else value for name, value in record.items()}
 
 
-def _known(fields: Mapping[str, object]) -> dict[str, object]:
-    """Leave out fields that are None."""
+def _without_none(fields: Mapping[str, object]) -> dict[str, object]:
+    """Remove fields that are None."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Pseudo-labels of stories by clusters of segment embeddings, or true labels; saved for a resumed run.
+"""Pseudo-labels of stories from clusters of segment embeddings, or true labels; saved for resumed runs.
 
 Letters in shapes: N stories, D dimension, K clusters.
 """
@@ -26,7 +26,7 @@ LABELS_FILE = "pseudo_labels.npz"
 
 @dataclass(frozen=True)
 class Clusters:
-    """Numbers of K-means clusters for each aspect.
+    """Number of K-means clusters of each aspect.
 
     Attributes:
         theme: number of clusters of first segments.
@@ -51,13 +51,13 @@ class PseudoLabels:
     """Pseudo-labels of theme, action and outcome for the training stories.
 
     Attributes:
-        source: `positional` clusters the embeddings of each story's first, middle and last segments; `truth` uses the
-            true labels of StoryWorld; `none`: no labels.
+        source: `positional`: clusters of the embeddings of first, middle and last segments; `truth`: true labels of
+            StoryWorld; `none`: no labels.
         clusters: numbers of clusters for positional labels.
-        transductive: also cluster, and train on, the stories of `extra.unlabelled`. The run is flagged.
-        rounding: rounding of segments if the number of sentences is not a multiple of four: `down` rounds down where a
-            segment begins, so that of ten sentences the first segment has 2 and the last one 3; `symmetric` gives 2 to
-            both.
+        transductive: also cluster and train on the stories of `extra.unlabelled`. The run is flagged.
+        rounding: rounding of segments if the number of sentences is not a multiple of four: `down` rounds the beginning
+            of segments down, so that with ten sentences the first segment has 2 and the last one 3; `symmetric` gives 2
+            to both.
     """
 
     source: Literal["positional", "truth", "none"] = "none"
@@ -72,7 +72,7 @@ class PseudoLabels:
 
 @dataclass(frozen=True)
 class ClusterRecord:
-    """Sizes of an aspect's clusters in stories, largest first, and the inertia of K-means."""
+    """Sizes of an aspect's clusters in stories, in descending order, and the inertia of K-means."""
 
     sizes: list[int]
     inertia: float
@@ -83,12 +83,12 @@ class PseudoLabelRecord:
     """Origin of pseudo-labels, for run.json.
 
     Attributes:
-        source: as in `PseudoLabels`.
-        rounding: rounding of segments; None for labels that were read.
-        seed: seed of K-means; None for labels that were read.
-        clusters: clusters of each aspect; None for labels that were read.
+        source: source as in `PseudoLabels`.
+        rounding: rounding of segments; None for labels from a file.
+        seed: seed of K-means; None for labels from a file.
+        clusters: clusters of each aspect; None for labels from a file.
         resumed_from: folder of the run from which the labels were read; None if they were computed.
-        transductive: True if unlabelled stories have labels, too.
+        transductive: True if unlabeled stories also have labels.
     """
 
     source: str = "positional"
@@ -127,7 +127,7 @@ def run_labels(
         labels, record = read_labels(resumed, texts), PseudoLabelRecord(resumed_from=str(resumed))
     else:
         labels, record = positional_labels(texts, embed, settings.clusters, settings.rounding)
-    # K-means may sum in another order on another processor, so that all processes use the labels of the first.
+    # All processes use the labels of the first, because K-means can give different results on different processors.
     labels = trainer.strategy.broadcast(labels, 0)
     folder = trainer.log_dir  # a collective call; without a logger it is the working directory
     if folder and trainer.loggers and not undeclared(trainer).fast_dev_run and trainer.is_global_zero:
@@ -163,11 +163,11 @@ def positional_labels(
     segments = zip(*stories, strict=True)
     for aspect, segment in zip(ASPECTS, segments, strict=True):
         count = getattr(clusters, aspect)
-        different = len(set(segment))
-        if count > different:
+        num_distinct = len(set(segment))
+        if count > num_distinct:
             raise OptionError(
-                f"clusters.{aspect} is {count}, but there are only {different} different segments: give fewer clusters "
-                "or more stories"
+                f"clusters.{aspect} is {count}, but there are only {num_distinct} distinct segments: give fewer "
+                "clusters or more stories"
             )
         labels, inertia = cluster(embed(segment).astype(np.float64), count, clusters.seed)
         columns.append(labels)
@@ -181,7 +181,7 @@ def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[Int
     Returns:
         Clusters (N,), numbered from the largest to the smallest (ties by their first story), and the inertia.
     """
-    # One thread: several would sum up the stories of a center in an order that varies between runs.
+    # With several threads, the order of summation and thus the result would vary between runs.
     with threadpool_limits(1):
         model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)
     labels = model.labels_
@@ -193,7 +193,7 @@ def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[Int
 
 
 def truth_labels(truths: Sequence[tuple[str, str, str]]) -> IntArray:
-    """Number the known names of theme, action and outcome (N, 3), alphabetically within each aspect.
+    """Number the true names of theme, action and outcome (N, 3), alphabetically within each aspect.
 
     >>> truth_labels([("loss", "chase", "death"), ("envy", "chase", "rescue")]).tolist()
     [[1, 0, 0], [0, 0, 1]]

@@ -1,4 +1,4 @@
-"""StoryData, the base datamodule: reads, prepares and loads rows over one table of stories for all stages."""
+"""StoryData, the base class of datamodules: reads, prepares and loads data, with one table of stories."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -48,19 +48,19 @@ class StoryData(L.LightningDataModule):
 
     Attributes:
         tables: tables of the stories before and after pseudonymization.
-        stories: all stories of the stages that were set up, training stories first, as the encoder reads them.
-        training: training examples that were read; None before a fit.
-        prepared: prepared training rows; None before the model is built and after the fit.
-        sets: triples that were read, by stage.
-        minable: validation triples that may be mined.
-        validation_share: share of the validation triples that are evaluated; the others may be mined.
+        stories: stories of all stages that were set up, after pseudonymization, training stories first.
+        training: training set; None before a fit.
+        prepared: prepared training data; None before the model is built and after the fit.
+        sets: triples by stage.
+        minable: validation triples that can be mined.
+        validation_share: share of the validation triples that are evaluated; the others can be mined.
         setting_share: share of the examples with a setting that are put in batches with a single setting.
         provenance: provenance of each set, as plain data for run.json.
         synthetic_rows: number of training examples written by a language model, which come last.
     """
 
     has_views = False
-    has_unlabelled = False  # the user named unlabelled stories
+    has_unlabelled = False  # True if unlabeled stories are given
     validation_share = 1.0
     setting_share = 0.0
 
@@ -91,14 +91,14 @@ class StoryData(L.LightningDataModule):
 
     @abstractmethod
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Read the training examples into a table, and `note` their provenance."""
+        """Read the training examples, add their stories to a table, and `note` their provenance."""
 
     @abstractmethod
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Read the triples of a stage, if there are any, into a table, and `note` their provenance."""
+        """Read the triples of a stage, if any, add their stories to a table, and `note` their provenance."""
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Read unlabelled stories into a table, and return their indices; the base class has none."""
+        """Read unlabeled stories, add them to a table, and return their indices; the base class has none."""
         return []
 
     def synthetic_story(self, index: int) -> SyntheticStory | None:
@@ -134,7 +134,7 @@ class StoryData(L.LightningDataModule):
     # Stages ----------------------------------------------------------------------------------------------------------
 
     def setup(self, stage: str) -> None:
-        """Read the examples and triples of a stage, unless they were read before."""
+        """Read the examples and triples of a stage, unless they have been read already."""
         if self.trainer is not None:
             self._check(stage)
         if stage == "fit" and self.training is None:
@@ -145,7 +145,7 @@ class StoryData(L.LightningDataModule):
         self._check_triples(stage, self.sets[name].triples)
 
     def _read_training(self) -> TrainingSet:
-        """Read training examples and, for a transductive run, unlabelled stories."""
+        """Read training examples and, for a transductive run, unlabeled stories."""
         read = self.read_examples(self.tables.source)
         if not read:
             raise OptionError("no training data: give `data.train=FILE`")
@@ -153,19 +153,19 @@ class StoryData(L.LightningDataModule):
         self._note_pseudonyms("train")
         if not self.pseudo_labels.transductive:
             return TrainingSet(read, examples, np.empty(0, dtype=np.int64))
-        unlabelled = self.tables.convert([(index,) for index in self.read_unlabelled(self.tables.source)])
-        if unlabelled:
+        unlabeled = self.tables.convert([(index,) for index in self.read_unlabelled(self.tables.source)])
+        if unlabeled:
             self._note_pseudonyms("unlabelled")
-        indices = np.array(unlabelled, dtype=np.int64).ravel()
+        indices = np.array(unlabeled, dtype=np.int64).ravel()
         indices = np.setdiff1d(indices, examples.story_indices)
         if not len(indices):
             raise OptionError(
-                "`data.pseudo_labels.transductive` needs stories without labels: give `data.extra.unlabelled=FILE`"
+                "`data.pseudo_labels.transductive` needs unlabeled stories: give `data.extra.unlabelled=FILE`"
             )
         return TrainingSet(read, examples, indices)
 
     def _read_stage(self, name: Stage) -> None:
-        """Read the triples of a stage; some validation triples may be set apart."""
+        """Read the triples of a stage; set some validation triples apart, according to `validation_share`."""
         read = self.read_triples(name, self.tables.source)
         rows = TripleSet(read, self.tables.triples(read))
         if read:
@@ -186,12 +186,12 @@ class StoryData(L.LightningDataModule):
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
         if trainer.world_size > 1 and uses_distributed_sampler(trainer):
             raise OptionError(
-                "several processes need trainer.use_distributed_sampler: false, since the datamodule divides the data"
+                "several processes need trainer.use_distributed_sampler: false, because the datamodule divides the data"
             )
         if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
-            raise OptionError("data.extra.unlabelled is read only with data.pseudo_labels.transductive: true")
+            raise OptionError("data.extra.unlabelled needs data.pseudo_labels.transductive: true")
         if self.has_views and not self.reader.reads_views:
-            raise OptionError(f"the data have views, which {objective} does not read: remove data.views")
+            raise OptionError(f"the data have views, but {objective} does not read them: remove data.views")
         if self.reader.reads_views and not self.has_views:
             raise OptionError(
                 f"{objective} reads views: give `data.views.files=FILE`, or "
@@ -208,7 +208,7 @@ class StoryData(L.LightningDataModule):
             raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
-        """Make the encoder inputs of all stories and, for a fit, prepare its rows, unless this was done before."""
+        """Compute the encoder inputs of all stories and, for a fit, prepare its data, unless already done."""
         if self._inputs is None or self._inputs.num_stories != len(self.stories):
             self._inputs = self.reader.story_inputs(list(self.stories), stage)
             self.provenance["inputs"] = {"stories": len(self.stories), **self._inputs.provenance}
@@ -217,7 +217,7 @@ class StoryData(L.LightningDataModule):
         return self._inputs
 
     def _prepare(self, training: TrainingSet) -> Prepared:
-        """Prepare the training rows, and record their provenance."""
+        """Prepare the training data, and record their provenance."""
         preparation = Preparation(
             self.hard_examples,
             self.pseudo_labels,
@@ -232,7 +232,7 @@ class StoryData(L.LightningDataModule):
         return prepared
 
     def teardown(self, stage: str) -> None:
-        """Release the inputs and the prepared rows of a fit, which depend on its objective."""
+        """Release the inputs and the prepared data of a fit, which depend on its objective."""
         if stage == "fit":
             self._inputs = self.prepared = None
 
@@ -258,7 +258,7 @@ class StoryData(L.LightningDataModule):
         return overlap(rows, self.sets["validation"].read.texts() if "validation" in self.sets else [])
 
     def check(self) -> Check:
-        """Check the data of a fit before pseudonymization, and warn of shortcuts and of stories that its sets share."""
+        """Check the data of a fit before pseudonymization, and warn about shortcuts and shared stories."""
         train = [] if self.training is None else self.training.read.texts()
         sets = [CheckedSet("train", train, [True if len(row) > 2 else None for row in train])]
         validation = self.sets["validation"].read if "validation" in self.sets else None
@@ -273,7 +273,7 @@ class StoryData(L.LightningDataModule):
     # Loaders ---------------------------------------------------------------------------------------------------------
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Return training batches in random order, which depends only on seed and epoch."""
+        """Return the loader of training batches, in a random order that depends only on seed and epoch."""
         inputs = self.prepare_inputs("fit")
         prepared, loading = cast(Prepared, self.prepared), self.loading
         examples = prepared.examples
@@ -291,7 +291,7 @@ class StoryData(L.LightningDataModule):
         if prepared.labels is not None:
             collator = self._labeling(collator, inputs, prepared.labels, prepared.unlabelled)
         self._loader = ResumableLoader(
-            range(len(examples)),  # type: ignore[arg-type]  # torch reads any sequence, and declares a Dataset
+            range(len(examples)),  # type: ignore[arg-type]  # declared as Dataset; torch accepts any sequence
             batch_sampler=sampler,
             collate_fn=collator,
             num_workers=loading.workers,
@@ -307,24 +307,24 @@ class StoryData(L.LightningDataModule):
         return Settings(examples.settings, self.setting_share)
 
     def _labeling(
-        self, collator: Collator, inputs: StoryInputs[Any], labels: IntArray, unlabelled: IntArray
+        self, collator: Collator, inputs: StoryInputs[Any], labels: IntArray, unlabeled: IntArray
     ) -> PseudoLabelCollator:
-        """Wrap a collator so that it adds pseudo-labels, and this process's share of the unlabelled stories."""
+        """Wrap a collator so that it adds pseudo-labels, and this process's share of the unlabeled stories."""
         share = self._share()
-        count = len(unlabelled) // share.world  # equally many per process, and no story twice in a joint batch
-        own = unlabelled[share.rank :: share.world][:count]
-        return PseudoLabelCollator(collator, inputs, labels, own, run_seed())
+        count = len(unlabeled) // share.world  # the same number per process, and no story twice in a joint batch
+        share_of_process = unlabeled[share.rank :: share.world][:count]
+        return PseudoLabelCollator(collator, inputs, labels, share_of_process, run_seed())
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
-        """Return validation triples in file order; an empty list if there are none."""
+        """Return the loader of validation triples, in file order; an empty list if there are none."""
         return self._triple_loader("validation") if self.sets["validation"].triples else []
 
     def test_dataloader(self) -> DataLoader[Any]:
-        """Return test triples in file order."""
+        """Return the loader of test triples, in file order."""
         return self._triple_loader("test")
 
     def predict_dataloader(self) -> DataLoader[Any]:
-        """Return triples to predict, in file order."""
+        """Return the loader of triples to predict, in file order."""
         return self._triple_loader("predict")
 
     def _triple_loader(self, name: Stage) -> DataLoader[Any]:
@@ -345,12 +345,12 @@ class StoryData(L.LightningDataModule):
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of training batches of this epoch that were loaded; 0 after the last batch."""
+        """Return the number of training batches that were loaded in this epoch; 0 after the last batch."""
         ended = self._loader is None or self.trainer is None or self.trainer.is_last_batch
         return {"taken": 0 if ended or self._loader is None else self._loader.taken}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Resume within the epoch, whether or not the loader already exists."""
+        """Resume within the epoch, even if the loader does not exist yet."""
         self._skip = state_dict.get("taken", 0)
         if self._loader is not None:
             self._loader.skip, self._skip = self._skip, 0

@@ -18,16 +18,16 @@ from narrlit.distributed import from_first
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 
 Scope = tuple[int, ...]
-"""Indices of stories that share one mapping of names."""
+"""Indices of stories with a common mapping of names."""
 
 
 class StoryTables:
-    """Tables of stories before and after pseudonymization; they are the same table if names are not replaced.
+    """Tables of stories before and after pseudonymization, which are the same table if names are not replaced.
 
     Attributes:
         options: settings of pseudonymization.
-        source: stories as they were read.
-        stories: stories as the encoder reads them.
+        source: stories before pseudonymization.
+        stories: stories after pseudonymization, which the encoder reads.
 
     >>> tables = StoryTables(PseudonymOptions("none"), lambda index: None)
     >>> tables.convert([(tables.source.add("Anna ran."),)]), tables.stories is tables.source
@@ -39,8 +39,8 @@ class StoryTables:
 
         Args:
             options: settings of pseudonymization.
-            synthetic_story: function that returns the StoryWorld plan of a story by its index in `source`, or None; the
-                plan has the names of the story.
+            synthetic_story: function that returns the StoryWorld plan of a story, which contains its names, by its
+                index in `source`; None for other stories.
         """
         self.options = options
         self.source = StoryTable()
@@ -55,7 +55,7 @@ class StoryTables:
         return self.stories is not self.source
 
     def source_of(self, index: int) -> int:
-        """Return the index in `source` of the first story that was converted to this story of `stories`."""
+        """Return the index in `source` of a story in `stories`; the first one if there are several."""
         return self._source_of.get(index, index)
 
     def examples(self, read: TrainingExamples) -> TrainingExamples:
@@ -73,10 +73,10 @@ class StoryTables:
         return Triples(self.stories, rows, read.report)
 
     def convert(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Convert rows of indices in `source` to rows of indices in `stories`, and add the stories.
+        """Convert rows of indices in `source` to rows of indices in `stories`, and add the new stories.
 
         Raises:
-            OptionError: if the names have to come with the data, but a story comes without names.
+            OptionError: for backend `given`, if a story comes without names.
         """
         if not self.replaces_names:
             return list(rows)
@@ -91,18 +91,18 @@ class StoryTables:
         return converted
 
     def _scopes(self, row: tuple[int, ...]) -> list[Scope]:
-        """Return the scope of each story of a row: the story by itself, or all stories of the row."""
+        """Return the scope of each story in a row: the story alone, or all stories of the row."""
         if self.options.scope == "story":
             return [(index,) for index in row]
         return [tuple(dict.fromkeys(row))] * len(row)
 
     def _replace_names(self, scopes: Sequence[Scope]) -> None:
-        """Add the stories of scopes to `stories`, with placeholders in place of names."""
+        """Add the stories of scopes to `stories`, with placeholders instead of names."""
         groups = [[self.source[index] for index in scope] for scope in scopes]
         names = self._names(scopes)
 
         def replaced() -> list[list[Story]]:
-            """Find and replace names; only one process has to load spaCy."""
+            """Find and replace names, in one process only, so that the others need not load spaCy."""
             texts = [texts_of(group) for group in groups]
             results = pseudonymize_texts(texts, self.options, names, lead=self.options.scope == "story")
             new_groups = []
@@ -118,17 +118,16 @@ class StoryTables:
                 self._converted[scope][index] = added
 
     def _names(self, scopes: Sequence[Scope]) -> list[Mapping[str, str]] | None:
-        """Collect the names that are given with the stories of each scope; None if a story comes without names."""
+        """Collect the names in each scope for backend `given`; None for other backends or if a story has no names."""
         if self.options.backend != "given":
             return None
         names: list[Mapping[str, str]] = []
         for scope in scopes:
-            known = [self._synthetic_story(index) for index in scope]
-            made = [story for story in known if story is not None]
-            if len(made) < len(known):
-                return None
-            kinds: dict[str, str] = {}
-            for story in made:
-                kinds |= story.names
-            names.append(kinds)
+            label_of: dict[str, str] = {}
+            for index in scope:
+                story = self._synthetic_story(index)
+                if story is None:
+                    return None
+                label_of |= story.names
+            names.append(label_of)
         return names

@@ -1,4 +1,4 @@
-"""Training examples from versions of the same story, which are recognized by a column of their table."""
+"""Training examples from versions of the same story, which have the same value in a column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.passages import positions, split_passages
 
 TWICE_TOLD = "twice-told"
-"""Name that stands for the training data of Twice Told among the files of versions."""
+"""Name of the training data of Twice Told, in place of a file of versions."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """Stories told several times, such as tales of a type, films of a work, or retellings of a plot.
+    """Stories with several versions, such as tales of a type, films of a work, or retellings of a plot.
 
     Attributes:
         files: tables of stories, or `twice-told`, the training data of the corpus that comes with narrlit.
-        same: column whose value is the same for all versions of a story; stories without a value are left out.
-        setting: column of something that a story shares with stories that are not versions of it, such as its place,
-            author or collection; None: no such column.
-        setting_share: share of the examples, 0 to 1, that are put in batches with a single setting. What the stories of
-            such a batch share is what the model must learn to ignore. Needs `setting`.
-        versions: largest number of other versions that each story is paired with per epoch.
+        same: column with the same value for all versions of a story; stories without a value are not used.
+        setting: column of a property that a story shares with stories that are not its versions, such as place, author
+            or collection; None: no such column.
+        setting_share: share of the examples, 0 to 1, that are put in batches with a single setting, so that the model
+            learns to ignore the setting. Needs `setting`.
+        versions: maximum number of other versions that each story is paired with per epoch.
         passage_words: number of words of the passages into which longer stories are split. Each passage is paired with
             the passage at the same relative position of the other version. None: stories are not split.
     """
@@ -58,7 +58,7 @@ class Version:
 
     Attributes:
         passages: (P,) story indices of its passages in order, or the single index of a story that is not split.
-        setting: what it shares with stories that are not versions of it; None: unknown.
+        setting: its setting; None: unknown.
     """
 
     passages: Sequence[int]
@@ -82,25 +82,27 @@ class Group:
     changed: list[tuple[Version, str]] = field(default_factory=list)
 
     def add(self, story: Version, changed: str | None) -> None:
-        """Add a version, unless it was added before, or a hard negative with the aspect that is `changed`."""
+        """Add a version, unless it is already in the group, or a hard negative that differs in the aspect `changed`."""
         if changed is not None:
             self.changed.append((story, changed))
         elif not any(story.passages == other.passages for other in self.versions):
             self.versions.append(story)
 
     def negatives(self, positive: Version, position: float) -> list[tuple[int, str]]:
-        """Return the hard negatives for a positive, which share its setting.
+        """Select the hard negatives with the same setting as a positive.
 
         Args:
             positive: version that is the positive.
             position: relative position of the passage in its story.
 
         Returns:
-            The story index of each negative's passage at this position, and the aspect in which the story differs.
+            Story index of each negative's passage at this position, and the aspect in which the negative differs.
         """
-        return [
-            (story.passage_at(position), aspect) for story, aspect in self.changed if story.setting == positive.setting
-        ]
+        negatives = []
+        for story, aspect in self.changed:
+            if story.setting == positive.setting:
+                negatives.append((story.passage_at(position), aspect))
+        return negatives
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class ReadVersions:
 
     Attributes:
         examples: pairs of versions, with changed stories as hard negatives.
-        reports: report on the reading of each file.
+        reports: report of the reader for each file.
         num_stories: number of versions in groups of at least two.
         num_groups: number of groups of at least two versions.
     """
@@ -132,8 +134,8 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
 
     Args:
         settings: files and columns.
-        strict: raise an error at the first row that would be dropped.
-        stories: table to add the stories to.
+        strict: stop at the first invalid row instead of dropping and counting invalid rows.
+        stories: table to which the stories are added.
 
     Raises:
         DataError: if a file can't be read, a column is missing, or a story is in two groups.
@@ -159,14 +161,14 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
 
 
 def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingExample]:
-    """Make the training examples of a group.
+    """Create the training examples of a group.
 
-    Each version is the anchor of examples with the versions that follow it; the last one is followed by the first.
+    Each version is paired, as the anchor, with the versions after it; after the last version comes the first.
 
     Args:
         group: group of two or more versions.
         name: name of the group.
-        versions: largest number of other versions that a version is paired with.
+        versions: maximum number of other versions with which a version is paired.
     """
     count = len(group.versions)
     for number, anchor in enumerate(group.versions):
@@ -194,12 +196,12 @@ class Columns:
 
 TWICE_TOLD_COLUMNS = Columns("plot", "world")
 CHANGED = "changed"
-"""Column of the aspect in which a story differs from the versions of its group; empty for versions."""
+"""Column with the aspect in which a story differs from the versions of its group; empty for versions."""
 
 
 @dataclass(frozen=True)
 class VersionRow:
-    """A row of a table of versions; its place is for messages."""
+    """Row of a table of versions; `place` is its file and line, for messages."""
 
     text: str
     group: str
@@ -225,10 +227,10 @@ class GroupedVersions:
         Args:
             row: row of the story.
             passages: (P,) story indices of its passages.
-            column: column from which the group was read, for messages.
+            column: column with the names of groups, for messages.
 
         Raises:
-            DataError: if a passage is in another group, too.
+            DataError: if a passage is also in another group.
         """
         for index in passages:
             group = self._group_of.setdefault(index, row.group)
@@ -264,7 +266,7 @@ def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
 
 
 def _check_columns(table: Stories, columns: Columns) -> None:
-    """Raise DataError for a column that no row of a table has."""
+    """Raise DataError if no row of a table has a column."""
     present = column_names(table.metadata)
     for name in (columns.same, columns.setting):
         if name is not None and name not in present:
@@ -278,5 +280,5 @@ def _value(row: Mapping[str, object], column: str) -> str | None:
 
 
 def _passages(text: str, words: int | None) -> list[str]:
-    """Split a text into passages of about `words` words; None: leave it whole."""
+    """Split a text into passages of about `words` words; None: do not split it."""
     return [text] if words is None else split_passages(text, words)

@@ -1,4 +1,4 @@
-"""StoryWorldData: synthetic stories, whose theme, course of action and outcome are known."""
+"""StoryWorldData: synthetic stories with known theme, course of action and outcome."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from narrlit.datamodules.story_data import Stage, StoryData
 
 
 class StoryWorldData(StoryData):
-    """Training examples and triples of StoryWorld; splits share no story."""
+    """Training examples and triples of StoryWorld, without common stories between splits."""
 
     def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
         self,
@@ -56,13 +56,13 @@ class StoryWorldData(StoryData):
         self._synthetic: dict[int, SyntheticStory] = {}
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
-        """Make the training examples; the first negative of each is that of its triple."""
-        triples = self._make("train", stories)
+        """Generate the training examples; the first negative of each example is that of its triple."""
+        triples = self._generate("train", stories)
         negatives = []
         for triple in triples:
-            of_triple = self.world.one_aspect_negatives(triple.anchor, self.negatives_per_aspect, self.false_negatives)
-            self._remember(stories, [negative.story for negative in of_triple])
-            negatives.append(of_triple)
+            added = self.world.one_aspect_negatives(triple.anchor, self.negatives_per_aspect, self.false_negatives)
+            self._store_plans(stories, [negative.story for negative in added])
+            negatives.append(added)
         record = replace(
             self._record(triples),
             negatives_per_aspect=self.negatives_per_aspect,
@@ -72,14 +72,14 @@ class StoryWorldData(StoryData):
         return synthetic_examples(triples, negatives, stories, self.has_views)
 
     def read_triples(self, stage: Stage, stories: StoryTable) -> Triples:
-        """Make the triples of a stage."""
-        triples = self._make(stage, stories)
+        """Generate the triples of a stage."""
+        triples = self._generate(stage, stories)
         self.note(stage, Provenance(storyworld=self._record(triples)))
         return synthetic_triples(triples, stories, self.has_views)
 
     def read_unlabelled(self, stories: StoryTable) -> list[int]:
-        """Make the stories of the test triples, and return their indices."""
-        triples = self._make("unlabelled", stories)
+        """Generate the stories of the test triples, and return their indices."""
+        triples = self._generate("unlabelled", stories)
         self.note("unlabelled", Provenance(storyworld=self._record(triples)))
         indices = synthetic_triples(triples, stories, self.has_views).indices
         return list(dict.fromkeys(indices.ravel().tolist()))
@@ -88,15 +88,16 @@ class StoryWorldData(StoryData):
         """Return the StoryWorld plan of a story."""
         return self._synthetic.get(index)
 
-    def _make(self, name: str, stories: StoryTable) -> list[SyntheticTriple]:
-        """Make the triples of a set, and store the plans of their stories."""
-        triples = self.world.triples(self.sizes[name], "test" if name in ("predict", "unlabelled") else name)
+    def _generate(self, name: str, stories: StoryTable) -> list[SyntheticTriple]:
+        """Generate the triples of a set, and store the plans of their stories."""
+        split = "test" if name in ("predict", "unlabelled") else name
+        triples = self.world.triples(self.sizes[name], split)
         for triple in triples:
-            self._remember(stories, [triple.anchor, triple.positive, triple.negative])
+            self._store_plans(stories, [triple.anchor, triple.positive, triple.negative])
         rank_zero_info(f"StoryWorld (seed {self.world_seed}): {len(triples)} {name} triples")
         return triples
 
-    def _remember(self, stories: StoryTable, synthetic: Sequence[SyntheticStory]) -> None:
+    def _store_plans(self, stories: StoryTable, synthetic: Sequence[SyntheticStory]) -> None:
         """Store the plans of stories by their story indices."""
         self._synthetic.update({stories.add(story.text): story for story in synthetic})
 

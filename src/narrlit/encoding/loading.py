@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from narrlit.models.encoder import Encoder
 
 
-def load(  # noqa: PLR0913 (all that decides a vector)
+def load(  # noqa: PLR0913 (everything that affects an embedding)
     model: "str | PathLike[str] | Encoder" = DEFAULT_MODEL,
     *,
     max_length: int | None = None,
@@ -37,7 +37,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
     cache: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> StoryEncoder:
-    """Load a model, with all settings of how stories are read and embedded.
+    """Load a model, with all settings for reading and embedding stories.
 
     The weights are loaded when the first story is embedded.
 
@@ -46,8 +46,8 @@ def load(  # noqa: PLR0913 (all that decides a vector)
         max_length: maximum length of a text in tokens; None: that of the model's training.
         long: how to handle longer texts: `windows` averages the embeddings of overlapping windows of whole sentences,
             `truncate` cuts the texts as in training, `refuse` raises an error.
-        precision: floating-point format of the computation: `bf16`, `fp32` or `auto`; None: the model's own.
-        device: device to compute on; `auto` is a GPU if there is one.
+        precision: number format of computations: `bf16`, `fp32` or `auto`; None: the model's own.
+        device: device for computations; `auto` is a GPU if there is one.
         views: file of views (text, theme, plot_events or course_of_action, outcome), or several files.
         missing_views: how to handle stories without views: refuse them, or split their text into views by position.
         pseudonyms: replace names, found by spaCy, with placeholders.
@@ -58,7 +58,7 @@ def load(  # noqa: PLR0913 (all that decides a vector)
         fit_on: stories, or files of stories, on which the post-processing is fitted; stories that are also embedded are
             excluded.
         transductive: also fit the post-processing on the embedded stories. The result is not valid for Track B.
-        cache: folder of the embedding cache, so that no text is embedded twice; None: no cache. The command line uses
+        cache: folder of the embedding cache, which avoids embedding a text twice; None: no cache. The command line uses
             `runs/embeddings`.
         trust_remote_code: run Python files that come with the model; only for models from authors you trust.
 
@@ -66,8 +66,8 @@ def load(  # noqa: PLR0913 (all that decides a vector)
         The encoder: `.embed(stories)`, `.score(triples)`, `.passages(stories)`, `.fingerprint`, `.record`.
 
     Raises:
-        ModelError: if there is no such model.
-        OptionError: if an option is invalid, or needs another one.
+        ModelError: if the model does not exist.
+        OptionError: if an option is invalid, or needs another option.
 
     >>> encoder = load("minilm", max_length=128)
     >>> encoder.embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
@@ -94,7 +94,7 @@ def open_encoder(
     postprocessing: Postprocessing | None = None,
     cache: str | Path | None = None,
 ) -> StoryEncoder:
-    """Return the encoder of a model, as `load` does; raise ModelError if there is no such model."""
+    """Create the encoder of a model from settings; raise ModelError if the model does not exist."""
     model = fspath(model) if isinstance(model, PathLike) else model
     encoder = StoryEncoder(
         model,
@@ -118,16 +118,16 @@ def _check_exists(model: str) -> None:
         return
     siblings = sorted(child.name for child in path.parent.glob("[!.]*"))
     raise ModelError(
-        f"{model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} holds "
+        f"{model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} contains "
         f"{', '.join(siblings[:8]) or 'nothing'}"
     )
 
 
 def _warn_of_pseudonyms(model: str, texts: StoryTexts) -> None:
-    """Warn if a model was trained on pseudonymized stories, but reads names."""
+    """Warn if a model was trained on pseudonymized stories, but will read stories with names."""
     trained = pseudonyms_of(model)
     if trained is not None and texts.pseudonyms is None:
         say(
-            f"warning: {model} was trained on stories with placeholders for names, unlike those read here: "
-            f"pseudonymize these too (scope {trained.scope} for triples)"
+            f"warning: {model} was trained on stories with placeholders instead of names: "
+            f"pseudonymize these stories too (scope {trained.scope} for triples)"
         )

@@ -1,6 +1,6 @@
 """Hard negatives: stories with a high cosine to an anchor that are not known to be similar to it.
 
-Letters in shapes: N examples, M stories, D dimension, K negatives that an example has already.
+Letters in shapes: N examples, M stories, D dimension, K existing negatives of an example.
 """
 
 from dataclasses import dataclass, replace
@@ -25,16 +25,16 @@ from narrlit.errors import OptionError
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
-"""Cosines in memory at a time, 256 anchors by 16,384 stories; four times as many take twice the time."""
+"""Number of cosines in memory at a time, 256 anchors by 16,384 stories; with four times as many it is half as fast."""
 
 
 class NearestNegatives(NamedTuple):
     """Nearest negatives of N anchors.
 
     Attributes:
-        rows: (N, count) rows of the negatives, nearest first, -1 where there are no more.
-        pairs: number of pairs of an anchor and a negative by the data.
-        excluded: number of those that the margin excluded.
+        rows: (N, count) rows of the negatives, nearest first, then -1 if there are fewer.
+        pairs: number of pairs of an anchor and a story that is dissimilar according to the data.
+        excluded: number of these pairs that the margin excluded.
     """
 
     rows: Tensor
@@ -48,14 +48,14 @@ class Mining:
 
     Attributes:
         examples: N examples; mined negatives come after the others, with kind "mined".
-        nearest: the search's result.
+        nearest: result of the search.
     """
 
     examples: TrainingExamples
     nearest: NearestNegatives
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the mined negatives, a row each: number of the example, texts of anchor, positive and negative."""
+        """Tabulate the mined negatives: number of the example, and texts of anchor, positive and negative."""
         rows = []
         for number, (example, texts) in enumerate(zip(self.examples, self.examples.texts(), strict=True)):
             anchor, positive, *negatives = texts
@@ -69,15 +69,15 @@ class Mining:
         write_examples(path, self.examples)
 
     def __str__(self) -> str:
-        """Describe in one line how many were mined, how many examples lack some, and what the margin left out."""
+        """Summarize in one line the numbers of negatives, of examples with too few, and of excluded stories."""
         nearest = self.nearest
         counts = (nearest.rows >= 0).sum(1)
-        wanted = nearest.rows.shape[1]
+        requested = nearest.rows.shape[1]
         line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
-        line += f"{int((counts < wanted).sum())} got fewer than {wanted}, {int((counts == 0).sum())} none; "
+        line += f"{int((counts < requested).sum())} got fewer than {requested}, {int((counts == 0).sum())} none; "
         if not nearest.pairs:
-            return line + "no story is dissimilar to any anchor: links of positives join them all"
-        return line + f"the margin left out {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
+            return line + "no story is dissimilar to any anchor, because positives connect all of them"
+        return line + f"the margin excluded {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
 
 
 def mine(
@@ -89,16 +89,16 @@ def mine(
     strict: bool = False,
     progress: bool = False,
 ) -> Mining:
-    r"""Add hard negatives to each training example: stories of all examples near its anchor but not similar to it.
+    r"""Add hard negatives to each training example: stories of other examples that are close to its anchor.
 
-    Stories connected to the anchor by a chain of anchors and positives are never added, nor stories so near that they
-    may be false negatives. Negatives of an earlier mining are replaced, all others kept.
+    Stories that are connected to the anchor by a chain of positives are never added, nor stories so close that they may
+    be false negatives. Negatives from an earlier mining are replaced, all others are kept.
 
     Args:
         examples: a file of labeled triples, or of anchors with positives and negatives; or examples in memory.
         encoder: encoder from `narrlit.load`.
         per_example: maximum number of negatives to add to an example.
-        margin: skip stories with a cosine to the anchor above that of the positive plus this margin, -2 to 2.
+        margin: skip stories whose cosine with the anchor is above that of the positive plus this margin, -2 to 2.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
         progress: print how files were read, and show a progress bar, on stderr.
 
@@ -138,20 +138,20 @@ def mine(
 def mine_negatives(
     encoder: StoryEncoder, examples: TrainingExamples, count: int, margin: float = -0.05, progress: bool = True
 ) -> Mining:
-    """Give each example the nearest negatives among the stories of all examples, with kind "mined".
+    """Add the nearest negatives among the stories of all examples to each example, with kind "mined".
 
-    Negatives mined before are replaced, and can be mined again; the others stay, before the new ones. An example gets
-    `count` at most, and none whose cosine with the anchor is above the positive's plus `margin`.
+    Previously mined negatives are replaced, and can be mined again; other negatives are kept, before the new ones. An
+    example gets at most `count` negatives, none with a cosine above that of the positive plus `margin`.
     """
-    bare = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
-    # Replaced negatives last, so that mining a mined file again breaks ties as before.
-    used = dict.fromkeys(chain.from_iterable(row.indices for row in chain(bare.rows, examples.rows)))
+    unmined = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
+    # Replaced negatives come last, so that mining a file again resolves ties in the same way.
+    used = dict.fromkeys(chain.from_iterable(row.indices for row in chain(unmined.rows, examples.rows)))
     indices = np.array(list(used), dtype=np.int64)
-    row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # the last one serves PADDING
+    row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # index -1 (PADDING) gives PADDING
     row_of[indices] = np.arange(len(indices))
-    anchors, positives, banned = row_of[bare.anchors], row_of[bare.positives], row_of[bare.negatives]
+    anchors, positives, existing = row_of[unmined.anchors], row_of[unmined.positives], row_of[unmined.negatives]
     candidates = encoder.embed([examples.stories[i] for i in indices.tolist()], "candidate", progress)
-    vectors = encoder.embed([examples.stories[i] for i in bare.anchors.tolist()], "anchor", progress)
+    vectors = encoder.embed([examples.stories[i] for i in unmined.anchors.tolist()], "anchor", progress)
     groups = similar_groups(anchors, positives, len(indices))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -162,21 +162,21 @@ def mine_negatives(
         to_device(vectors),
         to_device(candidates),
         to_device(positives),
-        to_device(banned),
+        to_device(existing),
         to_device(groups),
         count,
         margin,
     )
     mined = []
-    for example, rows in zip(bare.rows, nearest.rows.cpu().numpy(), strict=True):
+    for example, rows in zip(unmined.rows, nearest.rows.cpu().numpy(), strict=True):
         mined.append(_with_mined(example, indices[rows[rows >= 0]].tolist()))
     return Mining(TrainingExamples(examples.stories, mined), nearest)
 
 
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:
-    """Group stories (M,) that chains of anchors and positives connect.
+    """Group stories (M,) that are connected by chains of anchors and positives.
 
-    A positive of a positive thus counts as similar to the anchor, although no example states it.
+    A positive of a positive thus counts as similar to the anchor, even if no example says so.
     """
     links = coo_array((np.ones(len(anchors), dtype=np.int8), (anchors, positives)), shape=(count, count))
     groups: IntArray = connected_components(links, directed=False)[1].astype(np.int64)
@@ -187,50 +187,50 @@ def nearest_negatives(
     anchors: Tensor,
     stories: Tensor,
     positives: Tensor,
-    banned: Tensor,
+    existing: Tensor,
     groups: Tensor,
     count: int,
     margin: float = -0.05,
     pairs_per_block: int = PAIRS_PER_BLOCK,
 ) -> NearestNegatives:
-    """Find the nearest stories of each anchor that are neither similar to it by the data nor probably by the model.
+    """Find the nearest stories to each anchor that are similar to it neither in the data nor, probably, in truth.
 
-    A story c is a negative of an anchor a with the positive p if it is in another group and not banned. It is excluded
-    if cos(a, c) > cos(a, p) + margin: so near, it may be a false negative.
+    A story c is a negative of an anchor a with positive p if it is in another group and not in `existing`. It may be a
+    false negative, and is left out, if cos(a, c) > cos(a, p) + margin. Ties are ordered by row.
 
-    Source: the mask of false negatives in HITS, Eq. 3, used when mining. Equally near stories come by row.
+    Source: the mask of false negatives in HITS, Eq. 3, applied to mining.
 
     Args:
         anchors: (N, D), of any length.
         stories: (M, D), of any length.
         positives: (N,) rows of `stories`.
-        banned: (N, K) rows of `stories` to leave out, -1 for padding.
-        groups: (M,) as `similar_groups` gives them; an anchor belongs to its positive's.
-        count: how many to find at most.
-        margin: added to the positive's cosine.
-        pairs_per_block: cosines held at a time.
+        existing: (N, K) rows of the negatives that the examples already have, -1 for padding.
+        groups: (M,) groups from `similar_groups`; an anchor belongs to the group of its positive.
+        count: maximum number of negatives.
+        margin: added to the cosine of the positive.
+        pairs_per_block: number of cosines in memory at a time.
     """
     stories = F.normalize(stories, dim=-1)
     step = max(1, pairs_per_block // max(1, len(stories)))
-    rows, pairs, excluded = [], 0, 0
+    rows, num_pairs, num_too_close = [], 0, 0
     for start in range(0, len(anchors), step):
         block = slice(start, start + step)
         cosines = F.normalize(anchors[block], dim=-1) @ stories.T
         positive = positives[block, None]
         negative = groups != groups[positive]
-        banned_rows = banned[block]
-        example, column = (banned_rows >= 0).nonzero(as_tuple=True)
-        negative[example, banned_rows[example, column]] = False
-        safe = cosines <= cosines.gather(1, positive) + margin
-        pairs += int(negative.sum())
-        excluded += int((negative & ~safe).sum())
-        rows.append(_highest(cosines.masked_fill(~(negative & safe), -torch.inf), count))
-    return NearestNegatives(torch.cat(rows), pairs, excluded)
+        existing_rows = existing[block]
+        example, column = (existing_rows >= 0).nonzero(as_tuple=True)
+        negative[example, existing_rows[example, column]] = False
+        far_enough = cosines <= cosines.gather(1, positive) + margin
+        num_pairs += int(negative.sum())
+        num_too_close += int((negative & ~far_enough).sum())
+        rows.append(_highest(cosines.masked_fill(~(negative & far_enough), -torch.inf), count))
+    return NearestNegatives(torch.cat(rows), num_pairs, num_too_close)
 
 
 def _highest(values: Tensor, count: int) -> Tensor:
-    """Return columns (N, count) of each row's highest finite values, ties by column, -1 where there are no more."""
-    columns = values.argsort(dim=1, descending=True, stable=True)[:, :count]  # topk leaves the order of ties to chance
+    """Return the columns (N, count) of each row's highest finite values, ties by column, then -1 if there are fewer."""
+    columns = values.argsort(dim=1, descending=True, stable=True)[:, :count]  # topk orders ties arbitrarily
     columns = columns.where(values.gather(1, columns).isfinite(), -1)
     return F.pad(columns, (0, count - columns.shape[1]), value=-1)
 

@@ -20,13 +20,13 @@ OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
 def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder":
-    """Load the weights of a model onto their device.
+    """Load the weights of a model to their device.
 
     Raises:
-        ModelError: if there is no such model, or it can't be loaded.
+        ModelError: if the model does not exist or can't be loaded.
         OptionError: if the machine has no such device, or the device does not support the precision.
     """
-    # Vectors in a cache are read without sentence-transformers, which takes seconds to import.
+    # Imported here, because cached embeddings are read without sentence-transformers, a slow import.
     from narrlit.models.registry import load_encoder, with_fusion
 
     device = pick_device(loading.device)
@@ -41,7 +41,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
         variable = next((name for name in OFFLINE if os.environ.get(name)), None)
         if variable is None or Path(name).exists() or name in PACKAGED:
             raise
-        raise ModelError(f"{error}; {variable} is set, so that nothing is downloaded: unset it") from error
+        raise ModelError(f"{error}; {variable} is set, which prevents downloads: unset it") from error
     if loading.precision == "auto" and precision == "fp32":
         say(f"precision auto: float32; {no_bf16(device)}")
     return with_fusion(encoder, fusion)
@@ -53,14 +53,14 @@ def pick_device(name: Device) -> torch.device:
     Raises:
         OptionError: if the machine has no such device.
     """
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        return torch.device(next(kind for kind, available in present.items() if available))
-    if not present[name]:
+        return torch.device(next(kind for kind, is_available in available.items() if is_available))
+    if not available[name]:
         raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
     return torch.device(name)
 
 
 def chosen_precision(loading: Loading) -> Precision | None:
-    """Choose the number format as `load_module` does; None: the model's own."""
+    """Choose the number format for the chosen device; None: the model's own."""
     return pick_precision(loading.precision, pick_device(loading.device))

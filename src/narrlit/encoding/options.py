@@ -1,4 +1,4 @@
-"""Options of loading a model: device, number format, and length of its texts."""
+"""Options for loading a model: device, number format, and maximum length of texts."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,19 +8,19 @@ from narrlit.models.config import Long, Precision
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 CACHE = "runs/embeddings"
-"""Folder in which commands and reproductions cache vectors."""
+"""Default folder of the embedding cache for commands and reproductions."""
 FEWEST_TOKENS = 3
 
 
 @dataclass(frozen=True)
 class Loading:
-    """Settings by which a model is loaded.
+    """Settings for loading a model.
 
     Attributes:
-        max_length: tokens of a text that are read at once; None: as it was trained.
+        max_length: maximum length of a text in tokens; None: that of the model's training.
         long: treatment of longer texts.
-        precision: number format to compute in; None: the model's own.
-        device: where to compute; `auto` is a GPU where there is one.
+        precision: number format of computations; None: the model's own.
+        device: device for computations; `auto` is a GPU if there is one.
         trust_remote_code: run Python files that come with the model.
     """
 
@@ -32,4 +32,4 @@ class Loading:
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < FEWEST_TOKENS:
-            raise OptionError(f"`max_length={self.max_length}`: at least {FEWEST_TOKENS} tokens are needed")
+            raise OptionError(f"`max_length={self.max_length}`: must be at least {FEWEST_TOKENS} tokens")

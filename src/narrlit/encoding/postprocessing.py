@@ -67,34 +67,34 @@ class Postprocessing:
         files = [read_any(path) for path in self.files]
         for file in files:
             say(file.report.summary())
-        own: dict[str, Story] = {}
+        available: dict[str, Story] = {}
         for story in chain(self.stories, *files):
-            own.setdefault(normal_text(story.source_text), story)
-        others = {normal_text(story.source_text): story for story in embedded}
+            available.setdefault(normal_text(story.source_text), story)
+        embedded_by_text = {normal_text(story.source_text): story for story in embedded}
         if self.transductive:
-            used = own or others
-        else:  # official files share stories: the others serve
-            used = {text: story for text, story in own.items() if text not in others}
-        if 2 * len(used) < len(own):
+            chosen = available or embedded_by_text
+        else:  # the official files share some stories: leave these out
+            chosen = {text: story for text, story in available.items() if text not in embedded_by_text}
+        if 2 * len(chosen) < len(available):
             raise OptionError(
-                f"`fit_on`: {len(own) - len(used)} of its {len(own)} stories are those embedded; name other stories, "
-                "or add `transductive`, which flags the result"
+                f"`fit_on`: {len(available) - len(chosen)} of its {len(available)} stories are also embedded; give "
+                "other stories, or add `transductive`, which flags the result"
             )
         record = {
             "steps": self.steps,
             "fit_on": [{"path": path, "sha256": file_digest(Path(path))} for path in self.files],
-            "stories": len(used),
-            "sha256": sha256("\n".join(sorted(used)).encode()).hexdigest(),
-            "left_out": len(own.keys() - used.keys()),
-            "embedded": len(used.keys() & others.keys()),
+            "stories": len(chosen),
+            "sha256": sha256("\n".join(sorted(chosen)).encode()).hexdigest(),
+            "left_out": len(available.keys() - chosen.keys()),
+            "embedded": len(chosen.keys() & embedded_by_text.keys()),
         }
-        return PostprocessingFit(self.steps, list(used.values()), frozenset(others), record)
+        return PostprocessingFit(self.steps, list(chosen.values()), frozenset(embedded_by_text), record)
 
 
 def postprocessing_of(
     steps: str | None, fit_on: str | Path | Sequence[str] | Sequence[Story], transductive: bool
 ) -> Postprocessing | None:
-    """Return the steps over vectors, by parameters of `load`."""
+    """Build the settings of post-processing from the parameters of `load`; None if there are no steps."""
     if steps is None:
         if fit_on or transductive:
             raise OptionError("`fit_on` and `transductive` need `postprocess`")
@@ -102,6 +102,6 @@ def postprocessing_of(
     if isinstance(fit_on, str | Path):
         files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
         return Postprocessing(steps, tuple(files), transductive=transductive)
-    paths = tuple(str(each) for each in fit_on if not isinstance(each, Story))
-    stories = tuple(each for each in fit_on if isinstance(each, Story))
+    paths = tuple(str(item) for item in fit_on if not isinstance(item, Story))
+    stories = tuple(item for item in fit_on if isinstance(item, Story))
     return Postprocessing(steps, paths, stories, transductive)

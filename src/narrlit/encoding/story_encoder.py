@@ -71,7 +71,7 @@ class EncoderFacts:
 
     @classmethod
     def of(cls, encoder: "Encoder") -> "EncoderFacts":
-        """Collect the facts of a loaded encoder."""
+        """Collect the properties of a loaded encoder."""
         roles: tuple[Role, ...] = ("anchor", "candidate", "story")
         return cls(
             prompts={role: encoder.prompt(role) for role in roles},
@@ -85,8 +85,8 @@ class EncoderFacts:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any] | None) -> "EncoderFacts | None":
-        """Invert `dataclasses.asdict`; None for a record with other fields."""
-        if record is None or set(record) != {each.name for each in fields(cls)}:
+        """Create facts from the result of `dataclasses.asdict`; None for a record with other fields."""
+        if record is None or set(record) != {attribute.name for attribute in fields(cls)}:
             return None
         return cls(**{**record, "unit": tuple(record["unit"])})
 
@@ -98,7 +98,7 @@ class EncoderFacts:
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of a story, which are whole sentences of about 25 words in total, with their unit embeddings (S, D)."""
+    """Passages of a story, each of whole sentences with about 25 words in total, and their unit embeddings (S, D)."""
 
     texts: list[str]
     vectors: FloatArray
@@ -107,7 +107,7 @@ class Passages:
 class StoryEncoder:
     """Model with all settings of how stories are read and embedded; created by `narrlit.load`.
 
-    It is immutable. The weights are loaded when they are first needed, and not at all if the cache has every embedding.
+    It is immutable. The weights are loaded when they are first needed; if every embedding is cached, not at all.
 
     Attributes:
         name: name of the model, as given by the user.
@@ -160,7 +160,7 @@ class StoryEncoder:
         """The model with its weights, on its device.
 
         Raises:
-            ModelError: if there is no such model, or it can't be loaded.
+            ModelError: if the model does not exist or can't be loaded.
             OptionError: if the machine has no such device, or the device does not support the precision.
         """
         return load_module(self.name, self.loading, self.fusion)
@@ -181,7 +181,7 @@ class StoryEncoder:
 
     @property
     def coverage(self) -> Coverage:
-        """Share of the embedded texts that was read; a text counts once for each call that embeds it."""
+        """Coverage of the embedded texts; a text counts once for each call that embeds it."""
         return self._coverage
 
     @property
@@ -235,19 +235,19 @@ class StoryEncoder:
         return fitted
 
     def require_one_prompt(self, purpose: str) -> None:
-        """Raise ModelError if prompts differ by role, but one embedding must serve all roles."""
+        """Raise ModelError if prompts differ by role, for a purpose that has one embedding for all roles."""
         prompts = self.facts.prompts
         if len(set(prompts.values())) > 1:
             raise ModelError(
                 f"{self.name} puts {prompts['anchor']!r} before anchors and {prompts['candidate']!r} before "
-                f"candidates, but {purpose} makes one embedding for both: give a `role`, where there is one, "
+                f"candidates, but {purpose} has one embedding for both: give a `role`, if available, "
                 "or train with one prompt (encoder.prompts.story alone)"
             )
 
     def embed(
         self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
     ) -> FloatArray:
-        """Embed N stories; equal stories are embedded once.
+        """Embed N stories; identical stories are embedded once.
 
         Args:
             stories: texts, or stories as `read_stories` returns them.
@@ -280,12 +280,12 @@ class StoryEncoder:
     def embed_parts(self, stories: Sequence[Story], progress: bool = True) -> tuple[FloatArray, Coverage]:
         """Embed text and views of N prepared stories separately, as unit vectors (N, 4, D).
 
-        These embeddings are never cached. The coverage of the texts is returned, too.
+        These embeddings are never cached. The coverage of the texts is also returned.
         """
         from narrlit.models.embedding import part_embeddings
 
-        found = part_embeddings(self.module, stories, progress=progress)
-        return found.embeddings, found.coverage
+        result = part_embeddings(self.module, stories, progress=progress)
+        return result.embeddings, result.coverage
 
     def passages(
         self, stories: Sequence[Story] | Sequence[str], role: Role = "story", progress: bool = False
@@ -310,29 +310,30 @@ class StoryEncoder:
     def passages_prepared(
         self, stories: Sequence[Story], role: Role = "story", progress: bool = False
     ) -> list[Passages]:
-        """Embed the passages of N prepared stories, as `passages` does."""
+        """Split N prepared stories into passages, and embed each passage separately."""
         self.require_text()
-        pieces = [split_passages(story.text) for story in stories]
-        texts = list(chain.from_iterable(pieces))
+        passages = [split_passages(story.text) for story in stories]
+        texts = list(chain.from_iterable(passages))
         vectors = unit_vectors(self.embed_prepared(texts, [role] * len(texts), progress))
-        ends = np.cumsum([len(piece) for piece in pieces])
-        return [Passages(piece, part) for piece, part in zip(pieces, np.split(vectors, ends[:-1]), strict=True)]
+        ends = np.cumsum([len(story) for story in passages])
+        vectors_by_story = np.split(vectors, ends[:-1])
+        return list(map(Passages, passages, vectors_by_story))
 
     def require_text(self) -> None:
         """Raise ModelError if the model can't embed single texts."""
         if self.facts.reads != "text":
-            raise ModelError("this model embeds whole stories, not their passages: give the encoder inside it")
+            raise ModelError("this model embeds whole stories, not their passages: name the encoder that it contains")
 
     def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
         """Attach views to stories and replace names in them, according to the settings."""
-        return self.texts.prepare([Story("", each) if isinstance(each, str) else each for each in stories])
+        return self.texts.prepare([Story("", story) if isinstance(story, str) else story for story in stories])
 
     def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:
-        """Embed N prepared stories, or unchanged texts, each in its role, (N, D)."""
+        """Embed N prepared stories, or texts as they are, each in its role, (N, D)."""
         return self.read(items, roles, progress)[0]
 
     def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
-        """Embed as `embed_prepared` does; also return the coverage of the different items."""
+        """Embed N prepared items, each in its role, (N, D); also return the coverage of the distinct items."""
         vectors, coverage = self._vectors(items, roles, progress)
         self._coverage += coverage
         if self._map is None or not len(vectors):
@@ -346,33 +347,35 @@ class StoryEncoder:
         return plain
 
     def without_cache(self) -> "StoryEncoder":
-        """Return this encoder, with its fitted post-processing, without its cache."""
-        computing = self._copy()
-        computing.cache = computing._store = None
-        computing._fit = self._fit
-        computing.__dict__["_map"] = self._map
-        return computing
+        """Return this encoder without its cache, with its fitted post-processing."""
+        uncached = self._copy()
+        uncached.cache = uncached._store = None
+        uncached._fit = self._fit
+        uncached.__dict__["_map"] = self._map
+        return uncached
 
     def for_worker(self) -> "StoryEncoder":
-        """Return this encoder for a process in another folder, which loads the weights by itself."""
-        other = self._copy()
-        other.cache = None if self.cache is None else self.cache.absolute()
-        other._store = None
-        other._fit = self._fit
+        """Return this encoder for another process, which may have another working directory and loads the weights."""
+        copy = self._copy()
+        copy.cache = None if self.cache is None else self.cache.absolute()
+        copy._store = None
+        copy._fit = self._fit
         if not self._is_given:
             for name in ("module", "_facts_of_module"):
-                other.__dict__.pop(name, None)
+                copy.__dict__.pop(name, None)
             if Path(self.name).exists():
-                other.name = str(Path(self.name).absolute())
-        return other
+                copy.name = str(Path(self.name).absolute())
+        return copy
 
     def with_postprocessing_inside(self) -> "Encoder":
         """Attach the fitted post-processing to the model, in place, for export."""
         if self._map is not None:
             from sentence_transformers.models import Dense
 
-            weight, bias = (torch.from_numpy(part).float().contiguous() for part in (self._map.weight, self._map.bias))
-            self.module.postprocess(Dense(*reversed(weight.shape), True, torch.nn.Identity(), weight, bias))
+            weight = torch.from_numpy(self._map.weight).float().contiguous()
+            bias = torch.from_numpy(self._map.bias).float().contiguous()
+            outputs, inputs = weight.shape
+            self.module.postprocess(Dense(inputs, outputs, True, torch.nn.Identity(), weight, bias))
         return self.module
 
     @cached_property
@@ -386,7 +389,7 @@ class StoryEncoder:
         fitted = fit_steps(parse_steps(fit.steps), vectors)
         left_out = f"; left out {fit.record['left_out']} that are embedded here" if fit.record["left_out"] else ""
         shrunk = "" if fitted.shrinkage is None else f"; covariance shrunk by {fitted.shrinkage:.2f}"
-        say(f"post-processing {fit.steps}: fitted on {len(stories)} different stories{left_out}{shrunk}")
+        say(f"post-processing {fit.steps}: fitted on {len(stories)} distinct stories{left_out}{shrunk}")
         if fit.is_transductive:
             say(f"warning: transductive: {fit.record['embedded']} of these stories are embedded here")
         return fitted
@@ -397,7 +400,7 @@ class StoryEncoder:
 
     @cached_property
     def _identity(self) -> tuple[str, str | None]:
-        """Name of the model, and digest of its files, revision in its hub or, if loaded, digest of its weights."""
+        """Name of the model, with the digest of its files, its revision on the hub, or the digest of loaded weights."""
         if not self._is_given:
             return model_identity(self.name)
         digest = hashlib.sha256()
@@ -408,7 +411,7 @@ class StoryEncoder:
 
     @property
     def _space(self) -> EmbeddingSpace:
-        """Settings that decide a vector, except prompt, text and post-processing."""
+        """Settings that affect an embedding, except prompt, text and post-processing."""
         model, files = self._identity
         loading = self.loading
         precision = loading.precision
@@ -419,8 +422,8 @@ class StoryEncoder:
         )
 
     def _copy(self) -> "StoryEncoder":
-        """Return an encoder with the same settings and the same model, loaded or not."""
-        other = StoryEncoder(
+        """Return an encoder with the same settings, which shares the model if it is loaded."""
+        copy = StoryEncoder(
             self.module if self._is_given else self.name,
             texts=self.texts,
             loading=self.loading,
@@ -428,68 +431,69 @@ class StoryEncoder:
             postprocessing=self.postprocessing,
             cache=self.cache,
         )
-        other._store = self._store
+        copy._store = self._store
         for name in ("module", "_facts_of_module", "_identity"):
             if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
-        return other
+                copy.__dict__[name] = self.__dict__[name]
+        return copy
 
     def _vectors(self, items: Sequence[Item], roles: Sequence[Role], progress: bool) -> tuple[FloatArray, Coverage]:
-        """Embed N items, each different one once for each prompt, before any post-processing, (N, D)."""
+        """Embed N items without post-processing, (N, D); each item is embedded once per prompt."""
         facts = self.facts
         if self.texts.views is not None and facts.reads != "views":
             raise OptionError("this model reads no views: give `fusion`, such as submitted, or leave `views` out")
         prompts = facts.prompts
-        different: dict[tuple[str, str], _Wanted] = {}
-        places = []
+        distinct: dict[tuple[str, str], _Request] = {}
+        positions = []
         for item, role in zip(items, roles, strict=True):
             key = prompts[role], _content(item)
-            places.append(different.setdefault(key, _Wanted(len(different), item, role)).place)
-        wanted = list(different.values())
+            request = distinct.setdefault(key, _Request(len(distinct), item, role))
+            positions.append(request.position)
+        requests = list(distinct.values())
         if self.cache is None:
-            vectors, readings = self._computed(wanted, progress)
+            vectors, readings = self._computed(requests, progress)
         else:
-            vectors, readings = self._cached(self.cache, list(different), wanted, progress)
-        return vectors[np.array(places, dtype=np.int64)], Coverage.of_rows(readings)
+            vectors, readings = self._cached(self.cache, list(distinct), requests, progress)
+        return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings)
 
-    def _computed(self, wanted: Sequence["_Wanted"], progress: bool) -> tuple[FloatArray, Readings]:
-        """Embed items by the model; also return how much was read of each."""
+    def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
+        """Embed items with the model; also return the coverage of each."""
         from narrlit.models.embedding import embed
 
-        vectors = np.empty((len(wanted), self.facts.dimension), dtype=np.float32)
-        readings = np.empty((len(wanted), READING_COLUMNS))
-        for role in dict.fromkeys(one.role for one in wanted):
-            rows = [row for row, one in enumerate(wanted) if one.role == role]
-            found = embed(self.module, [wanted[row].item for row in rows], role, progress)
-            vectors[rows], readings[rows] = found.embeddings, found.readings
+        vectors = np.empty((len(requests), self.facts.dimension), dtype=np.float32)
+        readings = np.empty((len(requests), READING_COLUMNS))
+        for role in dict.fromkeys(request.role for request in requests):
+            rows = [row for row, request in enumerate(requests) if request.role == role]
+            result = embed(self.module, [requests[row].item for row in rows], role, progress)
+            vectors[rows], readings[rows] = result.embeddings, result.readings
         return vectors, readings
 
     def _cached(
-        self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
+        self, folder: Path, contents: Sequence[tuple[str, str]], requests: Sequence["_Request"], progress: bool
     ) -> tuple[FloatArray, Readings]:
-        """Embed only items that are missing in the cache; all of them if it can't be written."""
-        if self._store is None:  # a store needs the model, which is not loaded where all vectors are there
-            found = read_arrays(self._space.folder(folder), self._keys(contents))
-            if found is not None and contents:
+        """Read items from the cache, and embed only the missing ones; embed all if the cache can't be written."""
+        if self._store is None:  # opening it loads the model, which is not needed if everything is cached
+            cached = read_arrays(self._space.folder(folder), self._keys(contents))
+            if cached is not None and contents:
                 self._say_cached(len(contents), progress)
-                return found
+                return cached
         try:
-            return self._filled(folder, contents, wanted, progress)
+            return self._filled(folder, contents, requests, progress)
         except (OSError, OptionError) as error:
             if not isinstance(error, OSError) and not isinstance(error.__cause__, OSError):
                 raise
             problem = f"{folder}: {reason(error)}" if isinstance(error, OSError) else printable(error)
-            say(f"{problem}; embeddings are not kept")
+            say(f"{problem}; embeddings are not cached")
             self.cache = self._store = None
-            return self._computed(wanted, progress)
+            return self._computed(requests, progress)
 
     def _filled(
-        self, folder: Path, contents: Sequence[tuple[str, str]], wanted: Sequence["_Wanted"], progress: bool
+        self, folder: Path, contents: Sequence[tuple[str, str]], requests: Sequence["_Request"], progress: bool
     ) -> tuple[FloatArray, Readings]:
-        """Embed items that are missing in the cache, add them, and read all."""
+        """Embed items that are missing in the cache, add them to it, and read all items."""
         if self._store is None:
             facts = EncoderFacts.of(self.module)
-            self.__dict__.pop("_identity", None)  # the revision of a hub's model is known once it is loaded
+            self.__dict__.pop("_identity", None)  # the revision on the hub is known only after loading
             self._store = open_cache(folder, self._space, facts=asdict(facts))
         store, keys = self._store, self._keys(contents)
         store.refresh()
@@ -497,10 +501,10 @@ class StoryEncoder:
         if not missing:
             self._say_cached(len(keys), progress)
         elif progress:
-            say(f"{self.name}: embedding {missing:,} of {len(keys):,} different texts")
+            say(f"{self.name}: embedding {missing:,} of {len(keys):,} distinct texts")
 
         def embed_missing(positions: list[int]) -> tuple[Tensor, Readings]:
-            vectors, readings = self._computed([wanted[position] for position in positions], progress=False)
+            vectors, readings = self._computed([requests[position] for position in positions], progress=False)
             return torch.from_numpy(vectors), readings
 
         fill(store, keys, embed_missing, progress=progress)
@@ -512,16 +516,16 @@ class StoryEncoder:
             say(f"{self.name}: {counted(count, 'vector')} from {self.cache}, none computed")
 
     def _keys(self, contents: Iterable[tuple[str, str]]) -> list[bytes]:
-        """Content keys of texts behind their prompts; equal in all encoders of one space."""
+        """Compute the cache keys of pairs of prompt and text; equal for all encoders of one embedding space."""
         space = self._space
         return [space.keys(prompt, [content])[0] for prompt, content in contents]
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """An item to embed: its position among the different ones, and a role whose prompt precedes it."""
+class _Request:
+    """Item to embed, with its position among the distinct items and a role with the desired prompt."""
 
-    place: int
+    position: int
     item: Item
     role: Role
 
@@ -533,7 +537,7 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
 
 
 def _content(item: Item) -> str:
-    """Return all that a model may read of an item."""
+    """Return everything that a model can read of an item, as one string."""
     if isinstance(item, str):
         return item
     if item.views is None:

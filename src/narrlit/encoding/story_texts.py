@@ -27,21 +27,21 @@ class StoryTexts:
     pseudonyms: PseudonymOptions | None = None
 
     def prepare(self, stories: Sequence[Story]) -> list[Story]:
-        """Prepare stories independently of one another.
+        """Prepare stories independently of each other.
 
         Raises:
             DataError: if a story lacks required views.
-            OptionError: if the scope is triple, because single stories are not triples.
+            OptionError: if the scope of pseudonymization is `triple`.
         """
         table = self._with_views(StoryTable(stories), range(len(stories)), "stories")
         if self.pseudonyms is None:
             return table.rows
         if self.pseudonyms.scope == "triple":
-            raise OptionError("`scope=triple` needs triples: a story must not depend on others; give `scope=story`")
+            raise OptionError("`scope=triple` needs triples, and these are single stories: give `scope=story`")
         return self._without_names([(story,) for story in table.rows], self.pseudonyms)
 
     def prepare_triples(self, triples: Triples) -> Triples:
-        """Prepare the stories of triples, as `prepare` does, or with one mapping of names for each triple.
+        """Prepare the stories of triples: independently, or with one mapping of names for each triple.
 
         Raises:
             DataError: if a story lacks required views.
@@ -56,17 +56,17 @@ class StoryTexts:
                 groups += [(story,) for story in stories]
             else:
                 groups.append(tuple(stories))
-        changed = self._without_names(groups, self.pseudonyms)
+        pseudonymized = self._without_names(groups, self.pseudonyms)
         prepared, rows = StoryTable(), []
         for number, triple in enumerate(triples):
-            stories = changed[3 * number : 3 * number + 3]
+            stories = pseudonymized[3 * number : 3 * number + 3]
             anchor, a, b = [prepared.add(story.text, views=story.views, original=story.original) for story in stories]
             rows.append(Triple(anchor, a, b, triple.a_is_closer))
         return Triples(prepared, rows, triples.report)
 
     @property
     def settings(self) -> dict[str, object]:
-        """Settings that decide what is read, as plain data: contents of files, not their names."""
+        """Settings that affect the texts, as plain data: digests of files, not their names."""
         settings: dict[str, object] = {}
         if self.views is not None:
             digests = [file_digest(path) for path in self.views.paths]
@@ -77,12 +77,12 @@ class StoryTexts:
 
     @property
     def provenance(self) -> dict[str, object] | None:
-        """Files of the views, as plain data for records; None where none are read."""
+        """Files of the views, as plain data for records; None if there are none."""
         return None if self._files is None else self._files.provenance()
 
     @cached_property
     def _files(self) -> StoryViews | None:
-        """The views by their stories' text; None where none are read."""
+        """Views by the text of their story; None if there are none."""
         if self.views is None:
             return None
         files = StoryViews(self.views)
@@ -91,7 +91,7 @@ class StoryTexts:
 
     @cached_property
     def _replaced(self) -> dict[tuple[str, ...], list[str]]:
-        """Cache of texts with placeholders, by the texts of a group: finding names is slow."""
+        """Cache of pseudonymized texts, by the texts of a group, because finding names is slow."""
         return {}
 
     def _with_views(self, stories: StoryTable, indices: Iterable[int], name: str) -> StoryTable:
@@ -104,14 +104,14 @@ class StoryTexts:
     def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
         """Replace the names in stories and their views, with one mapping for each group; return one list."""
         texts = [tuple(texts_of(group)) for group in groups]
-        unknown = [old for old in dict.fromkeys(texts) if old not in self._replaced]
-        if unknown:
-            results = pseudonymize_texts(unknown, options, lead=options.scope == "story")
-            for old, result in zip(unknown, results, strict=True):
-                self._replaced[old] = [new.text for new in result]
+        uncached = [group_texts for group_texts in dict.fromkeys(texts) if group_texts not in self._replaced]
+        if uncached:
+            results = pseudonymize_texts(uncached, options, lead=options.scope == "story")
+            for group_texts, result in zip(uncached, results, strict=True):
+                self._replaced[group_texts] = [pseudonymized.text for pseudonymized in result]
         stories: list[Story] = []
-        for group, old in zip(groups, texts, strict=True):
-            stories += with_texts(group, self._replaced[old])
+        for group, group_texts in zip(groups, texts, strict=True):
+            stories += with_texts(group, self._replaced[group_texts])
         return stories
 
 
@@ -120,7 +120,7 @@ def story_texts(
     missing_views: Literal["refuse", "positional"],
     pseudonyms: PseudonymOptions | bool,
 ) -> StoryTexts:
-    """Return what an encoder reads of a story, by parameters of `load`."""
+    """Build the settings for preparing stories from the parameters of `load`."""
     return StoryTexts(_view_files(views, missing_views), _pseudonym_options(pseudonyms))
 
 

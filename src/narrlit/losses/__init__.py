@@ -1,7 +1,7 @@
-"""Losses as pure functions on tensors. They import torch and nothing else of narrlit.
+"""Losses as pure functions on tensors, independent of the rest of narrlit.
 
-Letters in shapes: B anchors (or triples), C positives, K negatives of an anchor's own, M = C + K candidates of an
-anchor, D dimension of an embedding.
+Letters in shapes: B anchors (or triples), C positives, K negatives per anchor, M = C + K candidates per anchor, D
+dimension of an embedding.
 """
 
 from narrlit.losses.batch_hard import BatchHard, batch_hard, subspace_sizes, subspaces

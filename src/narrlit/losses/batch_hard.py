@@ -1,6 +1,6 @@
-"""Batch-hard triplet loss over labels, and the subspaces of an embedding that it is computed in.
+"""Batch-hard triplet loss for labeled stories, and the subspaces of an embedding.
 
-Letters in shapes: N rows (stories of a batch), D dimension of a vector.
+Letters in shapes: N rows (the stories of a batch), D dimension of a vector.
 """
 
 import math
@@ -15,12 +15,12 @@ from narrlit.losses.triplet import distances
 
 
 class BatchHard(NamedTuple):
-    """Loss of a batch, and the number of rows that contribute."""
+    """Loss of a batch, and the number of rows that contribute to it."""
 
     loss: Tensor
-    """() mean over rows, in the unit of the distances; 0 with a graph where none has a pair."""
+    """() mean over rows, in the unit of the distances; 0, with a gradient of 0, if no row has a pair."""
     rows: Tensor
-    """() int64, rows that have both a positive and a negative."""
+    """() int64, number of rows with both a positive and a negative."""
 
 
 def batch_hard(
@@ -30,26 +30,27 @@ def batch_hard(
     stories: Tensor | None = None,
     divisor: Literal["paired", "labeled"] = "paired",
 ) -> BatchHard:
-    """Mean over rows i of `max(0, |v_i - v_p| - |v_i - v_n| + margin)`, p and n the hardest that the batch holds.
+    """Compute the mean over rows i of `max(0, |v_i - v_p| - |v_i - v_n| + margin)`.
 
-    p is the row farthest from i among those with its label, n the nearest among those with another. A row that has no
-    label, no p or no n costs nothing. Where several processes train, gather their rows before: each process then has
-    the whole batch's loss, and averaged gradients are right without a factor.
+    The hardest positive p is the farthest row with the same label, the hardest negative n the nearest row with another
+    label. A row without a label, a positive or a negative has a loss of 0. In distributed training, gather the rows of
+    all processes first: each process then computes the loss of the whole batch, and the averaged gradients are correct
+    without scaling.
 
-    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors. Its mean is
-    over N, which it does not define.
+    Source: Mendel292, section 2.4 (after Hermans et al. 2017), margin 0.537 in subspaces of unit vectors. The paper
+    divides by N without defining it.
 
     Args:
         vectors: (N, D) of any length, N >= 1; the distance is Euclidean.
-        labels: (N,) int64, -1 where a row has none: it is then neither positive nor negative of another.
+        labels: (N,) int64; a row with label -1 has no label, and is neither a positive nor a negative.
         margin: in the unit of the distances.
-        stories: (N,) int64, the story of each row, numbered alike in all processes; rows of the same story are no pair.
-            None: all are different ones.
-        divisor: rows that the sum is divided by: those that have a pair (`paired`) or a label (`labeled`).
+        stories: (N,) int64, index of each row's story, the same in all processes; two rows of one story are not a
+            pair. None: every row is another story.
+        divisor: rows by whose number the sum is divided: those with a pair (`paired`) or with a label (`labeled`).
 
     Returns:
-        The loss, in float32 or the vectors' precision if that is higher. Its gradient is finite everywhere; that of the
-        distance of two rows that coincide is 0.
+        The loss, in float32 or the vectors' precision if that is higher. Its gradient is finite everywhere; two
+        identical rows contribute a gradient of 0.
 
     >>> row = torch.tensor([[0.0], [3.0], [1.0]])
     >>> loss, rows = batch_hard(row, torch.tensor([0, 0, 1]), margin=0.5)  # (3 - 1 + 0.5 + 3 - 2 + 0.5) / 2
@@ -59,27 +60,27 @@ def batch_hard(
     stories = torch.arange(len(vectors), device=vectors.device) if stories is None else stories
     vectors = _precise(vectors)
     hardest = _hardest_pairs(vectors.detach(), labels, stories)
-    # Measured once more, with a graph: of all N x N distances two a row need one, and `distances` is right at 0.
+    # Compute the two distances of each row again, with gradients: the other N x N distances need none.
     d_positive = distances(vectors, vectors[hardest.positives], "euclidean")
     d_negative = distances(vectors, vectors[hardest.negatives], "euclidean")
     costs = torch.relu(d_positive - d_negative + margin) * hardest.paired
     rows = hardest.paired.sum()
-    counted = rows if divisor == "paired" else (labels >= 0).sum()
-    return BatchHard(costs.sum() / counted.clamp(min=1), rows)
+    num_averaged = rows if divisor == "paired" else (labels >= 0).sum()
+    return BatchHard(costs.sum() / num_averaged.clamp(min=1), rows)
 
 
 def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
-    """Cut embeddings into subspaces, each normalized to length 1.
+    """Split embeddings into subspaces, each normalized to length 1.
 
     Source: Mendel292, sections 2 and 2.4: v = [theme, action, outcome].
 
     Args:
-        vectors: (N, D), or any number of axes before the last.
-        sizes: dimension of each subspace, in order; together D.
+        vectors: (N, D), or with any number of leading axes.
+        sizes: dimension of each subspace, in order; their sum is D.
 
     Returns:
-        A tensor (N, size) for each, in float32 or the vectors' precision if that is higher. A subspace of zeros stays
-        so, and its gradient is finite.
+        A tensor (N, size) per subspace, in float32 or the vectors' precision if that is higher. A subspace of zeros
+        remains zero, with a finite gradient.
 
     >>> subspaces(torch.tensor([[3.0, 4.0, 0.5]]), (2, 1))
     (tensor([[0.6000, 0.8000]]), tensor([[1.]]))
@@ -88,41 +89,51 @@ def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
-    """Divide D dimensions by ratios, by largest remainder; each subspace gets at least one.
+    """Distribute D dimensions over subspaces in proportion to ratios, at least one dimension each.
+
+    Fractions are rounded by the largest remainder method.
 
     Args:
-        dimension: D.
-        ratios: one for each subspace, above 0; their sum need not be 1. Mendel292 (appendix B) has .5, .25, .25.
+        dimension: D, at least the number of subspaces.
+        ratios: one per subspace, above 0; their sum need not be 1. Mendel292 (appendix B) has .5, .25, .25.
 
     Returns:
-        Dimensions of the subspaces, whose sum is D.
+        Dimension of each subspace; their sum is D.
+
+    Raises:
+        ValueError: if there are no ratios, a ratio is not above 0, their sum is not finite, or D is too small.
 
     >>> subspace_sizes(256, (0.5, 0.25, 0.25)), subspace_sizes(10, (1, 1, 1))
     ((128, 64, 64), (4, 3, 3))
     """
-    quotas = [dimension * ratio / sum(ratios) for ratio in ratios]
+    total = sum(ratios)
+    if not ratios or not min(ratios) > 0 or not math.isfinite(dimension * total):
+        raise ValueError(f"ratios must be numbers above 0 with a finite sum, not {tuple(ratios)}")
+    if dimension < len(ratios):
+        raise ValueError(f"{dimension} dimensions are too few for {len(ratios)} subspaces")
+    quotas = [dimension * ratio / total for ratio in ratios]
     sizes = [max(1, math.floor(quota)) for quota in quotas]
     indices = range(len(sizes))
 
-    def missing(i: int) -> float:
+    def shortfall(i: int) -> float:
         """Return how far a subspace is below its quota."""
         return quotas[i] - sizes[i]
 
     while sum(sizes) < dimension:
-        sizes[max(indices, key=missing)] += 1
-    # Small ratios were lifted to 1: the subspaces furthest above their quota become smaller.
+        sizes[max(indices, key=shortfall)] += 1
+    # Quotas below 1 were raised to 1: shrink the subspaces furthest above their quota.
     while sum(sizes) > dimension:
-        divisible = [i for i in indices if sizes[i] > 1]
-        sizes[min(divisible, key=missing)] -= 1
+        shrinkable = [i for i in indices if sizes[i] > 1]
+        sizes[min(shrinkable, key=shortfall)] -= 1
     return tuple(sizes)
 
 
 class HardestPairs(NamedTuple):
-    """Rows that are farthest from and nearest to each of N rows, among those that it is paired with.
+    """Hardest positive and negative of each of N rows.
 
     Attributes:
-        positives: (N,) farthest row of the same label; any row where there is none.
-        negatives: (N,) nearest row of another label; any row where there is none.
+        positives: (N,) farthest row with the same label; arbitrary if there is none.
+        negatives: (N,) nearest row with another label; arbitrary if there is none.
         paired: (N,) bool, True for rows that have both.
     """
 
@@ -132,17 +143,17 @@ class HardestPairs(NamedTuple):
 
 
 def _hardest_pairs(vectors: Tensor, labels: Tensor, stories: Tensor) -> HardestPairs:
-    # Not by matrix product: |x|^2 + |y|^2 - 2 x.y loses small distances to rounding, and so the order of near rows.
-    apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
-    known = labels >= 0
-    pairs = known[:, None] & known & (stories[:, None] != stories)
-    alike = labels[:, None] == labels
-    positives, negatives = pairs & alike, pairs & ~alike
-    farthest = apart.masked_fill(~positives, -torch.inf).argmax(1)
-    nearest = apart.masked_fill(~negatives, torch.inf).argmin(1)
+    # No matrix product: |x|^2 + |y|^2 - 2 x.y rounds small distances, which changes the order of near rows.
+    row_distances = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
+    labeled = labels >= 0
+    pairs = labeled[:, None] & labeled & (stories[:, None] != stories)
+    same_label = labels[:, None] == labels
+    positives, negatives = pairs & same_label, pairs & ~same_label
+    farthest = row_distances.masked_fill(~positives, -torch.inf).argmax(1)
+    nearest = row_distances.masked_fill(~negatives, torch.inf).argmin(1)
     return HardestPairs(farthest, nearest, paired=positives.any(1) & negatives.any(1))
 
 
 def _precise(x: Tensor) -> Tensor:
-    """Convert half precision to float32; leave anything more precise as it is."""
+    """Convert half precision to float32; return higher precisions unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

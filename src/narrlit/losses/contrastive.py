@@ -1,7 +1,7 @@
-"""Contrastive losses, an anchor's own positive against every other candidate, and the alignment of embeddings.
+"""Contrastive losses, which compare an anchor's positive with all other candidates, and the alignment of embeddings.
 
-Letters in shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor, D
-dimension of a vector.
+Letters in shapes: B anchors, C positives, K negatives per anchor, M = C + K candidates per anchor, D dimension of a
+vector.
 """
 
 from typing import Literal
@@ -22,31 +22,31 @@ def ranking_loss(
     scale: float = 20.0,
     reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
-    """Multiple negatives ranking: pick each anchor's own positive out of all candidates.
+    """Multiple negatives ranking: select each anchor's positive among all candidates.
 
-    The mean over anchors i of `-log exp(scale cos(a_i, p_i)) / sum_c exp(scale cos(a_i, c))`, where c runs over the
-    positives, then the negatives. NLP-FSDM (Eq. 1, after Henderson et al. 2017) has the sum over the anchors; it writes
-    the scale as tau and multiplies by it: a larger value makes a sharper softmax. A temperature that divides, as
-    InfoNCE has it, is scale = 1 / tau.
+    The loss is the mean over anchors i of `-log exp(scale cos(a_i, p_i)) / sum_c exp(scale cos(a_i, c))`, where c runs
+    over all positives and negatives. A larger scale makes a sharper softmax; InfoNCE's temperature is 1 / scale.
+
+    Source: NLP-FSDM, Eq. 1 (after Henderson et al. 2017), which sums over the anchors and calls the scale tau.
 
     Args:
         anchors: (B, D) unit vectors, B >= 1.
-        positives: (C, D) unit vectors, every anchor's positive among them.
-        target: (B,) int64, the position of each anchor's own positive among the C.
-        negatives: (N, D) unit vectors, further candidates that every anchor shares; None for none.
-        keep: (B, C + N) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
-            positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
-        scale: factor of the cosine, without unit, > 0.
+        positives: (C, D) unit vectors, including each anchor's positive.
+        target: (B,) int64, row of each anchor's positive in `positives`.
+        negatives: (N, D) unit vectors, further candidates for all anchors; None for none.
+        keep: (B, C + N) bool, False removes a candidate from the row's softmax; None keeps all. An anchor's positive
+            is always kept: a row with no other candidate has loss 0 and gradient 0.
+        scale: factor of the cosine, > 0.
         reduction: `mean` or `sum` over the anchors.
 
     Returns:
         () mean or sum over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
     Raises:
-        ValueError: if `keep` isn't (B, C + N) or the target isn't (B,).
+        ValueError: if `keep` is not (B, C + N) or `target` is not (B,).
 
-    >>> own, other = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-    >>> round(ranking_loss(own, own, torch.tensor([0]), other, scale=1.0).item(), 4)  # log(1 + exp(0 - 1))
+    >>> anchor, negative = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+    >>> round(ranking_loss(anchor, anchor, torch.tensor([0]), negative, scale=1.0).item(), 4)  # log(1 + exp(0 - 1))
     0.3133
     """
     candidates = positives if negatives is None else torch.cat([positives, negatives])
@@ -60,18 +60,18 @@ def info_nce(
     temperature: float = 0.09,
     reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
-    """InfoNCE: pick each anchor's own positive out of its candidates.
+    """InfoNCE: select each anchor's positive among its candidates.
 
-    The mean over anchors i of `-log exp(s_ip / tau) / sum_c exp(s_ic / tau)`, where c runs over the kept candidates
-    and the own positive.
+    The loss is the mean over anchors i of `-log exp(s_ip / tau) / sum_c exp(s_ic / tau)`, where c runs over the
+    positive and all candidates that are kept.
 
-    Source: HITS, Eq. 1 and 2 (after van den Oord et al. 2019); tau = 0.09 is its published code's.
+    Source: HITS, Eq. 1 and 2 (after van den Oord et al. 2019); tau = 0.09 is from its published code.
 
     Args:
         similarities: (B, M) cosines of each anchor with its candidates, B >= 1.
-        target: (B,) int64, the column of each anchor's own positive.
-        keep: (B, M) bool, False takes a candidate out of the row's softmax; None keeps all. An anchor's own
-            positive stays in whatever the mask says: a row with nothing else left costs 0 and has gradient 0.
+        target: (B,) int64, column of each anchor's positive.
+        keep: (B, M) bool, False removes a candidate from the row's softmax; None keeps all. An anchor's positive is
+            always kept: a row with no other candidate has loss 0 and gradient 0.
         temperature: tau > 0, in the unit of the similarities.
         reduction: `mean` or `sum` over the anchors.
 
@@ -79,7 +79,7 @@ def info_nce(
         () mean or sum over the anchors, in natural units (nats), in float32 or the inputs' precision if that is higher.
 
     Raises:
-        ValueError: if the similarities aren't (B, M), `keep` isn't either, or the target isn't (B,).
+        ValueError: if `similarities` or `keep` is not (B, M), or `target` is not (B,).
 
     >>> round(info_nce(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), temperature=1.0).item(), 4)  # log(1 + exp(-1))
     0.3133
@@ -91,18 +91,18 @@ def info_nce(
 
 
 def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | None = None) -> Tensor:
-    """Cosines of each anchor with every positive and with its own negatives.
+    """Compute the cosines of each anchor with all positives and with its own negatives.
 
-    Mixed precision would multiply in bfloat16, whose steps near 1 are 1/256, 0.08 of a logit at a temperature of 0.05;
-    it is switched off here.
+    Autocast is disabled: bfloat16 would round cosines near 1 to steps of 1/256, which at a temperature of 0.05 is 0.08
+    in the logits.
 
-    Source: HITS, the s of Eq. 1 and 3.
+    Source: HITS, s in Eq. 1 and 3.
 
     Args:
         anchors: (B, D) unit vectors.
         positives: (C, D) unit vectors.
-        negatives: (B, K, D) unit vectors, K >= 0, row by row those of the anchor; None for none. Padding must be
-            finite, and is left to a mask.
+        negatives: (B, K, D) unit vectors, the K >= 0 negatives of each anchor; None for none. Padding must be finite;
+            mask its cosines.
 
     Returns:
         (B, C + K), positives first, from -1 to 1, in float32 or the inputs' highest precision if that is higher.
@@ -124,16 +124,17 @@ def candidate_cosines(anchors: Tensor, positives: Tensor, negatives: Tensor | No
 
 
 def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: float = 0.07) -> Tensor:
-    """Two-way InfoNCE: pick an anchor's own view out of it and another story's.
+    """InfoNCE over two candidates: an anchor's own view and the same view of another story.
 
-    The mean over anchors of `-log exp(cos(a, p) / tau) / (exp(cos(a, p) / tau) + exp(cos(a, n) / tau))`.
+    The loss is the mean over anchors of `-log exp(cos(a, p) / tau) / (exp(cos(a, p) / tau) + exp(cos(a, n) / tau))`,
+    where p is the anchor's own view and n the other story's.
 
     Source: ttda704, Eq. 1, tau = 0.07.
 
     Args:
-        anchors: (B, D) unit vectors of whole texts, B >= 1.
-        own: (B, D) unit vectors of their views.
-        other: (B, D) unit vectors of the same view of other stories.
+        anchors: (B, D) unit vectors of full texts, B >= 1.
+        own: (B, D) unit vectors of the anchors' views.
+        other: (B, D) unit vectors of the same views of other stories.
         temperature: tau > 0, in the unit of the cosine.
 
     Returns:
@@ -155,13 +156,13 @@ def view_contrast(anchors: Tensor, own: Tensor, other: Tensor, temperature: floa
 
 
 def alignment_loss(first: Tensor, second: Tensor) -> Tensor:
-    """Mean of `|| x/|x| - y/|y| ||^2`: twice the cosine distance, from 0 to 4.
+    """Compute the mean of `|| x/|x| - y/|y| ||^2`, which is twice the cosine distance, from 0 to 4.
 
     Source: ttda704, Eq. 2, without its weight lambda.
 
     Args:
-        first: (B, D) vectors, B >= 1.
-        second: (B, D), likewise.
+        first: (B, D) vectors of any length, B >= 1.
+        second: (B, D) vectors of any length.
 
     Returns:
         () mean over the rows.

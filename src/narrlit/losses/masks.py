@@ -1,6 +1,6 @@
-"""Masks of the candidates that an anchor is compared with: True keeps a candidate.
+"""Masks of an anchor's candidates: True keeps a candidate.
 
-Letters in shapes: B anchors, C positives, K negatives of an anchor's own, M = C + K candidates of an anchor.
+Letters in shapes: B anchors, C positives, K negatives per anchor, M = C + K candidates per anchor.
 """
 
 import torch
@@ -8,19 +8,20 @@ from torch import Tensor
 
 
 def duplicates_mask(candidates: Tensor, anchors: Tensor, positives: Tensor) -> Tensor:
-    """Mask padding, and candidates of the group of the row's own anchor or positive.
+    """Mask padding, and candidates from the same group as the row's anchor or positive.
 
-    A story may occur in a batch several times, as the positive of one row and a negative of another; it never counts as
-    its own negative, nor do versions of one story. A story without versions is a group by itself.
+    A story can occur several times in a batch, for example as the positive of one row and a negative of another. It is
+    never its own negative, and versions of one story are never each other's negatives. A story without versions is a
+    group by itself.
 
     Args:
-        candidates: (M,) int64, the group of each candidate, or (B, M) where each anchor has candidates of its own; -1
-            for padding.
-        anchors: (B,) int64, the group of each anchor.
-        positives: (B,) int64, the group of each anchor's own positive.
+        candidates: (M,) int64, group of each candidate, or (B, M) if each anchor has its own candidates; -1 for
+            padding.
+        anchors: (B,) int64, group of each anchor.
+        positives: (B,) int64, group of each anchor's positive.
 
     Returns:
-        (B, M) bool. The own positive's column is False here; losses keep it.
+        (B, M) bool. The column of the row's positive is False; the losses keep the positive nevertheless.
 
     >>> duplicates_mask(torch.tensor([7, 8, 5, -1]), torch.tensor([5, 6]), torch.tensor([7, 8])).int()
     tensor([[0, 1, 0, 0],
@@ -32,20 +33,19 @@ def duplicates_mask(candidates: Tensor, anchors: Tensor, positives: Tensor) -> T
 
 
 def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tensor:
-    """Mask candidates that the teacher finds too similar; kept are those with `t(a, c) <= t(a, p) + margin`.
+    """Mask likely false negatives, those with a teacher's cosine `t(a, c) > t(a, p) + margin`.
 
-    With a margin below 0 a candidate must be clearly less similar than the positive to count as a negative; the others
-    may be false negatives.
+    With a margin below 0, only candidates that are clearly less similar than the positive count as negatives.
 
-    Source: HITS, Eq. 3, which masks where t(a, c) > t(a, p) + margin, margin = -0.05.
+    Source: HITS, Eq. 3, with margin = -0.05.
 
     Args:
-        teacher: (B, M) the teacher's cosines of each anchor with its candidates, positives among them.
-        target: (B,) int64, the column of each anchor's own positive.
+        teacher: (B, M) the teacher's cosines of each anchor with its candidates, including the positive.
+        target: (B,) int64, column of each anchor's positive.
         margin: added to the positive's cosine, from -2 to 2.
 
     Returns:
-        (B, M) bool, True keeps; the own positive's column is True.
+        (B, M) bool, True keeps a candidate; the column of the row's positive is True.
 
     >>> teacher_mask(torch.tensor([[0.80, 0.76, 0.70]]), torch.tensor([0])).int()
     tensor([[1, 0, 1]], dtype=torch.int32)
@@ -57,18 +57,18 @@ def teacher_mask(teacher: Tensor, target: Tensor, margin: float = -0.05) -> Tens
 
 
 def with_positive(keep: Tensor | None, target: Tensor, similarities: Tensor) -> Tensor:
-    """Keep every own positive: a row of nothing but -inf would be NaN and spoil every gradient.
+    """Add each row's positive to a mask: the softmax of a row of -inf alone would be NaN.
 
     Args:
         keep: (B, M) bool; None keeps all.
-        target: (B,) int64, the column of each anchor's own positive.
-        similarities: (B, M), which tell the shape.
+        target: (B,) int64, column of each anchor's positive.
+        similarities: (B, M), of which only shape and device are used.
 
     Returns:
-        (B, M) bool, with the own positives kept.
+        (B, M) bool, True for all positives.
 
     Raises:
-        ValueError: if a shape does not fit.
+        ValueError: if the shapes do not match.
 
     >>> with_positive(torch.tensor([[False, False]]), torch.tensor([1]), torch.zeros(1, 2))
     tensor([[False,  True]])

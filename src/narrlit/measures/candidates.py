@@ -1,9 +1,9 @@
 """Selection of candidates in a large collection, which are then compared by their passages.
 
 Passages are reduced to principal components, a third of MiniLM's dimensions, so that a sentence can be compared with
-every passage. Long stories are compared by the means of their segments, each with the segment at the same position.
+every passage. For long texts, only the means of segments at the same position are compared.
 
-Letters in shapes: N stories, P passages of N stories, S passages of one, D dimension, K components, G segments.
+Letters in shapes: N stories, P passages of all stories, S passages of one story, D dimension, K components, G segments.
 """
 
 from dataclasses import dataclass
@@ -17,36 +17,36 @@ from narrlit.measures.readers import PassageReader
 from narrlit.measures.representations import Contents
 
 COMPONENTS = 128
-"""Principal components of passages that are kept.
+"""Number of principal components of passages.
 
-The 200 candidates for a sentence among 10,000 long stories held all of the ten best by 128 components, three quarters
-of them by 64.
+With 128, the 200 candidates for a sentence among 10,000 long stories included all of the ten best; with 64, three
+quarters of them.
 """
 COMPARED = 2_000_000
-"""Pairs of passages that are compared at once, in a tenth of a second; a longer text is compared by segments."""
+"""Maximum number of pairs of passages to compare, in a tenth of a second; longer texts are compared by segments."""
 SEGMENTS = 8
-"""Segments of a story: with eight, the 200 candidates for a long story held all of the ten best."""
+"""Number of segments of a story: with eight, the 200 candidates for a long story included all of the ten best."""
 
 
 def principal_components(vectors: Floats) -> Floats:
-    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is 128, or D if less.
+    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is at most 128.
 
     >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).round(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    _, components = np.linalg.eigh(vectors.T @ vectors)  # the smallest variance first
-    largest_first: Floats = components[:, ::-1]
-    return largest_first[:, :COMPONENTS]
+    _, components = np.linalg.eigh(vectors.T @ vectors)  # in ascending order of variance
+    descending: Floats = components[:, ::-1]
+    return descending[:, :COMPONENTS]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """N stories, some of which are chosen as candidates.
+    """N stories, from which candidates are selected.
 
     Attributes:
-        reader: of passages.
-        components: (D, K) of passages.
-        passages: (P, K) of the stories, along the components.
+        reader: reader of passages.
+        components: (D, K) principal components of passages.
+        passages: (P, K) passages of the stories, projected on the components.
         hubs: (N,) hubness of each story.
     """
 
@@ -56,27 +56,27 @@ class Candidates:
     hubs: Floats
 
     def nearest(self, query: Contents, allowed: IntArray, count: int) -> IntArray:
-        """Choose the candidates for a story or a text.
+        """Select the candidates for a story or a text.
 
         Args:
-            query: the one story.
-            allowed: rows of the stories that may be chosen.
+            query: contents of the story or text.
+            allowed: rows of the stories that can be selected.
             count: number of candidates.
 
         Returns:
-            Rows, in order.
+            Rows of the candidates, ascending.
         """
-        own = self.reader.represent(query).passages.vectors @ self.components
-        if len(own) * len(self.passages.vectors) <= COMPARED:
-            scores = match_scores(own, self.passages, self.reader.matching) - self.hubs / 2
+        projected = self.reader.represent(query).passages.vectors @ self.components
+        if len(projected) * len(self.passages.vectors) <= COMPARED:
+            scores = match_scores(projected, self.passages, self.reader.matching) - self.hubs / 2
         else:
-            scores = self._segments @ segment_means(own).ravel()
+            scores = self._segments @ segment_means(projected).ravel()
         best = highest_of(scores[allowed], count)
         return np.sort(allowed[best])
 
     @cached_property
     def _segments(self) -> Floats:
-        """Unit vectors of each story's segments, one behind the other, (N, G * K)."""
+        """Concatenated unit vectors of each story's segments, (N, G * K)."""
         stories = range(len(self.passages))
         return np.stack([segment_means(self.passages.story(number)).ravel() for number in stories])
 
@@ -98,7 +98,7 @@ def segment_means(story: Floats) -> Floats:
 
 
 def highest_of(values: Floats, count: int) -> IntArray:
-    """Return the places of the highest of some values, in no order; of all where there are fewer."""
+    """Return the indices of the `count` highest values, or of all if there are fewer, in any order."""
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(-values, count - 1)[:count]

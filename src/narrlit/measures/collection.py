@@ -1,6 +1,6 @@
-"""Similarity of the stories of a collection by a measure that is fitted on the collection.
+"""Similarities between the stories of a collection, by a measure that is fitted on the collection.
 
-Letters in shapes: N stories, R references among them, Q queries, D dimension.
+Letters in shapes: N stories, R reference stories among them, Q queries, D dimension.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,27 +20,27 @@ from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagno
 from narrlit.metrics.names import READ_PASSAGES, MeasureName
 
 KEEP_HUBS = ("centered", "cosine")
-"""Measures that leave hubs where they are."""
+"""Measures without a correction for hubness."""
 REFERENCES = 1000
 """Number of stories on which a measure is fitted; a smaller collection is used as a whole."""
 CANDIDATES = 200
 """Number of candidates per story in a collection that is too large to compare all pairs."""
 EXACT = 50_000
-"""Passages of a collection up to which all stories are compared with all: a minute on two cores."""
+"""Maximum number of passages for which all pairs of stories are compared, which takes a minute on two cores."""
 BLOCK = 128
-"""Stories that are compared with all others at once."""
+"""Number of stories that are compared with all others at once."""
 KEPT = 2000
-"""Stories up to which the similarities of all pairs are computed once and kept: 16 MB."""
+"""Maximum number of stories for which the similarities of all pairs are kept in memory: 16 MB."""
 PATIENCE = 2
-"""Seconds after which a comparison shows its progress."""
+"""Seconds after which a progress bar is shown."""
 
 
 class Nearest(NamedTuple):
     """Nearest neighbors of N stories, the most similar first.
 
     Attributes:
-        rows: (N, k) of the neighbors.
-        similarities: (N, k) of the stories with them.
+        rows: (N, k) rows of the neighbors.
+        similarities: (N, k) similarities with the neighbors.
     """
 
     rows: IntArray
@@ -48,7 +48,7 @@ class Nearest(NamedTuple):
 
     @classmethod
     def join(cls, blocks: Sequence["Nearest"]) -> "Nearest":
-        """Join the neighbors of several blocks of stories."""
+        """Concatenate the neighbors of several blocks of stories."""
         rows = [block.rows for block in blocks]
         similarities = [block.similarities for block in blocks]
         return cls(np.concatenate(rows), np.concatenate(similarities))
@@ -60,8 +60,8 @@ class MeasureFit:
 
     Attributes:
         measure: name of the measure.
-        reader: represents stories, with what it takes from the references.
-        mean: (D,) of the references' vectors.
+        reader: reader of stories, fitted on the references.
+        mean: (D,) mean of the references' vectors.
         references: number R of references.
     """
 
@@ -77,7 +77,7 @@ class MeasureFit:
         Args:
             measure: name of the measure.
             references: R stories.
-            matching: how passages are matched.
+            matching: settings of matching.
         """
         reader: Reader
         match measure:
@@ -90,13 +90,13 @@ class MeasureFit:
             case "lexical":
                 reader = WordReader.fit(references)
             case "fused":
-                parts = PassageReader.fit(references, matching), WordReader.fit(references)
-                reader = FusedReader.fit(parts, references)
+                readers = PassageReader.fit(references, matching), WordReader.fit(references)
+                reader = FusedReader.fit(readers, references)
         return cls(measure, reader, references.vectors.mean(axis=0), len(references))
 
     @property
     def removes_hubs(self) -> bool:
-        """Hubness is subtracted from the similarities."""
+        """True if hubness is subtracted from the similarities."""
         return self.measure not in KEEP_HUBS
 
     @property
@@ -106,20 +106,20 @@ class MeasureFit:
 
 
 class CollectionSimilarity:
-    """Similarities of N stories of a collection, and of queries with them.
+    """Similarities between the N stories of a collection, and of queries with these stories.
 
     Attributes:
-        fit: the measure.
+        fit: fitted measure.
         hubs: (N,) hubness of each story; zeros for a measure that does not remove hubs.
     """
 
     def __init__(self, fit: MeasureFit, contents: Contents, hubs: Floats) -> None:
-        """Hold a fitted measure with the stories that it compares.
+        """Combine a fitted measure with the stories that it compares.
 
         Args:
-            fit: the measure.
-            contents: of N stories.
-            hubs: (N,) hubness of each.
+            fit: fitted measure.
+            contents: contents of the N stories.
+            hubs: (N,) hubness of each story.
         """
         self.fit = fit
         self.hubs = hubs
@@ -133,8 +133,8 @@ class CollectionSimilarity:
 
         Args:
             measure: name of the measure.
-            contents: of N stories.
-            matching: how passages are matched.
+            contents: contents of the N stories.
+            matching: settings of matching.
         """
         rows = reference_rows(len(contents))
         fit = MeasureFit.of(measure, contents.take(rows), matching)
@@ -155,37 +155,37 @@ class CollectionSimilarity:
 
     @property
     def vectors(self) -> Floats:
-        """Unit vectors (N, D) of the stories, as the encoder made them."""
+        """Unit embeddings (N, D) of the stories, without any correction."""
         return self._contents.vectors
 
     def rows(self, rows: IntArray) -> Floats:
-        """Compare some stories, (B,), with all, (B, N)."""
+        """Compare some stories (B,) with all stories, (B, N)."""
         if self._matrix is not None:
             return self._matrix[rows]
         uncorrected = self._stories.take(rows).similarities(self._stories)
         return csls(uncorrected, self.hubs[rows], self.hubs)
 
     def between(self, rows: IntArray, columns: IntArray) -> Floats:
-        """Compare some stories (B,) with some others (C,), (B, C)."""
+        """Compare some stories (B,) with some other stories (C,), (B, C)."""
         if self._matrix is not None:
             return self._matrix[np.ix_(rows, columns)]
         uncorrected = self._stories.take(rows).similarities(self._stories.take(columns))
         return csls(uncorrected, self.hubs[rows], self.hubs[columns])
 
     def take(self, rows: IntArray) -> "CollectionSimilarity":
-        """Return the similarities of some of the stories, as they are in the whole collection."""
-        part = CollectionSimilarity(self.fit, self._contents.take(rows), self.hubs[rows])
+        """Select some of the stories; their similarities remain those in the whole collection."""
+        subset = CollectionSimilarity(self.fit, self._contents.take(rows), self.hubs[rows])
         if self._matrix is not None:
-            part._matrix = self._matrix[np.ix_(rows, rows)]
-        return part
+            subset._matrix = self._matrix[np.ix_(rows, rows)]
+        return subset
 
     def with_themselves(self) -> Floats:
-        """Compare each story with itself, (N,): what a copy of its text would have."""
-        own = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
-        return np.array(own)
+        """Compare each story with itself, (N,); this is also its similarity with a copy of its text."""
+        similarities = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
+        return np.array(similarities)
 
     def matrix(self) -> Floats:
-        """Compare all stories with all, (N, N); of up to 2,000 stories this is done once."""
+        """Compare all pairs of stories, (N, N); for up to 2,000 stories the result is kept in memory."""
         if self._matrix is not None:
             return self._matrix
         matrix = np.concatenate([self.rows(rows) for rows in self._row_blocks()])
@@ -194,20 +194,20 @@ class CollectionSimilarity:
         return matrix
 
     def diagnostics(self) -> SimilarityDiagnostics:
-        """Measure how far the similarities follow the length of stories and have hubs, in a sample of 1,000 or all."""
+        """Measure how strongly similarities depend on length, and the hubness, in all stories or a sample of 1,000."""
         rows = reference_rows(len(self))
         texts = [self._contents.texts[row] for row in rows]
         return similarity_diagnostics(self.between(rows, rows), texts)
 
     def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
-        """Compare all stories with all in blocks: rows (B,), and a copy of their similarities (B, N)."""
+        """Compare all pairs of stories in blocks: yield rows (B,), and a copy of their similarities (B, N)."""
         if len(self) <= KEPT:
             self.matrix()
         for rows in self._row_blocks():
             yield rows, self.rows(rows)
 
     def _row_blocks(self) -> Iterator[IntArray]:
-        """Divide the rows of all stories into blocks, with a progress bar where they take long."""
+        """Divide the rows of all stories into blocks, with a progress bar if they take long."""
         with tqdm(total=len(self), desc="comparing", unit="story", delay=PATIENCE) as bar:
             for start in range(0, len(self), BLOCK):
                 rows = np.arange(start, min(start + BLOCK, len(self)))
@@ -215,12 +215,12 @@ class CollectionSimilarity:
                 bar.update(len(rows))
 
     def nearest(self, k: int) -> Nearest:
-        """Find the k nearest neighbors of each story, itself left out.
+        """Find the k nearest neighbors of each story, other than itself.
 
         In a large collection a story is compared with 200 candidates.
 
         Returns:
-            Rows (N, k) of the neighbors, nearest first, and their similarities (N, k); k is N - 1 at most.
+            Rows (N, k) of the neighbors, nearest first, and their similarities (N, k); k is at most N - 1.
         """
         k = min(k, len(self) - 1)
         if self.is_large:
@@ -233,7 +233,7 @@ class CollectionSimilarity:
 
     @property
     def is_large(self) -> bool:
-        """Comparing all stories with all by their passages would take more than a minute."""
+        """True if comparing the passages of all pairs of stories would take more than a minute."""
         passages = self._contents.passages
         return self.fit.measure in READ_PASSAGES and passages is not None and len(passages.vectors) > EXACT
 
@@ -242,30 +242,27 @@ class CollectionSimilarity:
         candidates = self._candidates()
         count = min(max(CANDIDATES, k), len(self) - 1)
         others = np.arange(len(self))
-        stories = []
+        all_neighbors = []
         for rows in self._row_blocks():
             for row in rows:
                 story = self._contents.take(np.array([row]))
-                chosen = candidates.nearest(story, others[others != row], count)
-                nearest = highest(self.between(np.array([row]), chosen), k)
-                stories.append(Nearest(chosen[nearest.rows], nearest.similarities))
-        return Nearest.join(stories)
+                selected = candidates.nearest(story, others[others != row], count)
+                nearest = highest(self.between(np.array([row]), selected), k)
+                all_neighbors.append(Nearest(selected[nearest.rows], nearest.similarities))
+        return Nearest.join(all_neighbors)
 
     def _candidates(self) -> Candidates:
-        """Return the stories as candidates, by a measure of passages."""
+        """Prepare the stories for the selection of candidates, by a measure of passages."""
         reader, passages = passage_reader(self.fit.reader), passages_of(self._stories)
         if reader is None or passages is None:
             raise ValueError(f"{self.fit.measure} compares no passages")
         sample = passages.take(reference_rows(len(self)))
         components = principal_components(sample.vectors)
-        along = PassageVectors(passages.vectors @ components, passages.starts)
-        return Candidates(reader, components, along, self.hubs)
+        projected = PassageVectors(passages.vectors @ components, passages.starts)
+        return Candidates(reader, components, projected, self.hubs)
 
     def of_queries(self, queries: Contents) -> Floats:
-        """Compare Q queries with all stories, (Q, N).
-
-        A query's own hubness is that among the stories.
-        """
+        """Compare Q queries with all stories, (Q, N); the hubness of a query is computed among the stories."""
         similarities = self.fit.reader.represent(queries).similarities(self._stories)
         if not self.fit.removes_hubs:
             return similarities
@@ -273,36 +270,36 @@ class CollectionSimilarity:
 
 
 def reference_rows(count: int) -> IntArray:
-    """Choose the rows of a collection that measures are fitted on: all, or a random sample of 1,000, in order."""
+    """Select the rows on which measures are fitted: all, or a random sample of 1,000, ascending."""
     if count <= REFERENCES:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).permutation(count)[:REFERENCES])
 
 
 def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Floats:
-    """Compute the hubness of `count` stories, (N,): the mean similarity with the ten nearest references.
+    """Compute the hubness of N stories, (N,): the mean similarity with the ten nearest references other than itself.
 
     Args:
         stories: N stories.
-        rows: those that are references, of which a story itself is none of its own.
+        rows: rows of the references.
         count: N.
     """
     references = stories.take(rows)
-    place_of = np.full(count, -1)
-    place_of[rows] = np.arange(len(rows))
+    column_of = np.full(count, -1)
+    column_of[rows] = np.arange(len(rows))
     blocks = []
     for start in range(0, count, BLOCK):
         block = np.arange(start, min(start + BLOCK, count))
         similarities = stories.take(block).similarities(references)
-        own = place_of[block]
-        is_reference = own >= 0
-        similarities[is_reference, own[is_reference]] = -np.inf
+        columns = column_of[block]
+        is_reference = columns >= 0
+        similarities[is_reference, columns[is_reference]] = -np.inf
         blocks.append(hubness(similarities))
     return np.concatenate(blocks)
 
 
 def highest(similarities: Floats, k: int) -> Nearest:
-    """Return the columns of the k highest of each row (B, k), the highest first and equal ones by column, and them."""
+    """Find the k highest similarities of each row (B, k) and their columns, highest first, ties by column."""
     if k < similarities.shape[1]:
         columns = np.sort(np.argpartition(-similarities, k - 1, axis=1)[:, :k], axis=1)
     else:

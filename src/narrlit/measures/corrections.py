@@ -1,4 +1,4 @@
-"""Corrections of similarities within a collection: centering and correction for hubness.
+"""Corrections of similarities within a collection, by centering and for hubness.
 
 Letters in shapes: N stories of a collection, Q queries, D dimension.
 """
@@ -8,31 +8,31 @@ import numpy as np
 from narrlit.data.schema import Floats
 
 NEIGHBORS = 10
-"""Number of nearest neighbors whose mean similarity is the hubness of a story."""
+"""Number of nearest neighbors over which hubness is averaged."""
 
 
 def centered(vectors: Floats, mean: Floats) -> Floats:
-    """Subtract a mean (D,) from unit vectors (N, D) and scale them to length 1 again.
+    """Subtract a mean (D,) from unit vectors (N, D), and normalize the results.
 
-    This removes what all stories of a collection share, such as genre, style and length.
+    This removes what all stories of a collection have in common, such as genre, style and length.
 
     Source: Mu and Viswanath (2018), "All-but-the-Top", without the removal of components.
 
     >>> centered(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])).round(2).tolist()
     [[0.71, -0.71], [-0.71, 0.71]]
     """
-    moved = vectors - mean
-    lengths = np.linalg.norm(moved, axis=-1, keepdims=True)
-    unit: Floats = moved / np.maximum(lengths, 1e-12)
+    differences = vectors - mean
+    lengths = np.linalg.norm(differences, axis=-1, keepdims=True)
+    unit: Floats = differences / np.maximum(lengths, 1e-12)
     return unit
 
 
 def hubness(similarities: Floats, neighbors: int = NEIGHBORS) -> Floats:
-    """Average the highest similarities of each row of (Q, N), giving (Q,): large for stories that are near many others.
+    """Average the highest similarities of each row, (Q,); they are large for stories that are close to many others.
 
     Args:
-        similarities: with -inf where a story meets itself.
-        neighbors: number of similarities that are averaged; all of a row with fewer.
+        similarities: (Q, N), with -inf for a story with itself.
+        neighbors: number of similarities to average, or all if there are fewer.
 
     >>> hubness(np.array([[0.9, 0.5, 0.1]]), neighbors=2).tolist()
     [0.7]

@@ -1,4 +1,4 @@
-"""Matching of the passages of two stories: each with the best one at about the same position of the other story.
+"""Matching of passages: each passage with the best passage at a similar position in the other story.
 
 Letters in shapes: S and T passages of two stories, P passages of N stories, D dimension.
 """
@@ -19,8 +19,8 @@ class Matching:
     Attributes:
         spread: standard deviation of a Gaussian weight that decreases with the distance between the relative positions
             of two passages (every story has length 1); inf: positions are ignored.
-        support: weight, 0 to 1, of the two neighboring matches: that of the preceding passages, and that of the
-            following passages.
+        support: weight, 0 to 1, of the neighboring matches, which are those of the preceding and of the following
+            passages.
     """
 
     spread: float = 0.4
@@ -35,11 +35,11 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class PassageVectors:
-    """Passages of N stories, in one array story after story.
+    """Passages of N stories, concatenated in one array.
 
     Attributes:
         vectors: (P, D) unit vectors.
-        starts: (N,) first passage of each story; every story has at least one.
+        starts: (N,) first passage of each story; every story has at least one passage.
     """
 
     vectors: Floats
@@ -47,12 +47,12 @@ class PassageVectors:
 
     @classmethod
     def of(cls, stories: Sequence[Floats]) -> "PassageVectors":
-        """Join the passages (S, D) of each story."""
+        """Concatenate the passages (S, D) of each story."""
         sizes = np.array([len(story) for story in stories])
         return cls(np.concatenate(stories), np.cumsum(sizes) - sizes)
 
     def __len__(self) -> int:
-        """N, the number of stories."""
+        """Count the stories."""
         return len(self.starts)
 
     @property
@@ -80,36 +80,34 @@ class PassageVectors:
 
 
 def matches(one: Floats, other: Floats, matching: Matching = Matching()) -> Floats:
-    """Weigh each pair of two stories' passages, (S, T): cosine, supported by its neighbors, times closeness.
+    """Compute the weight of each pair of passages of two stories, (S, T).
+
+    The weight is the cosine, mixed with those of neighboring pairs, times the closeness of the relative positions.
 
     Args:
         one: (S, D) unit vectors of a story's passages.
         other: (T, D) unit vectors of the other story's passages.
-        matching: settings.
+        matching: settings of matching.
 
     >>> matches(np.eye(2), np.eye(2), Matching(spread=0.5, support=0)).round(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     stories = PassageVectors(other, np.array([0]))
-    return _weighed(one, stories, matching)
+    return _weights(one, stories, matching)
 
 
 def best_matches(weights: Floats) -> tuple[IntArray, IntArray]:
-    """Return the best counterpart of each passage: (S,) in the other story, and (T,) in the first.
-
-    The score of the stories is the mean of two means: of the weights (S, T) of the first story's passages with their
-    counterparts, and of the other's with theirs.
-    """
+    """Find the best match of each passage of the first story, (S,), and of the second, (T,), by weights (S, T)."""
     return weights.argmax(axis=1), weights.argmax(axis=0)
 
 
 def match_shares(weights: Floats) -> Floats:
-    """Divide the score of two stories among the pairs of their passages, (S, T); the sum is `match_score`.
+    """Distribute the score of two stories over the pairs of their passages, (S, T); the sum is `match_score`.
 
-    The part of each passage goes to the pair with its best counterpart; a pair may have two parts, one or none.
+    Each passage contributes its share to the pair with its best match, so that a pair has two shares, one or none.
 
     Args:
-        weights: (S, T), from `matches`.
+        weights: (S, T) weights from `matches`.
 
     >>> match_shares(np.array([[0.8, 0.4], [0.6, 0.2]])).round(2).tolist()
     [[0.4, 0.1], [0.15, 0.0]]
@@ -124,10 +122,10 @@ def match_shares(weights: Floats) -> Floats:
 
 
 def in_order(gains: Floats) -> list[tuple[int, int]]:
-    """Choose pairs in the order of both stories, each passage at most once, so that the sum of gains is greatest.
+    """Select pairs of passages in the order of both stories, each passage at most once, with the greatest total gain.
 
     Args:
-        gains: (S, T), 0 or above; a pair without gain is not chosen.
+        gains: (S, T) gain of each pair, at least 0; pairs without gain are not selected.
 
     >>> in_order(np.array([[0, 0.5, 0], [0.9, 0, 0], [0, 0, 0.3]]))
     [(1, 0), (2, 2)]
@@ -137,8 +135,8 @@ def in_order(gains: Floats) -> list[tuple[int, int]]:
     for i in range(first):
         with_passage = np.maximum(best[i, 1:], best[i, :-1] + gains[i])
         best[i + 1, 1:] = np.maximum.accumulate(with_passage)
-    # Back from the end: a sum that is the same without a passage does not need it.
-    chosen: list[tuple[int, int]] = []
+    # Trace back from the end, skipping passages that do not increase the sum.
+    selected: list[tuple[int, int]] = []
     i, j = first, second
     while i and j:
         if best[i, j] == best[i - 1, j]:
@@ -147,12 +145,12 @@ def in_order(gains: Floats) -> list[tuple[int, int]]:
             j -= 1
         else:
             i, j = i - 1, j - 1
-            chosen.append((i, j))
-    return chosen[::-1]
+            selected.append((i, j))
+    return selected[::-1]
 
 
 def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> float:
-    """Score two stories: the mean weight of their passages' best matches, averaged over both directions.
+    """Score two stories by the mean weight of the best matches of passages, averaged over both directions.
 
     >>> match_score(np.eye(3), np.eye(3)[:2], Matching(spread=float("inf"), support=0))
     0.8333333333333333
@@ -164,8 +162,8 @@ def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> 
 
 
 def match_scores(one: Floats, stories: PassageVectors, matching: Matching = Matching()) -> Floats:
-    """Score a story (S, D) with each of N stories, (N,), as `match_score` does."""
-    weights = _weighed(one, stories, matching)
+    """Score a story (S, D) against each of N stories, (N,), with the same result as `match_score`."""
+    weights = _weights(one, stories, matching)
     best_by_story = np.maximum.reduceat(weights, stories.starts, axis=1)
     forth = best_by_story.mean(axis=0)
     best_of_passages = weights.max(axis=0)
@@ -174,8 +172,8 @@ def match_scores(one: Floats, stories: PassageVectors, matching: Matching = Matc
     return scores
 
 
-def _weighed(one: Floats, stories: PassageVectors, matching: Matching) -> Floats:
-    """Weigh each passage of a story with all passages of N stories, (S, P)."""
+def _weights(one: Floats, stories: PassageVectors, matching: Matching) -> Floats:
+    """Compute the weights of a story's passages with all passages of N stories, (S, P)."""
     weights: Floats = one @ stories.vectors.T
     if matching.support > 0 and len(one) > 1:
         weights = _supported(weights, stories.starts, matching.support)
@@ -185,16 +183,16 @@ def _weighed(one: Floats, stories: PassageVectors, matching: Matching) -> Floats
 
 
 def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
-    """Weigh how close the S = `count` passages of a story are to those of N stories by their positions, (S, P).
+    """Compute the closeness of the positions of a story's S = `count` passages to those of N stories, (S, P), 0 to 1.
 
-    A passage fills a stretch of its story, which goes from 0 (beginning) to 1 (end); the distance is the gap between
-    stretches, 0 where they overlap. So the only passage of a short text is near to every passage.
+    A passage covers an interval of its story, which extends from 0 (beginning) to 1 (end). The distance of two passages
+    is the gap between their intervals, 0 if these overlap. The only passage of a short text thus has distance 0 to
+    every passage.
     """
     middles = (np.arange(count, dtype=np.float32) + 0.5) / count
-    half_stretches = 0.5 / stories.sizes + 0.5 / count  # of a passage of each story and one of this
-    halves = np.repeat(half_stretches, stories.sizes).astype(np.float32)
+    half_intervals = 0.5 / stories.sizes + 0.5 / count  # half of a passage of each story, plus half of one of this
     gaps = np.abs(middles[:, None] - stories.positions)
-    gaps -= halves
+    gaps -= np.repeat(half_intervals, stories.sizes).astype(np.float32)
     np.maximum(gaps, 0, out=gaps)
     gaps *= gaps
     gaps *= -0.5 / spread**2
@@ -203,23 +201,23 @@ def _closeness(count: int, stories: PassageVectors, spread: float) -> Floats:
 
 
 def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
-    """Mix each cosine (S, P) with the mean of its neighbors along the diagonal, those within both stories.
+    """Mix each cosine (S, P) with the mean of its diagonal neighbors, as far as they are within both stories.
 
-    S is at least 2; a pair without neighbors is left as it is.
+    S is at least 2; a pair without neighbors is unchanged.
     """
     is_first = np.zeros(cosines.shape[1], dtype=bool)
     is_first[starts] = True
     has_before = ~is_first
-    has_after = ~np.roll(is_first, -1)  # the last passage of all is followed by the first of all
+    has_after = ~np.roll(is_first, -1)  # roll puts the first passage of all after the last, so that the last has none
     has_both, has_any = has_before & has_after, has_before | has_after
     only_before, only_after = share * has_before, share * has_after
-    of_before = np.where(has_both, share / 2, only_before).astype(cosines.dtype)
-    of_after = np.where(has_both, share / 2, only_after).astype(cosines.dtype)
-    of_own = (1 - share * has_any).astype(cosines.dtype)
-    mixed: Floats = cosines * of_own
-    mixed[1:-1, 1:] += cosines[:-2, :-1] * of_before[1:]
-    mixed[1:-1, :-1] += cosines[2:, 1:] * of_after[:-1]
-    # The first passage of the one story has no passage before it, the last none after it.
+    weight_before = np.where(has_both, share / 2, only_before).astype(cosines.dtype)
+    weight_after = np.where(has_both, share / 2, only_after).astype(cosines.dtype)
+    own_weight = (1 - share * has_any).astype(cosines.dtype)
+    mixed: Floats = cosines * own_weight
+    mixed[1:-1, 1:] += cosines[:-2, :-1] * weight_before[1:]
+    mixed[1:-1, :-1] += cosines[2:, 1:] * weight_after[:-1]
+    # In the first row there is no passage before, in the last row none after.
     mixed[0] = cosines[0] * (1 - only_after)
     mixed[0, :-1] += cosines[1, 1:] * only_after[:-1]
     mixed[-1] = cosines[-1] * (1 - only_before)

@@ -1,4 +1,4 @@
-"""Readers of stories: each makes the representation that a measure compares, with what it takes from a collection.
+"""Readers of stories, which are fitted on a collection and compute the representations that a measure compares.
 
 Letters in shapes: N stories, D dimension, V words.
 """
@@ -22,11 +22,11 @@ HASHED_WORDS = 2**18
 
 
 class Reader(ABC):
-    """Makes stories comparable."""
+    """Base class of readers."""
 
     @abstractmethod
     def represent(self, stories: Contents) -> Representation:
-        """Represent stories, or queries, as the measure compares them."""
+        """Compute the representations of stories or queries that the measure compares."""
 
     @property
     def settings(self) -> dict[str, float]:
@@ -36,13 +36,13 @@ class Reader(ABC):
 
 @dataclass(frozen=True, eq=False)
 class VectorReader(Reader):
-    """Reads a story as its vector, from which a mean (D,) is subtracted; None: as it is."""
+    """Reader of a story's vector, centered by a mean (D,); None: not centered."""
 
     mean: Floats | None = None
 
     @classmethod
     def fit(cls, references: Contents) -> "VectorReader":
-        """Take the mean of the references' vectors."""
+        """Center by the mean of the references' vectors."""
         return cls(references.vectors.mean(axis=0))
 
     def represent(self, stories: Contents) -> Vectors:
@@ -52,14 +52,14 @@ class VectorReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class PassageReader(Reader):
-    """Reads a story as its passages, from whose vectors a mean (D,) is subtracted."""
+    """Reader of the vectors of a story's passages, centered by a mean (D,)."""
 
     mean: Floats
     matching: Matching
 
     @classmethod
     def fit(cls, references: Contents, matching: Matching) -> "PassageReader":
-        """Take the mean of the references' passages."""
+        """Center by the mean of the references' passages."""
         return cls(_passages(references).vectors.mean(axis=0, dtype=np.float32), matching)
 
     def represent(self, stories: Contents) -> MatchedPassages:
@@ -70,32 +70,34 @@ class PassageReader(Reader):
 
     @property
     def settings(self) -> dict[str, float]:
-        """Settings of matching passages."""
+        """Settings of matching."""
         return asdict(self.matching)
 
 
 @dataclass(frozen=True, eq=False)
 class WordReader(Reader):
-    """Reads a story as its words, weighted by TF-IDF with inverse document frequencies (V,).
+    """Reader of a story's words, weighted by TF-IDF with inverse document frequencies (V,).
 
-    A word is known by its hash, so that no vocabulary has to be kept; one that is in no reference is the rarest.
+    Words are represented by hashes, so that no vocabulary is stored. A word that is in no reference has the highest
+    inverse document frequency.
     """
 
     rarity: Floats
 
     @classmethod
     def fit(cls, references: Contents) -> "WordReader":
-        """Take the document frequencies of the references."""
+        """Compute the inverse document frequencies in the references."""
         return cls(TfidfTransformer().fit(_word_counts(references.texts)).idf_)
 
     def represent(self, stories: Contents) -> Words:
         """Represent stories by weighted words."""
-        return Words(normalize(_word_counts(stories.texts).multiply(self.rarity).tocsr()))
+        weighted = _word_counts(stories.texts).multiply(self.rarity).tocsr()
+        return Words(normalize(weighted))
 
 
 @dataclass(frozen=True, eq=False)
 class FusedReader(Reader):
-    """Reads a story in two ways, whose similarities are standardized."""
+    """Pair of readers, whose similarities are standardized and averaged."""
 
     first: Reader
     second: Reader
@@ -103,31 +105,31 @@ class FusedReader(Reader):
 
     @classmethod
     def fit(cls, readers: tuple[Reader, Reader], references: Contents) -> "FusedReader":
-        """Take mean and deviation of both similarities of the references."""
+        """Compute mean and deviation of the similarities of the references, for both readers."""
         first, second = readers
         count = len(references)
         scales = Scale.of(first.represent(references), count), Scale.of(second.represent(references), count)
         return cls(first, second, scales)
 
     def represent(self, stories: Contents) -> Fused:
-        """Represent stories in both ways."""
+        """Represent stories by both readers."""
         return Fused(self.first.represent(stories), self.second.represent(stories), self.scales)
 
     @property
     def settings(self) -> dict[str, float]:
-        """Settings of both."""
+        """Settings of both readers."""
         return self.first.settings | self.second.settings
 
 
 def passage_reader(reader: Reader) -> PassageReader | None:
-    """Return the reader of passages in a reader; None for a measure without passages."""
+    """Return the reader of passages that a reader is or contains; None for a measure without passages."""
     if isinstance(reader, FusedReader):
         reader = reader.first
     return reader if isinstance(reader, PassageReader) else None
 
 
 def _passages(stories: Contents) -> PassageVectors:
-    """Return the passages of stories."""
+    """Return the passages of stories, which must be present."""
     if stories.passages is None:
         raise ValueError("a measure of passages needs contents with passages")
     return stories.passages
@@ -142,5 +144,5 @@ def _word_counts(texts: Sequence[str]) -> Any:
 
 
 def _words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
+    """List the words of a text in lower case."""
     return WORD.findall(text.lower())

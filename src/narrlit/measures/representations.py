@@ -1,4 +1,4 @@
-"""Stories as a measure compares them: as vectors, as passages, as words.
+"""Representations of stories that measures compare: vectors, passages or words.
 
 Letters in shapes: N stories, M other stories, D dimension, V words, P passages.
 """
@@ -15,17 +15,17 @@ from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.matching import Matching, PassageVectors, match_scores
 
 EQUAL = 1e-6
-"""Deviation of similarities up to which they are equal but for rounding."""
+"""Largest deviation of similarities that is due to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """Representations of N stories that measures compare.
+    """Contents of N stories that readers use.
 
     Attributes:
         vectors: (N, D) unit vectors.
         texts: N texts.
-        passages: of the stories; None where no measure reads them.
+        passages: passages of the stories; None if no measure reads them.
     """
 
     vectors: Floats
@@ -37,26 +37,26 @@ class Contents:
         return len(self.texts)
 
     def take(self, rows: IntArray) -> "Contents":
-        """Return some of the stories."""
+        """Select some of the stories."""
         passages = None if self.passages is None else self.passages.take(rows)
         return Contents(self.vectors[rows], [self.texts[row] for row in rows], passages)
 
 
 class Representation(ABC):
-    """N stories as a measure compares them."""
+    """Base class of representations of N stories."""
 
     @abstractmethod
     def similarities(self, others: Any) -> Floats:
-        """Compare with M stories of the same representation, (N, M)."""
+        """Compare with M stories in the same representation, (N, M)."""
 
     @abstractmethod
     def take(self, rows: IntArray) -> "Representation":
-        """Return some of the stories."""
+        """Select some of the stories."""
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors(Representation):
-    """Stories as unit vectors (N, D), compared by their cosine."""
+    """Unit vectors (N, D) of stories, compared by cosine."""
 
     vectors: Floats
 
@@ -66,13 +66,13 @@ class Vectors(Representation):
         return cosines
 
     def take(self, rows: IntArray) -> "Vectors":
-        """Return some of the stories."""
+        """Select some of the stories."""
         return Vectors(self.vectors[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedPassages(Representation):
-    """Stories as passages, compared by their best matches."""
+    """Passages of stories, compared by their best matches."""
 
     passages: PassageVectors
     matching: Matching
@@ -84,13 +84,13 @@ class MatchedPassages(Representation):
         return np.stack(rows)
 
     def take(self, rows: IntArray) -> "MatchedPassages":
-        """Return some of the stories."""
+        """Select some of the stories."""
         return MatchedPassages(self.passages.take(rows), self.matching)
 
 
 @dataclass(frozen=True, eq=False)
 class Words(Representation):
-    """Stories as weighted words, sparse (N, V), compared by their cosine."""
+    """Weighted words of stories, sparse (N, V), compared by cosine."""
 
     counts: csr_array
 
@@ -100,23 +100,23 @@ class Words(Representation):
         return cosines
 
     def take(self, rows: IntArray) -> "Words":
-        """Return some of the stories."""
+        """Select some of the stories."""
         return Words(self.counts[rows])
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation of a measure's similarities of unlike stories; 1 where all are equal."""
+    """Mean and standard deviation of the similarities between different stories; 1 if all similarities are equal."""
 
     mean: float
     deviation: float
 
     @classmethod
     def of(cls, stories: Representation, count: int) -> "Scale":
-        """Describe the similarities of all pairs of `count` stories."""
-        found = stories.similarities(stories)[~np.eye(count, dtype=bool)]
-        deviation = float(found.std())
-        return cls(float(found.mean()), deviation if deviation > EQUAL else 1.0)
+        """Compute mean and deviation over all pairs of `count` stories."""
+        similarities = stories.similarities(stories)[~np.eye(count, dtype=bool)]
+        deviation = float(similarities.std())
+        return cls(float(similarities.mean()), deviation if deviation > EQUAL else 1.0)
 
     def standardized(self, similarities: Floats) -> Floats:
         """Subtract the mean and divide by the deviation."""
@@ -126,7 +126,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Fused(Representation):
-    """Stories in two representations, compared by the mean of both standardized similarities."""
+    """Two representations of stories, compared by the mean of the standardized similarities."""
 
     first: Representation
     second: Representation
@@ -134,19 +134,19 @@ class Fused(Representation):
 
     def similarities(self, others: "Fused") -> Floats:
         """Return the means of the standardized similarities (N, M)."""
-        first, second = self.scales
-        one = first.standardized(self.first.similarities(others.first))
-        other = second.standardized(self.second.similarities(others.second))
-        mean: Floats = (one + other) / 2
+        first_scale, second_scale = self.scales
+        first = first_scale.standardized(self.first.similarities(others.first))
+        second = second_scale.standardized(self.second.similarities(others.second))
+        mean: Floats = (first + second) / 2
         return mean
 
     def take(self, rows: IntArray) -> "Fused":
-        """Return some of the stories."""
+        """Select some of the stories."""
         return Fused(self.first.take(rows), self.second.take(rows), self.scales)
 
 
 def passages_of(stories: Representation) -> PassageVectors | None:
-    """Return the passages of stories as they are compared; None if they are compared without passages."""
+    """Return the passages in a representation; None if it has no passages."""
     if isinstance(stories, Fused):
         stories = stories.first
     return stories.passages if isinstance(stories, MatchedPassages) else None

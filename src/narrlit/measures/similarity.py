@@ -1,4 +1,4 @@
-"""Measures of similarity: by embeddings, sentences, passages or words.
+"""Measures of similarity for triples: by embeddings, sentences, passages or words.
 
 Letters in shapes: N triples, D dimension.
 """
@@ -24,15 +24,15 @@ from narrlit.preprocessing.passages import split_passages
 
 Scores = NDArray[np.float64]
 MEANMAX = "meanmax:"
-"""Prefix of a model's name: compare its embeddings of sentences."""
+"""Prefix of a model's name for the comparison of sentences."""
 PASSAGES = "passages:"
-"""Prefix of a model's name: match its embeddings of passages."""
+"""Prefix of a model's name for the matching of passages."""
 
 
 class Similarity(ABC):
     """Measure of the similarity of two stories: larger scores mean more similar stories.
 
-    Scores are comparable within a triple; each measure states whether they are comparable across triples.
+    Scores are comparable within a triple; each measure states if they are comparable across triples.
 
     Attributes:
         name: name of the measure in reports.
@@ -43,36 +43,36 @@ class Similarity(ABC):
     encoder: StoryEncoder | None
 
     def fitted_for(self, stories: Sequence[Story]) -> "Similarity":
-        """Return this measure, fitted on stories other than these, if it is fitted at all."""
+        """Return this measure fitted on stories other than these; unchanged if it is not fitted."""
         return self
 
     @abstractmethod
     def score(self, triples: Triples, progress: bool = False) -> Scores:
-        """Score each of N triples: the anchor's similarity with A and with B, (N, 2).
+        """Compute the similarity of the anchor with A and with B for N triples, (N, 2).
 
         Args:
-            triples: as they are in their file.
+            triples: triples, before any preparation of their texts.
             progress: show a progress bar on stderr for long computations.
         """
 
 
 @dataclass(frozen=True)
 class Cosine(Similarity):
-    """Cosine of two stories' vectors, -1 to 1, comparable across triples.
+    """Cosine of two stories' embeddings, -1 to 1, comparable across triples.
 
     Attributes:
-        encoder: of the vectors.
+        encoder: encoder of stories.
     """
 
     encoder: StoryEncoder
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # computed, and read only
+    def name(self) -> str:  # type: ignore[override]  # a read-only property
         """Name of the model."""
         return self.encoder.name
 
     def fitted_for(self, stories: Sequence[Story]) -> "Cosine":
-        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        """Return this measure with the encoder's post-processing fitted on stories other than these."""
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else Cosine(fitted)
 
@@ -83,12 +83,12 @@ class Cosine(Similarity):
 
 @dataclass
 class MeanMaxSimilarity(Similarity):
-    """Mean-Max of two stories' sentences with structural alignment, comparable within a triple only.
+    """Mean-Max over the sentences of two stories, with structural alignment; comparable within a triple only.
 
     Attributes:
-        encoder: of the sentences.
-        settings: of the measure.
-        aligned: number of the last triples whose windows decided.
+        encoder: encoder of sentences.
+        settings: settings of the measure.
+        aligned: number of triples that were decided by structural alignment when `score` was last called.
     """
 
     encoder: StoryEncoder
@@ -96,26 +96,26 @@ class MeanMaxSimilarity(Similarity):
     aligned: int = field(default=0, init=False)
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # computed, and read only
+    def name(self) -> str:  # type: ignore[override]  # a read-only property
         """Name of the model and of the measure."""
         return f"{self.encoder.name}, meanmax ({self.settings.reading})"
 
     def fitted_for(self, stories: Sequence[Story]) -> "MeanMaxSimilarity":
-        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        """Return this measure with the encoder's post-processing fitted on stories other than these."""
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else MeanMaxSimilarity(fitted, self.settings)
 
     def score(self, triples: Triples, progress: bool = False) -> Scores:
-        """Compare sentence with sentence, (N, 2).
+        """Compare the sentences of the stories, (N, 2).
 
         Raises:
-            ModelError: for a model that does not embed a sentence by itself.
+            ModelError: for a model that can't embed single sentences.
         """
         encoder = self.encoder
         encoder.require_text()
 
         def embed(sentences: list[str], roles: list[Role]) -> FloatArray:
-            """Embed sentences, each in its story's role."""
+            """Embed sentences, each in the role of its story."""
             return encoder.embed_prepared(sentences, roles, progress)
 
         texts = encoder.texts.prepare_triples(triples).texts()
@@ -127,11 +127,11 @@ class MeanMaxSimilarity(Similarity):
 class PassageSimilarity(Similarity):
     """Mean weight of the best matches of two stories' passages, 0 to 1, comparable across triples.
 
-    Unlike the measure `passages` of a collection, nothing is fitted on the compared stories.
+    In contrast to the measure `passages` of a collection, it is not fitted on the stories.
 
     Attributes:
-        encoder: of the passages.
-        matching: how they are matched.
+        encoder: encoder of passages.
+        matching: settings of matching.
 
     >>> from narrlit.data.schema import StoryTable, Triple
     >>> stories = StoryTable()
@@ -146,20 +146,20 @@ class PassageSimilarity(Similarity):
     matching: Matching = Matching()
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # computed, and read only
+    def name(self) -> str:  # type: ignore[override]  # a read-only property
         """Name of the model and of the measure."""
         return f"{self.encoder.name}, passages"
 
     def fitted_for(self, stories: Sequence[Story]) -> "PassageSimilarity":
-        """Return this measure with the encoder's post-processing fitted on other stories than these."""
+        """Return this measure with the encoder's post-processing fitted on stories other than these."""
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else PassageSimilarity(fitted, self.matching)
 
     def score(self, triples: Triples, progress: bool = False) -> Scores:
-        """Match passage with passage, (N, 2).
+        """Match the passages of the stories, (N, 2).
 
         Raises:
-            ModelError: for a model that does not embed a passage by itself.
+            ModelError: for a model that can't embed single passages.
         """
         self.encoder.require_text()
         texts = self.encoder.texts.prepare_triples(triples).texts()
@@ -173,11 +173,11 @@ class PassageSimilarity(Similarity):
 
     def _passages(self, texts: Sequence[str], role: Role, progress: bool) -> dict[str, FloatArray]:
         """Embed the passages (S, D) of each text."""
-        pieces = {text: split_passages(text) for text in texts}
-        passages = list(chain.from_iterable(pieces.values()))
+        passages_of = {text: split_passages(text) for text in texts}
+        passages = list(chain.from_iterable(passages_of.values()))
         vectors = unit_vectors(self.encoder.embed_prepared(passages, [role] * len(passages), progress))
-        ends = np.cumsum([len(piece) for piece in pieces.values()])
-        return dict(zip(pieces, np.split(vectors, ends[:-1]), strict=True))
+        ends = np.cumsum([len(text_passages) for text_passages in passages_of.values()])
+        return dict(zip(passages_of, np.split(vectors, ends[:-1]), strict=True))
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class Lexical(Similarity):
     """Baseline without an encoder: random, jaccard, tfidf or longer.
 
     Attributes:
-        name: of the baseline.
-        texts: what is read of a story.
+        name: name of the baseline.
+        texts: settings for preparing stories.
 
     Raises:
-        OptionError: for another name.
+        OptionError: for an unknown name.
     """
 
     name: str
@@ -198,8 +198,8 @@ class Lexical(Similarity):
 
     def __post_init__(self) -> None:
         if self.name not in BASELINES:
-            near = did_you_mean(self.name, BASELINES)
-            raise OptionError(f"no baseline {self.name!r}{near}; give one of {', '.join(BASELINES)}")
+            suggestion = did_you_mean(self.name, BASELINES)
+            raise OptionError(f"no baseline {self.name!r}{suggestion}; give one of {', '.join(BASELINES)}")
 
     def score(self, triples: Triples, progress: bool = False) -> Scores:
         """Compare the words of the stories, (N, 2)."""
@@ -219,17 +219,18 @@ def open_measure(
             `meanmax:MODEL` or `passages:MODEL`.
         load_encoder: function that loads a model by its name.
         meanmax: settings of Mean-Max.
-        texts: settings of how baselines read stories.
+        texts: settings for preparing stories, for baselines.
 
     Raises:
-        ModelError: if there is no such model.
+        ModelError: if the model does not exist.
+        OptionError: if the model is missing after a prefix.
     """
     if name in BASELINES:
         return Lexical(name, texts)
-    prefix = next((each for each in (MEANMAX, PASSAGES) if name.startswith(each)), "")
+    prefix = next((prefix for prefix in (MEANMAX, PASSAGES) if name.startswith(prefix)), "")
     model = name.removeprefix(prefix)
     if not model:
-        raise OptionError(f"{prefix} needs a model behind it, such as {prefix}minilm")
+        raise OptionError(f"{prefix} must be followed by a model, such as {prefix}minilm")
     encoder = load_encoder(model)
     if prefix == PASSAGES:
         return PassageSimilarity(encoder)
@@ -237,7 +238,7 @@ def open_measure(
 
 
 def measure_of(system: Similarity | StoryEncoder | str | PathLike[str]) -> Similarity:
-    """Return the measure that a name stands for, the cosine of an encoder's vectors, or a measure itself."""
+    """Return the measure with the given name, the cosine measure of an encoder, or a measure unchanged."""
     if isinstance(system, str | PathLike):
         return open_measure(fspath(system))
     return Cosine(system) if isinstance(system, StoryEncoder) else system

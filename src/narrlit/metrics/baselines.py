@@ -1,6 +1,7 @@
 """Baselines without training, for comparison with embeddings and to find shortcuts in data.
 
-A baseline takes N triples of texts (anchor, A, B) and returns (N, 2) float64 scores of A and B; higher is closer.
+A baseline is a function of N triples of texts (anchor, A, B) that returns float64 scores (N, 2) of A and B; higher
+scores mean more similar.
 """
 
 import json
@@ -21,9 +22,9 @@ WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def random_scores(triples: Sequence[Texts]) -> Scores:
-    """Toss a fair coin per triple, decided by a digest of its texts: the same in any order, process and release.
+    """Answer each triple at random, by a digest of its texts: the same in any order, process and release.
 
-    The two scores sum to 1 and are never equal, in float32 either.
+    The two scores sum to 1 and are never equal, even in float32.
 
     >>> random_scores([("x", "y", "z")]).sum()
     np.float64(1.0)
@@ -33,15 +34,15 @@ def random_scores(triples: Sequence[Texts]) -> Scores:
 
 
 def _coin(texts: Texts) -> float:
-    """Compute a number between 0 and 1 from a digest of texts; an odd number over 2^21, which is never one half."""
-    joined = json.dumps(list(texts))  # escapes, so that no text runs into the next
+    """Compute a number between 0 and 1 from a digest of texts: an odd number divided by 2^21, which is never 0.5."""
+    joined = json.dumps(list(texts))  # quoted, so that the texts remain separate
     digest = blake2b(joined.encode(), digest_size=4).digest()
     twenty_bits = int.from_bytes(digest, "big") >> 12
     return (2 * twenty_bits + 1) / 2**21
 
 
 def jaccard_scores(triples: Sequence[Texts]) -> Scores:
-    """Compute the Jaccard index of the sets of lower-case words, divided at white space, from 0 to 1.
+    """Compute the Jaccard index of the sets of lower-case words, split at white space, from 0 to 1.
 
     Source: the task's organizers, `set(text.lower().split())`.
 
@@ -56,7 +57,7 @@ def jaccard_scores(triples: Sequence[Texts]) -> Scores:
 
 
 def _jaccard_index(first: set[str], second: set[str]) -> float:
-    """Divide the number of common words by that of all; 0 without words."""
+    """Divide the number of common words by the number of all words; 0 without words."""
     return len(first & second) / max(1, len(first | second))
 
 
@@ -77,7 +78,7 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
 
 
 def length_scores(triples: Sequence[Texts]) -> Scores:
-    """Count the characters of each candidate: the longer one wins.
+    """Count the characters of each candidate; the longer candidate is the answer.
 
     >>> length_scores([("x", "long", "short")])
     array([[4., 5.]])
@@ -91,4 +92,4 @@ BASELINES: dict[str, Callable[[Sequence[Texts]], Scores]] = {
     "tfidf": tfidf_scores,
     "longer": length_scores,
 }
-"""Baselines by the name that reports use."""
+"""Baselines by their name in reports."""

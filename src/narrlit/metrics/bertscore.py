@@ -1,6 +1,6 @@
-"""BERTScore (Zhang et al. 2020): similarity of two texts' meaning, token by token, not rescaled, without idf weights.
+"""BERTScore (Zhang et al. 2020), without rescaling and idf weights.
 
-Shapes: N pairs, C tokens of a candidate, R of a reference, D dimension.
+Letters in shapes: N pairs, C tokens of a candidate, R tokens of a reference, D dimension.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from narrlit.models.packaged import packaged_minilm
 
 PAIRS_PER_PASS = 32
 RESERVED_POSITIONS = {"roberta": 2, "xlm-roberta": 2, "mpnet": 2, "camembert": 2}
-"""Position embeddings that hold no token, by type of transformer."""
+"""Number of position embeddings that are not used for tokens, by `model_type`."""
 
 
 class BERTScores(NamedTuple):
-    """Scores of N pairs, from -1 to 1, and the number of texts that were longer than the model reads."""
+    """Scores of N pairs, from -1 to 1, and the number of truncated texts."""
 
     precision: NDArray[np.float64]
     recall: NDArray[np.float64]
@@ -48,12 +48,21 @@ def greedy_matching(candidate: Tensor, reference: Tensor) -> tuple[float, float]
 
 
 class BERTScorer:
-    """Scores of candidates against references by the token vectors of one layer of a transformer."""
+    """Scorer of candidates against references, by the token vectors of one layer of a transformer."""
 
     def __init__(
         self, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, layer: int | None = None
     ) -> None:
-        """Take a transformer on its device; `layer` 0 is the embeddings, None the last layer."""
+        """Use a transformer on its device.
+
+        Args:
+            transformer: encoder.
+            tokenizer: its tokenizer.
+            layer: layer of the token vectors, 0 for the embeddings; None: the last.
+
+        Raises:
+            OptionError: if the transformer has no such layer.
+        """
         config = transformer.config
         last_layer = config.num_hidden_layers
         if layer is not None and not 0 <= layer <= last_layer:
@@ -74,9 +83,9 @@ class BERTScorer:
         with tqdm(total=len(pairs), desc="BERTScore", unit="pair", disable=not progress, delay=0.5) as bar:
             for start in range(0, len(pairs), PAIRS_PER_PASS):
                 rows = longest_first[start : start + PAIRS_PER_PASS]
-                different_texts = dict.fromkeys(chain.from_iterable(pairs[row] for row in rows))
-                vectors, truncated_here = self._token_vectors(list(different_texts))
-                truncated |= truncated_here
+                distinct_texts = dict.fromkeys(chain.from_iterable(pairs[row] for row in rows))
+                vectors, truncated_in_pass = self._token_vectors(list(distinct_texts))
+                truncated |= truncated_in_pass
                 for row in rows:
                     candidate, reference = pairs[row]
                     scores[:, row] = greedy_matching(vectors[candidate], vectors[reference])
@@ -88,7 +97,7 @@ class BERTScorer:
 
     @torch.inference_mode()
     def _token_vectors(self, texts: list[str]) -> tuple[dict[str, Tensor], set[str]]:
-        """Compute unit vectors of each text's tokens without special ones; also return the truncated texts."""
+        """Compute unit vectors of each text's tokens, without special tokens; also return the truncated texts."""
         all_ids = self.tokenizer(texts, verbose=False)["input_ids"]
         truncated = {text for text, ids in zip(texts, all_ids, strict=True) if len(ids) > self.max_length}
         batch = self.tokenizer(
@@ -111,12 +120,12 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
 
     Args:
         model: a folder, a hub id, or `minilm`.
-        layer: layer of the token vectors, 0 the embeddings; None: the last.
-        device: device to compute on.
+        layer: layer of the token vectors, 0 for the embeddings; None: the last.
+        device: device for computations.
 
     Raises:
-        ModelError: if it can't be loaded, or is no encoder.
-        OptionError: if it has no such layer.
+        ModelError: if the model can't be loaded, or is not an encoder.
+        OptionError: if the model has no such layer.
     """
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()
@@ -124,5 +133,5 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
         transformer = AutoModel.from_pretrained(name, local_files_only=local, dtype=torch.float32)
     if transformer.config.is_encoder_decoder:
-        raise ModelError(f"`bertscore={model}`: it is a {transformer.config.model_type}; an encoder is needed")
+        raise ModelError(f"`bertscore={model}`: {transformer.config.model_type} is not an encoder; give an encoder")
     return BERTScorer(transformer.to(device), tokenizer, layer)

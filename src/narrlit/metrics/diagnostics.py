@@ -1,4 +1,4 @@
-"""Diagnostics of a similarity: whether it follows the length of stories, and whether a few stories are near to all.
+"""Diagnostics of a similarity: its dependence on the length of stories, and hubs, which are close to most stories.
 
 Letters in shapes: N stories.
 """
@@ -13,26 +13,26 @@ from narrlit.data.schema import Floats, IntArray
 from narrlit.metrics.baselines import WORD
 
 NEIGHBORS = 10
-"""Nearest stories that are counted in the skewness of hubs."""
+"""Number k of nearest neighbors for the skewness of the k-occurrence."""
 LARGE_CORRELATION = 0.3
-"""Correlation with length from which a similarity is warned of: length explains a tenth of its variance."""
+"""Correlation with length above which there is a warning: length then explains a tenth of the variance."""
 LARGE_SKEWNESS = 1.2
-"""Skewness of hubs that is warned of, by the rule of thumb of scikit-hubness (Feldbauer et al. 2020)."""
+"""Skewness of hubs above which there is a warning, by the rule of thumb of scikit-hubness (Feldbauer et al. 2020)."""
 LEVEL = 0.05
-"""Largest p of a correlation that is warned of: of 24 stories, one of 0.3 is often chance."""
+"""Largest p of a correlation for a warning: with 24 stories, a correlation of 0.3 is often due to chance."""
 
 
 @dataclass(frozen=True)
 class SimilarityDiagnostics:
-    """Dependence of the similarities of N stories on length and hubs.
+    """Dependence of the similarities of N stories on length, and hubness.
 
     Attributes:
-        stories: N.
-        length_correlation: Pearson correlation, -1 to 1, of a story's mean similarity to the others with its log number
-            of words; None where all means or all lengths are equal.
-        length_p: p of that correlation; None without it.
-        hub_skewness: skewness of how often a story is among the ten nearest of others: about 0 where all are alike in
-            this, large where a few stories are near to many; None where all are in as many.
+        stories: number N of stories.
+        length_correlation: Pearson correlation, -1 to 1, between a story's mean similarity to the others and the
+            logarithm of its number of words; None if all means or all lengths are equal.
+        length_p: p of the correlation; None without a correlation.
+        hub_skewness: skewness of the k-occurrence, which is the number of stories that have a story among their ten
+            nearest; large if a few stories are close to many others, None if all numbers are equal.
     """
 
     stories: int
@@ -48,10 +48,11 @@ class SimilarityDiagnostics:
         if correlation is not None and p is not None and abs(correlation) > LARGE_CORRELATION and p < LEVEL:
             kind = "long" if correlation > 0 else "short"
             lines.append(
-                f"Similarity follows length: {kind} stories are near to all others (correlation {correlation:+.2f})."
+                f"Similarity depends on length: {kind} stories are close to all others "
+                f"(correlation {correlation:+.2f})."
             )
         if skewness is not None and skewness > LARGE_SKEWNESS:
-            lines.append(f"A few stories are near to many others (hubs; skewness {skewness:.1f}).")
+            lines.append(f"A few stories are close to many others (hubs; skewness {skewness:.1f}).")
         return lines
 
     @property
@@ -60,23 +61,23 @@ class SimilarityDiagnostics:
         return {**asdict(self), "warnings": self.warnings}
 
     def __str__(self) -> str:
-        """The figures in a line."""
+        """Figures in one line."""
         length = "undefined" if self.length_correlation is None else f"{self.length_correlation:+.2f}"
         hubs = "undefined" if self.hub_skewness is None else f"{self.hub_skewness:.1f}"
         return f"correlation of mean similarity with log length {length}, skewness of hubs {hubs}"
 
 
 def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> SimilarityDiagnostics:
-    """Measure how far the similarities of stories follow their length, and how skewed their hubs are.
+    """Measure how strongly the similarities of stories depend on their length, and the skewness of hubs.
 
     Args:
-        similarities: (N, N) of each story with each; the diagonal is left out. Larger is more alike.
+        similarities: (N, N) similarities of all pairs of stories; the diagonal is ignored.
         texts: N texts.
 
     Source: Radovanović, Nanopoulos and Ivanović (2010), "Hubs in space", skewness of the k-occurrence, k = 10.
 
-    >>> likeness = np.array([[1, 0.1, 0.2], [0.1, 1, 0.4], [0.2, 0.4, 1]])
-    >>> print(similarity_diagnostics(likeness, ["one", "one two", "one two three four"]))
+    >>> similarities = np.array([[1, 0.1, 0.2], [0.1, 1, 0.4], [0.2, 0.4, 1]])
+    >>> print(similarity_diagnostics(similarities, ["one", "one two", "one two three four"]))
     correlation of mean similarity with log length +0.98, skewness of hubs undefined
     """
     count = len(texts)
@@ -106,7 +107,7 @@ def word_counts(texts: Sequence[str]) -> IntArray:
 
 
 def k_occurrences(similarities: Floats, k: int = NEIGHBORS) -> IntArray:
-    """Count how often each story is among the k nearest of the others, (N,); among equally near ones the first count.
+    """Count for each story the stories that have it among their k nearest, (N,); ties are resolved by row.
 
     >>> k_occurrences(np.array([[1, 0.9, 0.2], [0.9, 1, 0.4], [0.2, 0.4, 1]]), k=1).tolist()
     [1, 2, 0]

@@ -1,9 +1,8 @@
-"""What similarities of stories in a factorial design are made of: plot, world, length and the rest.
+"""Variance components of similarities in a factorial design: plot, world, length and rest.
 
-Each plot is told in each world. If a story's vector is the sum of a mean, a part of its plot, a part of its world, a
-part that grows with its length and a rest, all independent of each other, then the mean product of two stories is the
-sum of the variances of the parts that they share. So the variances are coefficients of a regression of the
-similarities of pairs.
+Each plot is told in each world. Assume that a story's vector is the sum of a mean, effects of its plot, its world and
+its length, and a rest, all independent. Then the expected product of two vectors is the sum of the variances of the
+effects that the stories share, and the variances are the coefficients of a regression on pairs of stories.
 
 Letters in shapes: N stories, M pairs of stories.
 """
@@ -25,8 +24,8 @@ class Design:
 
     Attributes:
         plots: (N,) number of each story's plot.
-        worlds: (N,) of its world.
-        lengths: (N,) in words.
+        worlds: (N,) number of each story's world.
+        lengths: (N,) length of each story in words.
     """
 
     plots: IntArray
@@ -50,28 +49,28 @@ class Design:
 
 @dataclass(frozen=True)
 class Share:
-    """Share of the variance of stories, with its 95 % interval."""
+    """Share of the variance, with its 95 % interval."""
 
     share: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        """The share with its interval, in percent."""
+        """Share and interval, in percent."""
         return f"{100 * self.share:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
 def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict[str, Share]:
-    """Divide what distinguishes stories into the shares of plot, world, length and the rest.
+    """Estimate the shares of plot, world, length and rest in the variance of stories.
 
     Args:
-        similarities: (N, N) of the stories, symmetric; on the diagonal those of each story with itself.
-        design: their plots, worlds and lengths.
-        seed: of the bootstrap over plots and worlds.
+        similarities: (N, N) similarities of the stories, symmetric, with those of each story with itself.
+        design: plots, worlds and lengths of the stories.
+        seed: seed of the bootstrap over plots and worlds.
 
     Returns:
-        Shares by `plot`, `world`, `length` and `rest`, which add up to 1. An interval is of 1,000 samples of plots and
-        of worlds, drawn with replacement.
+        Shares of `plot`, `world`, `length` and `rest`, which sum to 1. Intervals are from 1,000 bootstrap samples of
+        plots and worlds.
 
     >>> plots, worlds = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
     >>> vectors = np.hstack([np.eye(6)[plots], np.eye(4)[worlds]])
@@ -91,14 +90,14 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
 
 
 class _Sample(NamedTuple):
-    """How often each plot and each world was drawn."""
+    """Bootstrap sample: number of times that each plot and each world was drawn."""
 
     plots: Floats
     worlds: Floats
 
     @classmethod
     def of_all(cls, design: Design) -> "_Sample":
-        """Take each plot and each world once."""
+        """Use each plot and each world once."""
         return cls(np.ones(design.num_plots), np.ones(design.num_worlds))
 
     @classmethod
@@ -108,22 +107,22 @@ class _Sample(NamedTuple):
 
 
 def _drawn(count: int, generator: np.random.Generator) -> Floats:
-    """Draw as often as there are values, with replacement; returns how often each was drawn (count,)."""
+    """Draw `count` values with replacement, and count how often each was drawn, (count,)."""
     drawn = generator.integers(count, size=count)
     return np.bincount(drawn, minlength=count).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """The M pairs of stories, as rows of a regression.
+    """The M pairs of stories, as observations of a regression.
 
     Attributes:
-        predictors: (M, 4) one, same plot, same world, product of standardized log lengths.
-        similarities: (M,).
-        first: (M,) stories.
-        second: (M,) stories.
-        design: of the stories.
-        own: (N,) similarity of each story with itself.
+        predictors: (M, 4) constant, same plot, same world, product of standardized log lengths.
+        similarities: (M,) similarity of each pair.
+        first: (M,) first story of each pair.
+        second: (M,) second story of each pair.
+        design: design of the stories.
+        self_similarities: (N,) similarity of each story with itself.
     """
 
     predictors: Floats
@@ -131,7 +130,7 @@ class _Pairs:
     first: IntArray
     second: IntArray
     design: Design
-    own: Floats
+    self_similarities: Floats
 
     @classmethod
     def of(cls, similarities: Floats, design: Design) -> "_Pairs":
@@ -147,18 +146,18 @@ class _Pairs:
     def shares(self, sample: _Sample) -> Floats:
         """Estimate the shares (4,) from a sample of plots and worlds."""
         plots, worlds = self.design.plots, self.design.worlds
-        # Least squares with weights: both sides times the root of the weights.
+        # Weighted least squares: multiply both sides by the square root of the weights.
         root = np.sqrt(self._weights(plots, sample.plots) * self._weights(worlds, sample.worlds))
         coefficients, *_ = np.linalg.lstsq(self.predictors * root[:, None], self.similarities * root, rcond=None)
         mean, plot, world, length = coefficients
-        weights_of_stories = sample.plots[plots] * sample.worlds[worlds]
-        total = np.average(self.own, weights=weights_of_stories) - mean
-        parts = np.array([plot, world, length, total - plot - world - length])
-        shares: Floats = parts / total
+        story_weights = sample.plots[plots] * sample.worlds[worlds]
+        total = np.average(self.self_similarities, weights=story_weights) - mean
+        variances = np.array([plot, world, length, total - plot - world - length])
+        shares: Floats = variances / total
         return shares
 
     def _weights(self, factor: IntArray, drawn: Floats) -> Floats:
-        """Weigh pairs by a factor: how often both of its values were drawn, or the one that they share."""
+        """Compute the weights of pairs by a factor: the product of the counts of its two values, or their one count."""
         first, second = factor[self.first], factor[self.second]
         weights: Floats = np.where(first == second, drawn[first], drawn[first] * drawn[second])
         return weights

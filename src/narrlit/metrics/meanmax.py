@@ -1,15 +1,15 @@
-"""Mean-Max with sequential structural alignment: stories compared sentence by sentence, without training.
+"""Mean-Max with sequential structural alignment: a comparison of stories by their sentences, without training.
 
-Source: Mendel292 at SemEval-2026 Task 4, section 4.1.4 and appendix B, item 6. The paper: a first score is a "Mean-Max
-cosine similarity" of sentences; if the candidates differ by more than gamma, the more similar one is chosen; otherwise
-texts are cut into n windows, and the diagonal of their cosine matrix decides, the last window weighted by tau. Its
-gamma, n and tau are the best on the development set, so that its .615 there is a result of tuning. Where the paper is
-open, narrlit takes these:
+Source: Mendel292 at SemEval-2026 Task 4, section 4.1.4 and appendix B, item 6. In the paper, the first score is a
+"Mean-Max cosine similarity" of sentences. If the scores of the candidates differ by more than gamma, the higher one
+decides. Otherwise the texts are divided into n windows, and the diagonal of their cosine matrix decides, with weight
+tau for the last window. The paper selected gamma, n and tau on the development set, so that its .615 there is a result
+of tuning. Details that the paper leaves open are defined as follows:
 
-- Mean-Max: `max_similarity` (default: the paper mentions "the segments with the maximum similarity") or `pooled`;
+- Mean-Max: `max_similarity` (default; the paper mentions "the segments with the maximum similarity") or `pooled`;
 - direction: from the anchor's sentences to the candidate's;
-- vector of a window: the mean of its sentences' unit vectors; a sentence left over goes to a later window;
-- score of the diagonal: its weighted mean.
+- vector of a window: mean of the unit vectors of its sentences; remaining sentences go to later windows;
+- score of the diagonal: weighted mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,9 @@ from narrlit.preprocessing.sentences import split_sentences
 
 FloatArray = NDArray[np.float64]
 TextInRole = tuple[str, Role]
-"""Text of a story that is an anchor or a candidate; encoders may embed these differently."""
+"""Text of a story and its role, anchor or candidate; encoders may embed the roles differently."""
 EmbedSentences = Callable[[list[str], list[Role]], NDArray[np.float32]]
-"""Function from S sentences and their stories' roles to vectors (S, D)."""
+"""Function from S sentences and the roles of their stories to vectors (S, D)."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class MeanMax:
     """Settings of Mean-Max with structural alignment; defaults as in Mendel292, appendix B.
 
     Attributes:
-        reading: definition of Mean-Max: the mean of an anchor's best cosines (max_similarity), or the cosine of vectors
-            pooled by mean and by maximum (pooled).
-        gamma: largest difference of the candidates' scores at which windows decide, 0 to 2.
+        reading: definition of Mean-Max: the mean of the best cosines of the anchor's sentences (max_similarity), or the
+            cosine of vectors pooled by mean and by maximum (pooled).
+        gamma: largest difference between the candidates' scores for which windows decide, 0 to 2.
         windows: number of windows of a story, 1 to 1000.
-        tau: weight of the last window, above 0; the others weigh 1.
+        tau: weight of the last window, above 0; the other weights are 1.
     """
 
     reading: Literal["max_similarity", "pooled"] = "max_similarity"
@@ -49,7 +49,7 @@ class MeanMax:
     tau: float = 1.0168
 
     def __post_init__(self) -> None:
-        # Written so that NaN is rejected, too.
+        # In this form the conditions also reject NaN.
         if not 0 <= self.gamma <= 2:
             raise OptionError(f"`gamma={self.gamma}`: must be between 0 and 2")
         if not 1 <= self.windows <= 1000:
@@ -59,25 +59,25 @@ class MeanMax:
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
-    """Compute the mean over the anchor's sentences (S, D) of the best cosine with the other's (T, D); not symmetric."""
+    """Average the best cosines of the anchor's sentences (S, D) with the other story's (T, D); not symmetric."""
     return float((anchor @ other.T).max(axis=1).mean())
 
 
 def pooled(anchor: FloatArray, other: FloatArray) -> float:
-    """Compute the cosine of stories' sentence vectors, pooled by mean and by maximum and concatenated."""
+    """Compute the cosine of two stories, whose sentence vectors are pooled by mean and by maximum and concatenated."""
     return _cosine(_mean_and_max(anchor), _mean_and_max(other))
 
 
 def _mean_and_max(story: FloatArray) -> FloatArray:
-    """Concatenate mean and maximum of a story's sentences (S, D), (2 D,)."""
+    """Concatenate the mean and the maximum of a story's sentences (S, D), (2 D,)."""
     return np.concatenate([story.mean(axis=0), story.max(axis=0)])
 
 
 def window_vectors(story: FloatArray, windows: int) -> FloatArray:
     """Average a story's sentences (S, D) within each of W windows, (W, D).
 
-    Window w of n sentences spans sentences floor(w n / W) to floor((w + 1) n / W), the latter excluded, but holds at
-    least the one it begins at: a story with fewer sentences than windows gives some of them to several.
+    Window w of n sentences extends from sentence floor(w n / W) to floor((w + 1) n / W), exclusive, and has at least
+    one sentence: in a story with fewer sentences than windows, several windows contain the same sentence.
     """
     edges = [window * len(story) // windows for window in range(windows + 1)]
     means = []
@@ -88,7 +88,7 @@ def window_vectors(story: FloatArray, windows: int) -> FloatArray:
 
 
 def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -> float:
-    """Compute the mean cosine of windows in the same position, the last weighted by tau, from -1 to 1."""
+    """Compute the mean cosine of windows at the same position, with weight tau for the last, from -1 to 1."""
     diagonal = list(map(_cosine, window_vectors(anchor, windows), window_vectors(other, windows)))
     weights = [1.0] * (windows - 1) + [tau]
     return float(np.average(diagonal, weights=weights))
@@ -97,12 +97,15 @@ def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -
 def sentence_scores(
     embed: EmbedSentences, triples: Sequence[tuple[str, str, str]], settings: MeanMax
 ) -> tuple[FloatArray, int]:
-    """Score N triples of texts by Mean-Max with structural alignment, (N, 2); also count those that windows decided.
+    """Score N triples of texts by Mean-Max with structural alignment.
 
     Args:
-        embed: embeds sentences (S, D), each in its story's role.
+        embed: function that embeds sentences (S, D), each in the role of its story.
         triples: texts of anchor, A and B.
         settings: settings of the measure.
+
+    Returns:
+        Scores (N, 2), and the number of triples that were decided by windows.
 
     Raises:
         ValueError: if a text has no sentence.
@@ -126,7 +129,7 @@ def sentence_scores(
 
 
 def _split_stories(triples: Sequence[tuple[str, str, str]]) -> dict[TextInRole, list[str]]:
-    """Split each different anchor, then each different candidate, into sentences."""
+    """Split each distinct anchor, then each distinct candidate, into sentences."""
     stories: list[TextInRole] = [(anchor, "anchor") for anchor, _, _ in triples]
     for _, a, b in triples:
         stories += [(a, "candidate"), (b, "candidate")]
@@ -140,16 +143,16 @@ def _split_stories(triples: Sequence[tuple[str, str, str]]) -> dict[TextInRole, 
 
 
 def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[str]]) -> dict[TextInRole, FloatArray]:
-    """Embed the sentences of all stories at once; returns the unit vectors (S, D) of each story's sentences."""
+    """Embed the sentences of all stories in one call; return the unit vectors (S, D) of each story's sentences."""
     sentences: list[str] = []
     roles: list[Role] = []
-    for (_, role), of_story in stories.items():
-        sentences += of_story
-        roles += [role] * len(of_story)
+    for (_, role), story_sentences in stories.items():
+        sentences += story_sentences
+        roles += [role] * len(story_sentences)
     vectors = np.asarray(embed(sentences, roles), dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.maximum(lengths, 1e-12)
-    ends = np.cumsum([len(of_story) for of_story in stories.values()])
+    ends = np.cumsum([len(story_sentences) for story_sentences in stories.values()])
     return dict(zip(stories, np.split(vectors, ends[:-1]), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Names of measures of similarity and of baselines, as options take them."""
+"""Names of measures of similarity and of baselines in options."""
 
 from typing import Literal, get_args
 
@@ -10,23 +10,23 @@ MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexica
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 DEFAULT_MEASURE: MeasureName = "passages"
 DESCRIPTIONS: dict[MeasureName, str] = {
-    "passages": "best matches of passages of about 25 words at about the same point of both stories, less hubness",
+    "passages": "best matches of passages of about 25 words at similar positions of both stories, less hubness",
     "fused": "passages and words weighted by TF-IDF, both standardized, less hubness",
     "csls": "cosine of centered vectors, less hubness",
     "centered": "cosine of vectors less the mean of the collection",
     "cosine": "cosine of vectors",
     "lexical": "cosine of words weighted by TF-IDF, less hubness",
 }
-"""What each measure compares, in words."""
+"""Description of each measure."""
 READ_PASSAGES = ("passages", "fused")
-"""Measures for which a model has to embed passages."""
+"""Measures that need embeddings of passages."""
 
 
 def check_measure(name: str) -> MeasureName:
-    """Return the name of a measure.
+    """Check the name of a measure.
 
     Raises:
-        OptionError: if there is no such measure.
+        OptionError: if the name is unknown.
     """
     if name not in MEASURES:
         raise OptionError(f"`measure={name}`{did_you_mean(name, MEASURES)}: give one of {', '.join(MEASURES)}")

@@ -1,4 +1,4 @@
-"""Retrieval of relevant stories: metrics of one query's ranks, and baselines that compare words.
+"""Retrieval of relevant stories: metrics from the ranks of one query, and lexical baselines.
 
 Letters in shapes: Q queries, N stories, V words, R relevant stories of a query.
 """
@@ -18,11 +18,11 @@ from narrlit.metrics.baselines import WORD
 Gains = NDArray[np.float64]
 Lexical = Literal["tfidf", "bm25"]
 K1, B = 1.2, 0.75
-"""Parameters of BM25: how soon the counts of a word saturate, and how much a story's length matters."""
+"""Parameters of BM25: saturation of word counts, and influence of a story's length."""
 
 
 def ranks(scores: NDArray[np.floating]) -> IntArray:
-    """Rank stories by their scores (N,), or (Q, N) for each query, from 1, the highest score first, equal ones by row.
+    """Rank stories by their scores, (N,) or (Q, N), from 1 for the highest score; ties are ranked by row.
 
     >>> ranks(np.array([0.1, -0.3, 0.9, 0.1])).tolist()
     [2, 4, 1, 3]
@@ -32,7 +32,7 @@ def ranks(scores: NDArray[np.floating]) -> IntArray:
 
 
 def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
-    """Compute nDCG@k of a query from its relevant stories' ranks (R,) and gains (R,), from 0 to 1.
+    """Compute nDCG@k of a query from the ranks (R,) and gains (R,) of its relevant stories, from 0 to 1.
 
     The gain is linear, as in trec_eval and scikit-learn (Järvelin and Kekäläinen 2002).
 
@@ -47,7 +47,7 @@ def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
 
 
 def reciprocal_rank(ranks: IntArray, gains: Gains) -> float:
-    """Compute 1 / rank of the first relevant story."""
+    """Compute 1 / rank of the highest-ranked relevant story."""
     return 1 / float(ranks.min())
 
 
@@ -69,14 +69,14 @@ METRICS: dict[str, Callable[[IntArray, Gains], float]] = {
 }
 """Metrics of a query from ranks (R,) and positive gains (R,) of its relevant stories."""
 METRICS_OF_VERSIONS = METRICS | {"recall@1": partial(hit, k=1), "recall@10": partial(hit, k=10)}
-"""The same where one of several versions is enough: recall@k as in metric learning (Oh Song et al. 2016)."""
+"""Metrics for versions, of which one is enough: recall@k as in metric learning (Oh Song et al. 2016)."""
 LABELS = {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}
 
 
 def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:
-    """Compute sparse vectors of queries (Q, V) and stories (N, V) whose products are TF-IDF cosines or BM25 scores.
+    """Compute sparse vectors of queries (Q, V) and stories (N, V), whose products are TF-IDF cosines or BM25 scores.
 
-    Words and their document frequencies are those of the stories.
+    Vocabulary and document frequencies come from the stories.
 
     Source of BM25: Robertson and Zaragoza (2009), k1 = 1.2, b = 0.75; the weight of a word is log(1 + (N - n + 0.5) /
     (n + 0.5)), as in Lucene.
@@ -85,8 +85,8 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
     def words(text: str) -> list[str]:
         return WORD.findall(text.lower())
 
-    counting = TfidfVectorizer if kind == "tfidf" else CountVectorizer
-    vectorizer = counting(analyzer=words, dtype=np.float64)
+    vectorizer_class = TfidfVectorizer if kind == "tfidf" else CountVectorizer
+    vectorizer = vectorizer_class(analyzer=words, dtype=np.float64)
     story_vectors = csr_array(vectorizer.fit_transform(stories))
     query_vectors = csr_array(vectorizer.transform(queries))
     if kind == "bm25":
@@ -97,8 +97,8 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
 def _bm25_weights(counts: Any) -> NDArray[np.float64]:
     """Compute the BM25 weights of the words of stories, in the order of the values of their sparse counts (N, V)."""
     num_stories, num_words = counts.shape
-    with_word = np.bincount(counts.indices, minlength=num_words)  # stories that have each word
-    word_weights = np.log(1 + (num_stories - with_word + 0.5) / (with_word + 0.5))
+    document_frequencies = np.bincount(counts.indices, minlength=num_words)
+    word_weights = np.log(1 + (num_stories - document_frequencies + 0.5) / (document_frequencies + 0.5))
     lengths = counts.sum(axis=1)
     norms = K1 * (1 - B + B * lengths / lengths.mean())
     norm_of_count = np.repeat(norms, np.diff(counts.indptr))

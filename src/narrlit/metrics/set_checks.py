@@ -1,4 +1,4 @@
-"""Checks of training, validation and test data: stories that sets share, and shortcuts that solve their triples."""
+"""Checks of training, validation and test data, for stories that sets share and for shortcuts in their triples."""
 
 import math
 import re
@@ -33,15 +33,15 @@ from narrlit.metrics.significance import AccuracySummary
 
 Check = dict[str, Any]
 Near = dict[str, dict[str, float]]
-"""Near-duplicates of each text, with their Jaccard index."""
+"""Near-duplicates of each text, with the Jaccard index."""
 
 WORDS_PER_SHINGLE, PERMUTATIONS = 3, 128
 HIGHEST_THRESHOLD = 0.99
-"""Highest threshold of LSH, above which datasketch refuses its single band; the exact index decides in any case."""
+"""Highest threshold that datasketch's LSH supports; the exact Jaccard index is checked afterwards anyway."""
 MOST_VALUES = 12
-"""Largest number of values of a column that counts as sources of rows."""
+"""Maximum number of values of a column that may indicate the sources of rows."""
 QUICK_ROWS = 1000
-"""Rows of a set, evenly spaced, that a quick check probes."""
+"""Maximum number of rows of a set, evenly spaced, in a quick check."""
 PROBES = {
     "always_a": "always A",
     "always_b": "always B",
@@ -50,15 +50,15 @@ PROBES = {
     "jaccard": "word overlap (Jaccard)",
     "tfidf": "word overlap (TF-IDF)",
 }
-"""Answers without a model, by name, and the words that describe them."""
+"""Names and descriptions of probes, which answer triples without a model."""
 QUICK_PROBES = [name for name in PROBES if name != "tfidf"]
 SOURCE_PROBES = ("always_a", "jaccard")
 SIDED_PROBES = ("always_a", "always_b")
-"""Probes of the order of the candidates, which training examples do not have: their positive is always first."""
+"""Probes of the order of the candidates; they do not apply to training examples, whose first text is the positive."""
 EASY = {("jaccard", "tfidf"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
-"""Groups of probes, with the accuracy that the interval of one must exceed to be called a shortcut."""
+"""Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""
 COMPARED_SETS = (("validation", "train"), ("test", "train"), ("validation", "test"))
-"""Pairs of sets; stories of the first are looked for in the second."""
+"""Pairs of sets; stories of the first are searched in the second."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class CheckedSet:
 
     Attributes:
         name: train, validation or test.
-        rows: texts of each row, anchor first; of a story, its text alone.
-        labels: True where the second text is closer than the third, None where unknown.
-        sided: the second text is candidate A; otherwise it is the positive.
-        columns: cells of the columns that are neither texts nor labels.
+        rows: texts of each row: anchor and candidates, or a single story.
+        labels: True if the second text is closer than the third, None if unknown.
+        sided: True if the second text is candidate A; otherwise it is the positive.
+        columns: cells of the columns other than texts and labels.
         lines: line number of each row in its file.
         report: report of the reader; None without a file.
     """
@@ -85,7 +85,7 @@ class CheckedSet:
 
     @cached_property
     def stories(self) -> dict[str, int]:
-        """Index of the first row of each different story, by its normalized text."""
+        """Index of the first row of each distinct story, by its normalized text."""
         first_rows: dict[str, int] = {}
         for index in reversed(range(len(self.rows))):  # earlier rows overwrite later ones
             for text in self.rows[index]:
@@ -94,7 +94,7 @@ class CheckedSet:
 
     @property
     def texts(self) -> set[str]:
-        """Different texts, not normalized."""
+        """Distinct texts, not normalized."""
         return set(chain.from_iterable(self.rows))
 
     @property
@@ -110,23 +110,23 @@ class CheckedSet:
     def num_near_duplicates(self, near: Near, other: "CheckedSet") -> int:
         """Count the stories that are not in another set but have a near-duplicate there.
 
-        With `other` the set itself, count its stories with a near-duplicate among the rest.
+        If `other` is the set itself, count its stories with a near-duplicate in the same set.
         """
         count = 0
         for text in self.stories:
             if other is not self and text in other.stories:
                 continue
-            twins = near.get(text, {})
-            if not other.stories.keys().isdisjoint(twins):
+            duplicates = near.get(text, {})
+            if not other.stories.keys().isdisjoint(duplicates):
                 count += 1
         return count
 
 
 def read_set(name: str, path: str, labels: str | None = None, layout: Layout = Layout()) -> CheckedSet:
-    """Read a file of triples, training examples or stories; rows of `train` are dropped as for a fit.
+    """Read a file of triples, training examples or stories; invalid rows of `train` are dropped as in training.
 
     Raises:
-        DataError: if a file can't be read, the labels don't fit, or no row can be used.
+        DataError: if a file can't be read, the labels do not match, or no row is valid.
     """
     file = read_rows(path, layout)
     if labels is not None:
@@ -169,14 +169,14 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
 
     Args:
         sets: train, validation and perhaps test.
-        threshold: Jaccard index of shingles from which stories are near-duplicates; None: a quick check, about a second
-            without near-duplicates and TF-IDF, with at most QUICK_ROWS rows of a set probed.
+        threshold: Jaccard index of shingles from which stories are near-duplicates; None: a quick check of about a
+            second, without near-duplicates and TF-IDF, with at most QUICK_ROWS rows of each set.
 
     Returns:
-        Plain data: `files`, `shared`, `probes` and `sources` are flat rows of tables, `verdict` sentences, `warnings`
-        those of them that a fit shows, `duplicates` pairs of lines.
+        Plain data: `files`, `shared`, `probes` and `sources` are rows of tables, `verdict` is a list of sentences,
+        `warnings` are the sentences that are also shown in training, `duplicates` are pairs of lines.
     """
-    near = None if threshold is None else near_duplicates(_different_stories(sets), threshold)
+    near = None if threshold is None else near_duplicates(_distinct_stories(sets), threshold)
     sharing = _compare_sets(sets, near)
     probes: list[ProbeResult] = []
     sources: list[Check] = []
@@ -202,13 +202,13 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
     return check
 
 
-def _different_stories(sets: Sequence[CheckedSet]) -> list[str]:
-    """Collect the normalized texts of all sets, each once."""
+def _distinct_stories(sets: Sequence[CheckedSet]) -> list[str]:
+    """List the distinct normalized texts of all sets."""
     return list(dict.fromkeys(chain.from_iterable(checked.stories for checked in sets)))
 
 
 def _evenly_spaced(rows: Sequence[int]) -> Sequence[int]:
-    """Choose at most QUICK_ROWS rows."""
+    """Select at most QUICK_ROWS rows, evenly spaced."""
     step = max(1, math.ceil(len(rows) / QUICK_ROWS))
     return rows[::step]
 
@@ -229,14 +229,15 @@ def _file_record(checked: CheckedSet, near: Near | None) -> Check:
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
-    """Find texts whose sets of shingles of three words have a Jaccard index of at least `threshold`.
+    """Find texts whose sets of three-word shingles have a Jaccard index of at least `threshold`.
 
-    MinHash LSH (Broder 1997) proposes pairs, of which the exact index decides: none is wrong, few are missed.
+    MinHash LSH (Broder 1997) proposes pairs, for which the exact index is computed: few pairs are missed, none is
+    wrong.
 
     >>> near_duplicates(["a knight rides at dawn", "a knight rides at night", "a farm"], 0.5)["a knight rides at dawn"]
     {'a knight rides at night': 0.5}
     """
-    # Missed pairs weigh more than needless ones, which the exact index removes.
+    # False negatives have the higher weight, because the exact index removes false positives.
     index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
     shingles = [_shingles(text) for text in texts]
     near: Near = {text: {} for text in texts}
@@ -252,7 +253,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
 
 
 def _shingles(text: str) -> set[str]:
-    """Collect the sequences of three words; a shorter text is one shingle."""
+    """Collect the sequences of three words in a text; a shorter text is one shingle."""
     words = re.findall(r"\w+", text) or [text]
     count = max(1, len(words) - WORDS_PER_SHINGLE + 1)
     return {" ".join(words[start : start + WORDS_PER_SHINGLE]) for start in range(count)}
@@ -265,17 +266,17 @@ def _encoded(shingles: set[str]) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Stories of a set that are in another set, too.
+    """Stories of a set that are also in another set.
 
     Attributes:
         of: name of the set.
         within: name of the other set.
-        stories: number of different stories of the set.
-        shared: number of these that are in the other set, without regard to case and white space.
-        exact: number of texts that are the same in both.
+        stories: number of distinct stories in the set.
+        shared: number of these stories that are in the other set, ignoring case and white space.
+        exact: number of texts that are identical in both sets.
         anchors: number of shared anchors; None if one of the sets consists of single stories.
         pairs: number of shared pairs of an anchor and a candidate; None likewise.
-        near_duplicates: number of further stories with a near-duplicate in the other set; None if not searched for.
+        near_duplicates: number of further stories with a near-duplicate in the other set; None if not searched.
     """
 
     of: str
@@ -288,11 +289,11 @@ class Sharing:
     near_duplicates: int | None = None
 
     def record(self) -> Check:
-        """Return the counts that there are as plain data."""
+        """Return the known counts as plain data."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def __str__(self) -> str:
-        """Describe the shared stories, and what they mean, in a sentence."""
+        """Describe the shared stories and their consequences in one sentence."""
         line = self._describe_shared()
         if self.near_duplicates:
             line += f"; {self.near_duplicates} more have near-duplicates there"
@@ -307,11 +308,13 @@ class Sharing:
         if self.pairs:
             learned, graded = ("train", self.of) if self.within == "train" else (self.of, self.within)
             return (
-                f"{line}, {counted(self.pairs, 'pair')} of anchor and candidate too: training on {learned} may tell "
+                f"{line}, with {counted(self.pairs, 'pair')} of anchor and candidate: training on {learned} may reveal "
                 f"labels of {graded}; leave these rows out"
             )
-        seen = "a model has read these texts" if self.within == "train" else "a transductive method sees them"
-        return f"{line}, in other triples; no pair is shared: labels do not leak, but {seen}"
+        consequence = (
+            "a model has read these texts" if self.within == "train" else "a transductive method reads these texts"
+        )
+        return f"{line}, in other triples; no pair is shared: labels do not leak, but {consequence}"
 
 
 def _compare_sets(sets: Sequence[CheckedSet], near: Near | None) -> list[Sharing]:
@@ -341,19 +344,22 @@ def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Sharing:
 
 
 def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
-    """Yield lines with the same story in two sets, or with near-duplicates in one or two; the first line of each."""
+    """Yield pairs of lines with the same story in two sets, or with near-duplicates in one or two sets.
+
+    The line of a story is the first one that contains it.
+    """
     for number, checked in enumerate(sets):
         for text, row in checked.stories.items():
             for other in sets[number:]:
-                twins = near[text] if other is checked else near[text] | {text: 1.0}
-                for twin, jaccard in twins.items():
-                    listed_already = other is checked and twin < text
-                    if twin in other.stories and not listed_already:
+                duplicates = near[text] if other is checked else near[text] | {text: 1.0}
+                for duplicate, jaccard in duplicates.items():
+                    already_listed = other is checked and duplicate < text
+                    if duplicate in other.stories and not already_listed:
                         yield {
                             "set": checked.name,
                             "other": other.name,
                             "line": checked.lines[row],
-                            "other_line": other.lines[other.stories[twin]],
+                            "other_line": other.lines[other.stories[duplicate]],
                             "jaccard": round(jaccard, 3),
                         }
 
@@ -363,7 +369,7 @@ def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Accuracy of a probe on labeled rows of a set."""
+    """Accuracy of a probe on the labeled rows of a set."""
 
     set: str
     probe: str
@@ -381,7 +387,7 @@ class ProbeResult:
         }
 
     def __str__(self) -> str:
-        """Describe the share of right answers, as in `97.6 % of train (809 of 829)`."""
+        """Describe the accuracy, as in `97.6 % of train (809 of 829)`."""
         summary = self.summary
         return f"{100 * summary.accuracy:.1f} % of {self.set} ({summary.correct} of {summary.n})"
 
@@ -415,7 +421,7 @@ def _answers(probe: str, triples: Sequence[Texts]) -> NDArray[np.bool_]:
 
 
 def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
-    """Yield share of A and accuracy of word overlap by the values of columns that may tell where a row comes from."""
+    """Yield accuracies of "always A" and word overlap by the values of columns that may indicate the source of rows."""
     for column, cells in checked.columns.items():
         counts = Counter(cells[row] for row in labeled)
         if not 1 < len(counts) <= min(MOST_VALUES, len(labeled) // 5):
@@ -431,7 +437,7 @@ def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
 
 @dataclass(frozen=True)
 class Finding:
-    """Sentence of the verdict; `warns` if a fit shows it as a warning."""
+    """Sentence of the verdict; `warns` if it is shown as a warning in training."""
 
     sentence: str
     warns: bool = False
@@ -442,7 +448,7 @@ def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[
     by_probe: dict[str, list[ProbeResult]] = {}
     for result in probes:
         by_probe.setdefault(result.probe, []).append(result)
-    # Of shared pairs no warning is needed: a fit records them as a flag.
+    # Shared pairs need no warning, because a run has a flag for them.
     findings = [Finding(str(shared), warns=bool(shared.shared) and not shared.pairs) for shared in sharing]
     for names, highest in EASY.items():
         shortcuts = [_shortcut(by_probe.get(name, []), highest) for name in names]
@@ -450,19 +456,19 @@ def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[
         if sentence is not None:
             findings.append(Finding(sentence, warns=True))
     for name in ("validation", "test"):
-        of_set = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
-        if of_set:
-            best = max(of_set, key=lambda result: result.summary.correct)
+        results = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
+        if results:
+            best = max(results, key=lambda result: result.summary.correct)
             findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))
     return findings
 
 
 def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
-    """Describe a probe whose accuracy on a set exceeds the highest one of no shortcut; None where it does on none.
+    """Describe a probe that is a shortcut in at least one set; None if it is not.
 
     Args:
-        results: of the probe, a set each.
-        highest: accuracy that the interval must exceed.
+        results: results of the probe, one for each set.
+        highest: accuracy above which a probe is a shortcut, by the lower end of the interval.
     """
     easy = [result for result in results if result.summary.interval[0] > highest]
     if not easy:
@@ -474,12 +480,12 @@ def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
         is_lower = other.summary.interval[1] < first.summary.interval[0]
         line += f" {'but' if is_lower else 'and'} {other}"
     if [result.set for result in easy] != ["train"]:
-        return f"{line}: accuracy on {easy[-1].set} may be nothing else."
-    return f"{line}: a model can learn it{', and validation cut from train says nothing' if others else ''}."
+        return f"{line}: accuracy on {easy[-1].set} may be due to it alone."
+    return f"{line}: a model can learn it{', and validation on a part of train would be misleading' if others else ''}."
 
 
 def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
-    """Format a check as tables: rows of cells by title."""
+    """Format a check as tables, as rows of cells by title."""
     titles = {"files": "Files", "shared": "Shared stories", "probes": "Probes", "sources": "Probes by source"}
     return {title: [_cells(row) for row in check[name]] for name, title in titles.items() if check[name]}
 

@@ -16,7 +16,7 @@ from scipy.stats import permutation_test as permuted
 from narrlit.data.schema import IntArray
 
 TYPICAL_DISCORDANCE = 1 / 3
-"""Default share of triples that only one of two systems has right."""
+"""Default share of triples that only one of two systems answers correctly."""
 RESAMPLES_PER_BLOCK = 1000
 FloatArray = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
 
 
 class AccuracyRecord(TypedDict):
-    """JSON values of an accuracy; None if it is undefined, as then `undefined` triples have scores that are NaN."""
+    """JSON values of an accuracy; `accuracy` and `interval` are None if `undefined` triples have NaN scores."""
 
     n: int
     correct: int
@@ -48,9 +48,9 @@ class AccuracyRecord(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class AccuracySummary:
-    """Accuracy of n triples with its 95 % confidence interval.
+    """Accuracy on n triples with its 95 % confidence interval.
 
-    Ties are equal scores, which count as answers for B; with `undefined` (NaN) scores there is no accuracy.
+    Ties are equal scores, which count as answer B. If any score is undefined (NaN), there is no accuracy.
 
     >>> print(AccuracySummary(n=200, correct=110))
     0.550 [0.481, 0.617] (110 of 200)
@@ -68,7 +68,7 @@ class AccuracySummary:
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1; NaN if undefined."""
+        """Share of correct answers, from 0 to 1; NaN if undefined."""
         return self.correct / self.n if self.known else float("nan")
 
     @property
@@ -93,50 +93,50 @@ class AccuracySummary:
         if not self.n:
             return "no triples"
         if self.undefined:
-            return f"undefined: {self.undefined} of {self.n} triples have a score that is NaN"
+            return f"undefined: {self.undefined} of {self.n} triples have a NaN score"
         low, high = self.interval
         ties = f", {self.ties} {'tie' if self.ties == 1 else 'ties'}" if self.ties else ""
         return f"{self.accuracy:.3f} [{low:.3f}, {high:.3f}] ({self.correct} of {self.n}{ties})"
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
-    """Compute p of the exact two-sided McNemar test of two systems that are right or wrong on the same items.
+    """Compute p of the exact two-sided McNemar test of two systems by their correct answers to the same items.
 
-    It is the probability of a split at least this uneven between equal systems; 1 if they never differ (McNemar 1947).
+    It is the probability of an equally or more uneven split for equal systems; 1 if they never differ (McNemar 1947).
 
     >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])  # 5 against 1: 2 (1 + 6) / 64
     0.21875
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} answers can't be paired")
-    right, other_right = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    only_first = int((right & ~other_right).sum())
-    only_second = int((other_right & ~right).sum())
+    first_correct, second_correct = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    only_first = int((first_correct & ~second_correct).sum())
+    only_second = int((second_correct & ~first_correct).sum())
     return _sign_test(only_first, only_second)
 
 
 def _sign_test(won: int, lost: int) -> float:
-    """Compute p of the exact two-sided test that an item is as likely won as lost; 1 without items."""
+    """Compute p of the exact two-sided sign test; 1 without items."""
     return float(binomtest(won, won + lost, 0.5).pvalue) if won + lost else 1.0
 
 
 def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, seed: int = 0) -> float:
     """Compute p of the two-sided paired permutation test of equal means, such as accuracies over seeds or folds.
 
-    Signs of the differences are flipped: all 2^N ways where there are at most `samples`, else a random choice. On
-    right and wrong answers, 0 and 1, all ways together give McNemar's exact p.
+    The signs of the differences are flipped in all 2^N ways if there are at most `samples`, else in random ways. For
+    answers (0 and 1), all ways give the p of the exact McNemar test.
 
     Args:
-        first: (N,) values of one system.
-        second: (N,) values of the other on the same items, which are independent.
-        samples: number of random choices.
-        seed: of the random choices.
+        first: (N,) values of one system on independent items.
+        second: (N,) values of the other system on the same items.
+        samples: maximum number of ways.
+        seed: seed of the random ways.
 
     >>> permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1])
     0.21875
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    differences = differences[differences != 0]  # the sign of 0 changes nothing, and fewer items have fewer flips
+    differences = differences[differences != 0]  # flipping the sign of 0 has no effect
     if len(differences) < 2:
         return 1.0
     result = permuted(
@@ -150,13 +150,13 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Compute the percentile bootstrap interval of the mean of independent values, such as reciprocal ranks.
 
-    With a single value it is (0, 1); if all are 1, or all are 0, it is Wilson's.
+    With fewer than two values it is (0, 1); if all values are 1, or all are 0, it is Wilson's interval.
 
     Args:
         values: (N,) numbers from 0 to 1.
-        confidence: of the interval.
+        confidence: confidence level.
         samples: number of resamples.
-        seed: of the resamples.
+        seed: seed of the resamples.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if len(numbers) < 2:
@@ -181,17 +181,17 @@ def group_bootstrap_intervals(
     """Compute percentile bootstrap intervals of means over items that are dependent within groups.
 
     Whole groups are drawn with replacement. With a single group an interval is (0, 1); if all values are 1, or all are
-    0, it is Wilson's for the number of groups.
+    0, it is Wilson's interval for the number of groups.
 
     Args:
-        values: (N, K) numbers from 0 to 1, a column a mean.
-        groups: (N,) numbers of the items' groups.
-        confidence: of the intervals.
+        values: (N, K) numbers from 0 to 1, with one column for each mean.
+        groups: (N,) group of each item.
+        confidence: confidence level.
         samples: number of resamples.
-        seed: of the resamples.
+        seed: seed of the resamples.
 
     Returns:
-        The interval of each of K means.
+        Interval of each of the K means.
 
     Source: Cameron, Gelbach and Miller (2008), pairs cluster bootstrap.
 
@@ -220,7 +220,7 @@ def group_bootstrap_intervals(
 
 
 def _numbered(groups: ArrayLike) -> IntArray:
-    """Number the groups of items (N,) from 0, without gaps."""
+    """Renumber the groups of items (N,) from 0, without gaps."""
     _, numbers = np.unique(np.asarray(groups), return_inverse=True)
     return numbers
 
@@ -229,10 +229,10 @@ def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int)
     """Compute the means (B, K) of resamples of G groups.
 
     Args:
-        sums: (G, K) sums of each group's values.
-        sizes: (G,) numbers of each group's items.
-        samples: B.
-        seed: of the resamples.
+        sums: (G, K) sums of the values in each group.
+        sizes: (G,) number of items in each group.
+        samples: number B of resamples.
+        seed: seed of the resamples.
     """
     generator = np.random.default_rng(seed)
     probabilities = np.full(len(sizes), 1 / len(sizes))
@@ -248,12 +248,12 @@ def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int)
 def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> float:
     """Compute p of the two-sided paired permutation test of equal means over items that are dependent within groups.
 
-    Signs of the differences are flipped for whole groups (see `permutation_test`).
+    The signs of the differences are flipped for whole groups (see `permutation_test`).
 
     Args:
         first: (N,) values of one system.
-        second: (N,) values of the other on the same items.
-        groups: (N,) numbers of the items' groups.
+        second: (N,) values of the other system on the same items.
+        groups: (N,) group of each item.
 
     >>> group_permutation_test([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 2, 2])
     0.5
@@ -267,20 +267,20 @@ def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLik
 class SharedStories:
     """Dependence of N triples that share stories.
 
-    A story that misleads a system does so in every triple that it stands in. The variance of a sum over triples
-    therefore adds, to the squares of the triples' deviations from the mean, the products of the deviations of each pair
-    of triples that share a story. Triples that share none count as independent, even if others link them.
+    A story that misleads a system does so in all of its triples. The variance of a sum over triples therefore includes,
+    besides the squared deviations from the mean, the products of the deviations of every two triples that share a
+    story. Triples without a common story count as independent, even if other triples connect them.
 
-    A product is weighted by 1 / (1 - h)^2, where h is the share of the triples with the shared story: the more triples
-    have it, the more it moves the mean, and the smaller it makes their deviations from the mean.
+    A product has the weight 1 / (1 - h)^2, where h is the share of the triples that contain the common story: a story
+    in many triples shifts the mean toward these triples, which makes their deviations smaller.
 
     Args:
-        stories: (N, K) numbers of the stories of each triple, equal for the same story.
+        stories: (N, K) story indices of each triple.
 
     Attributes:
-        num_triples: N.
-        num_sharing: number of triples that share a story with another one.
-        degrees_of_freedom: of the variance; 0 if the triples share so much that they allow no test.
+        num_triples: number N of triples.
+        num_sharing: number of triples that share a story with another triple.
+        degrees_of_freedom: degrees of freedom of the variance; 0 if the triples share too many stories for a test.
 
     Source: Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), variance of observations that share
     members; Bell and McCaffrey (2002), degrees of freedom; MacKinnon, Nielsen and Webb (2023), weights.
@@ -306,14 +306,14 @@ class SharedStories:
         self.degrees_of_freedom = 0.0
         # The effect of a story that is in all triples can't be estimated.
         if self.num_triples > 1 and max(map(len, triples_of_stories)) < self.num_triples:
-            self._weigh(triples_of_stories)
+            self._set_weights(triples_of_stories)
 
-    def _weigh(self, triples_of_stories: Sequence[Sequence[int]]) -> None:
-        """Weight the pairs of triples that share a story, and find the degrees of freedom of the weighted sum."""
+    def _set_weights(self, triples_of_stories: Sequence[Sequence[int]]) -> None:
+        """Compute the weights of pairs of triples that share a story, and the degrees of freedom."""
         n = self.num_triples
         weights = _pair_weights(triples_of_stories, n)
-        # The average of the weighted sum of products if deviations are independent and of variance 1: the trace of
-        # H W H, with W the weights and H the matrix that subtracts the mean; and the squared norm of H W H.
+        # With weights W and the centering matrix H, the expected weighted sum of products is the trace of H W H if
+        # deviations are independent with variance 1. The squared norm of H W H gives the degrees of freedom.
         sums = weights.sum(axis=1)
         mean_sum = sums.sum() / n
         expected = float(weights.trace() - mean_sum)
@@ -323,10 +323,10 @@ class SharedStories:
         self._weights, self._expected = weights, expected
 
     def design_effect(self, values: ArrayLike) -> float:
-        """Compute by how much sharing multiplies the variance of the mean of N values, at least 1.
+        """Compute the factor, at least 1, by which shared stories increase the variance of the mean of N values.
 
-        N divided by it is their effective number. Values that are all equal do not show their dependence, which is
-        taken to be complete then.
+        N divided by this factor is the effective number of triples. If all values are equal, their dependence can't be
+        estimated, and is assumed to be complete.
         """
         numbers = np.asarray(values, dtype=np.float64)
         deviations = numbers - numbers.mean()
@@ -338,9 +338,9 @@ class SharedStories:
 
 
 def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> csr_array:
-    """Compute the sparse weights (N, N) of pairs of triples that share a story; a triple pairs with itself, too.
+    """Compute the sparse weights (N, N) of pairs of triples that share a story, including each triple with itself.
 
-    Of a pair that shares two stories the weight is that of the story in more triples.
+    A pair with two common stories has the weight of the more frequent story.
 
     Args:
         triples_of_stories: triples of each story.
@@ -349,37 +349,37 @@ def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> csr_ar
     cells, weights = [], []
     for triples in sorted(triples_of_stories, key=len, reverse=True):
         numbers = np.array(triples)
-        cells_of_story = (numbers[:, None] * n + numbers).ravel()  # row times N plus column
+        story_cells = (numbers[:, None] * n + numbers).ravel()  # row times N plus column
         share = len(triples) / n
-        cells.append(cells_of_story)
-        weights.append(np.full(len(cells_of_story), 1 / (1 - share) ** 2))
-    different, first = np.unique(np.concatenate(cells), return_index=True)
+        cells.append(story_cells)
+        weights.append(np.full(len(story_cells), 1 / (1 - share) ** 2))
+    distinct_cells, first = np.unique(np.concatenate(cells), return_index=True)
     values = np.concatenate(weights)[first]
-    rows, columns = np.divmod(different, n)
+    rows, columns = np.divmod(distinct_cells, n)
     return csr_array((values, (rows, columns)), shape=(n, n))
 
 
 def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
     """Compute p of the two-sided McNemar test of two systems on the same triples, some of which share stories.
 
-    McNemar's statistic, (won - lost) / sqrt(won + lost), is divided by the root of the design effect and compared with
-    Student's t. p is never below that of the exact test; without shared stories it is that of the exact test, and where
-    the triples allow no test it is 1.
+    McNemar's statistic, (won - lost) / sqrt(won + lost), is divided by the square root of the design effect and
+    compared with Student's t. p is at least that of the exact test, and equal to it without shared stories. If the
+    triples allow no test, p is 1.
 
     Args:
-        first: (N,) right answers of one system.
-        second: (N,) right answers of the other.
-        shared: the stories that the triples share.
+        first: (N,) bool, True where one system answers correctly.
+        second: (N,) bool, True where the other system answers correctly.
+        shared: stories that the triples share.
 
     Source: Obuchowski (1998) and Durkalski et al. (2003), McNemar's test with a variance of dependent answers.
     """
-    right, other_right = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    exact = mcnemar(right.tolist(), other_right.tolist())
+    first_correct, second_correct = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    exact = mcnemar(first_correct.tolist(), second_correct.tolist())
     if not shared.num_sharing or exact == 1:
         return exact
     if not shared.degrees_of_freedom:
         return 1.0
-    differences = right.astype(np.float64) - other_right
+    differences = first_correct.astype(np.float64) - second_correct
     variance = np.count_nonzero(differences) * shared.design_effect(differences)
     statistic = abs(differences.sum()) / np.sqrt(variance)
     p = 2 * t.sf(statistic, shared.degrees_of_freedom)
@@ -387,30 +387,30 @@ def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories)
 
 
 def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the score interval of an accuracy over triples some of which share stories.
+    """Compute the score interval of an accuracy on triples, some of which share stories.
 
-    It is Wilson's with the effective number of triples and Student's t; without shared stories it is Wilson's, and
-    where the triples allow no test it is (0, 1).
+    It is Wilson's interval with the effective number of triples and Student's t; without shared stories, it is Wilson's
+    interval. If the triples allow no test, it is (0, 1).
 
     Args:
-        correct: (N,) right answers.
-        shared: the stories that the triples share.
-        confidence: of the interval.
+        correct: (N,) bool, True for correct answers.
+        shared: stories that the triples share.
+        confidence: confidence level.
 
     Source: Korn and Graubard (1998), effective sample size and t; Kott and Carr (1997), with Wilson's interval.
     """
-    right = np.asarray(correct, dtype=np.float64)
+    values = np.asarray(correct, dtype=np.float64)
     if not shared.num_sharing:
-        return wilson_interval(int(right.sum()), len(right), confidence)
+        return wilson_interval(int(values.sum()), len(values), confidence)
     if not shared.degrees_of_freedom:
         return 0.0, 1.0
-    effective_n = len(right) / shared.design_effect(right)
+    effective_n = len(values) / shared.design_effect(values)
     quantile = float(t.isf((1 - confidence) / 2, shared.degrees_of_freedom))
-    return _score_interval(float(right.mean()), effective_n, quantile)
+    return _score_interval(float(values.mean()), effective_n, quantile)
 
 
 def _score_interval(share: float, n: float, quantile: float) -> tuple[float, float]:
-    """Compute Wilson's interval of a share for a number of observations that need not be whole."""
+    """Compute Wilson's interval of a share, for a number of observations that can be fractional."""
     spread = quantile**2 / n
     center = (share + spread / 2) / (1 + spread)
     margin = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
@@ -420,17 +420,17 @@ def _score_interval(share: float, n: float, quantile: float) -> tuple[float, flo
 def difference_interval(
     accuracy: float, n: int, other: float, other_n: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Compute the interval of the difference of two accuracies, the first minus the second, of independent answers.
+    """Compute the interval of the difference of two accuracies, the first minus the second, for independent answers.
 
-    Answers to the same triples are rarely independent: mostly the same triples are hard for both systems. The interval
-    is then wider than it has to be.
+    Answers to the same triples are rarely independent, because the same triples tend to be hard for both systems. The
+    interval is then wider than necessary.
 
     Args:
-        accuracy: of one system, from 0 to 1.
-        n: number of its triples.
+        accuracy: accuracy of one system, from 0 to 1.
+        n: number of triples of this system.
         other: accuracy of the other system.
-        other_n: number of the other's triples.
-        confidence: of the interval.
+        other_n: number of triples of the other system.
+        confidence: confidence level.
 
     Source: Newcombe (1998), method 10.
 
@@ -447,17 +447,17 @@ def difference_interval(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p of several comparisons so that the chance of any false difference stays at the level (Holm 1979).
+    """Adjust the p of several comparisons to control the family-wise error rate (Holm 1979).
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
-    comparisons_left = np.arange(len(values), 0, -1)
-    never_falling = np.maximum.accumulate(values[order] * comparisons_left)
+    factors = np.arange(len(values), 0, -1)
+    non_decreasing = np.maximum.accumulate(values[order] * factors)
     adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(never_falling, 1)
+    adjusted[order] = np.minimum(non_decreasing, 1)
     return [float(value) for value in adjusted]
 
 
@@ -466,13 +466,13 @@ def smallest_difference(
 ) -> float:
     """Compute the smallest difference of two paired accuracies, from 0 to 1, that is significant on n triples.
 
-    With the power 0.5 it is the difference at which p falls to alpha: a smaller one is not significant. To detect a
-    true difference four times in five (power 0.8), it has to be 1.4 times as large.
+    With power 0.5, it is the observed difference for which p equals alpha; smaller differences are not significant. A
+    true difference must be 1.4 times as large to be detected with power 0.8.
 
     Args:
         n: number of triples.
-        discordant_share: share of the triples that one of the systems alone has right.
-        power: probability that a true difference of this size is found.
+        discordant_share: share of the triples that only one of the systems answers correctly.
+        power: probability of detecting a true difference of this size.
         alpha: level of the two-sided test.
 
     Source: Connor (1987), normal approximation of the McNemar test, solved for the difference.
@@ -483,17 +483,17 @@ def smallest_difference(
     quantile_of_level, quantile_of_power = ndtri(1 - alpha / 2), ndtri(power)
 
     def excess(difference: float) -> float:
-        """Compute by how much a difference exceeds the significant one, times the root of n."""
-        share = max(discordant_share, difference)  # a difference needs as many discordant triples
-        needed = quantile_of_level * np.sqrt(share)
+        """Compute the excess of a difference over the smallest significant one, times the square root of n."""
+        share = max(discordant_share, difference)  # at least the difference itself
+        critical = quantile_of_level * np.sqrt(share)
         margin = quantile_of_power * np.sqrt(share - difference**2)
-        return float(difference * np.sqrt(n) - needed - margin)
+        return float(difference * np.sqrt(n) - critical - margin)
 
     return float(brentq(excess, 1 / n, 1)) if excess(1) > 0 else 1.0
 
 
 def seed_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Compute the mean and the sample standard deviation of results over seeds; NaN for the latter of fewer than two.
+    """Compute mean and sample standard deviation of results over seeds; the deviation of one result is NaN.
 
     >>> mean, deviation = seed_spread([0.55, 0.57, 0.59])
     >>> round(mean, 3), round(deviation, 3)
@@ -509,10 +509,10 @@ class PairedComparison:
     """Comparison of two systems by their answers to the same triples.
 
     Attributes:
-        difference: of the accuracies, from -1 to 1, first minus second; NaN if a system has no answers.
-        lost: number of triples that only the second has right.
-        won: number of triples that only the first has right.
-        p: of the exact paired McNemar test; NaN if a system has no answers.
+        difference: difference of the accuracies, first minus second, from -1 to 1; NaN if a system has no answers.
+        lost: number of triples that only the second system answers correctly.
+        won: number of triples that only the first system answers correctly.
+        p: p-value of the exact McNemar test; NaN if a system has no answers.
 
     >>> print(PairedComparison(difference=0.1, lost=1, won=20, p=1e-5))
     1 lost, 20 won, p < 0.001
@@ -534,7 +534,7 @@ class PairedComparison:
         return values if self.known else dict.fromkeys(values)
 
     def __str__(self) -> str:
-        """Counts and p, without the difference."""
+        """Counts and p in one line."""
         return f"{self.lost} lost, {self.won} won, {p_text(self.p if self.known else None)}"
 
 
@@ -543,11 +543,11 @@ WITHOUT_ANSWERS = PairedComparison(difference=math.nan, lost=0, won=0, p=math.na
 
 
 def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> PairedComparison:
-    """Compare two systems on n triples by the triples that they answer wrongly.
+    """Compare two systems on n triples by their wrong answers.
 
     Args:
-        wrong: triples that the first system answers wrongly; None if it has no answers (NaN).
-        other: those of the second system.
+        wrong: triples that the first system answers incorrectly; None if it has no answers (NaN).
+        other: triples that the second system answers incorrectly; None likewise.
         n: number of triples.
 
     >>> paired({1, 2}, {2, 3, 4}, n=10)
@@ -560,7 +560,7 @@ def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> Pair
 
 
 def p_text(p: float | None) -> str:
-    """Format p; None where scores are NaN."""
+    """Format p; None means that scores are NaN."""
     if p is None:
         return "p unknown"
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -9,10 +9,10 @@ from narrlit.metrics.significance import AccuracySummary
 
 
 class TripleAccuracy(Metric):
-    """Share of triples whose closer candidate scores higher, as SemEval-2026 Task 4 counts it.
+    """Share of triples whose closer candidate scores higher, as in SemEval-2026 Task 4.
 
-    A is the answer if it scores strictly higher than B; a tie is an answer for B. States are counts, so batches, epochs
-    and processes add up exactly. A NaN score is an error, or, with `allow_nan`, makes the accuracy NaN.
+    The answer is A if it scores strictly higher than B; a tie counts as answer B. The states are counts, so that
+    batches and processes are summed exactly. A NaN score is an error or, with `allow_nan`, makes the accuracy NaN.
 
     >>> metric = TripleAccuracy()
     >>> metric.update(torch.tensor([0.9, 0.2, 0.5]), torch.tensor([0.1, 0.3, 0.5]), torch.tensor([True, True, False]))
@@ -35,7 +35,17 @@ class TripleAccuracy(Metric):
             self.add_state(name, default=torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
 
     def update(self, score_a: Tensor, score_b: Tensor, a_is_closer: Tensor, counted: Tensor | None = None) -> None:
-        """Add a batch of scores (N,), higher is closer, and labels (N,); ignore rows that are not `counted`."""
+        """Add a batch of N triples.
+
+        Args:
+            score_a: (N,) scores of A; higher scores mean closer.
+            score_b: (N,) scores of B.
+            a_is_closer: (N,) bool, labels.
+            counted: (N,) bool, False for rows to ignore; None: no row is ignored.
+
+        Raises:
+            ValueError: for other shapes or dtypes, or for a NaN score without `allow_nan`.
+        """
         counted = torch.ones_like(a_is_closer) if counted is None else counted
         shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
         if len(set(shapes)) > 1 or len(shapes[0]) != 1:
@@ -45,10 +55,10 @@ class TripleAccuracy(Metric):
             raise ValueError(f"labels and counted must be bool, not {a_is_closer.dtype} and {counted.dtype}")
         undefined = torch.isnan(score_a) | torch.isnan(score_b)
         if not self.allow_nan and bool(undefined.any()):
-            # NaN compares as False and would pass for an answer.
-            raise ValueError("a score is NaN: the model's weights are broken")
+            # Comparisons with NaN are False, which would count as answer B.
+            raise ValueError("a score is NaN: the model's weights are damaged")
         self.undefined += (undefined & counted).sum()
-        self.correct += (answered_rightly(score_a, score_b, a_is_closer) & counted).sum()
+        self.correct += (answered_correctly(score_a, score_b, a_is_closer) & counted).sum()
         self.ties += ((score_a == score_b) & counted).sum()
         self.total += counted.sum()
 
@@ -59,12 +69,12 @@ class TripleAccuracy(Metric):
 
     def summary(self) -> AccuracySummary:
         """Summarize the counts of all processes; each process must call this."""
-        # A synchronized metric holds the sums already.
-        apart = not is_synced(self)
-        with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=apart, should_unsync=apart):
+        # A synchronized metric already has the sums of all processes.
+        needs_sync = not is_synced(self)
+        with self.sync_context(dist_sync_fn=self.dist_sync_fn, should_sync=needs_sync, should_unsync=needs_sync):
             return AccuracySummary(int(self.total), int(self.correct), int(self.ties), int(self.undefined))
 
 
-def answered_rightly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
-    """Mark right answers, (N,) bool: A is the answer if it scores strictly higher; a tie is an answer for B."""
+def answered_correctly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
+    """Mark correct answers, (N,) bool: the answer is A if it scores strictly higher; a tie counts as answer B."""
     return (score_a > score_b) == a_is_closer

@@ -1,4 +1,4 @@
-"""Versions of one story in a collection: those with the same value of a column, and what else may make them alike.
+"""Versions of a story in a collection, which have the same value in a column, and permutation tests of confounds.
 
 Letters in shapes: N stories, Q stories with another version, P pairs of versions, S permutations.
 """
@@ -14,16 +14,16 @@ from narrlit.metrics.diagnostics import log_lengths
 
 PERMUTATIONS = 999
 LENGTH_STRATA = 5
-"""Strata of about equal size, by length."""
+"""Number of strata of about equal size, by length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Versions:
-    """Stories that are versions of each other: those with the same value.
+    """Stories of which those with the same value are versions of each other.
 
     Attributes:
-        values: (N,) tale type, work or author of each story; None where it is not known, and the story a version of no
-            other.
+        values: (N,) value of each story, such as tale type, work or author; None if it is unknown, and the story has no
+            other versions.
 
     >>> versions = Versions(["510A", "300", None, "510A"])
     >>> versions.queries.tolist(), versions.partners(0).tolist()
@@ -34,14 +34,14 @@ class Versions:
 
     @cached_property
     def numbers(self) -> IntArray:
-        """Number of each story's value (N,), counted from 0; -1 where it is not known."""
-        known: dict[Hashable, int] = {}
-        numbers = [-1 if value is None else known.setdefault(value, len(known)) for value in self.values]
+        """Number of each story's value (N,), from 0; -1 if it is unknown."""
+        number_of: dict[Hashable, int] = {}
+        numbers = [-1 if value is None else number_of.setdefault(value, len(number_of)) for value in self.values]
         return np.array(numbers)
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Rows of a story and of its versions, (P,) and (P,), by the first; each pair in both orders."""
+        """Rows of each story (P,) and of its other versions (P,), by story; each pair in both directions."""
         members: dict[int, list[int]] = {}
         for row, number in enumerate(self.numbers.tolist()):
             if number >= 0:
@@ -72,11 +72,11 @@ class Versions:
         return np.asarray(second[start:end])
 
     def best_ranks(self, ranks: IntArray, rows: IntArray | None = None) -> IntArray:
-        """Find the best rank (Q,) that another version has for each story with one.
+        """Find the best rank of another version, for each of the Q stories that have one, (Q,).
 
         Args:
-            ranks: (N, N) of each story for each, from 1.
-            rows: (N,) the story that each stands in for, in a permutation of values; None: itself.
+            ranks: (N, N) ranks of all stories (columns) for each story (rows), from 1.
+            rows: (N,) permutation of the stories, for permuted values; None: not permuted.
         """
         first, second = self.pairs
         starts = np.searchsorted(first, self.queries)
@@ -88,10 +88,10 @@ class Versions:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Stories in strata, such as those of one book or of about one length.
+    """Strata of stories, for example by book or by length.
 
     Attributes:
-        name: of what the strata have in common.
+        name: name of the property that defines the strata.
         numbers: (N,) stratum of each story.
     """
 
@@ -100,9 +100,9 @@ class Strata:
 
     @classmethod
     def of_values(cls, name: str, values: Sequence[Hashable | None]) -> "Strata":
-        """Put stories with the same value in a stratum, and those without one in another."""
-        known: dict[Hashable | None, int] = {}
-        return cls(name, np.array([known.setdefault(value, len(known)) for value in values]))
+        """Create a stratum for each value, and one for stories without a value."""
+        number_of: dict[Hashable | None, int] = {}
+        return cls(name, np.array([number_of.setdefault(value, len(number_of)) for value in values]))
 
     @classmethod
     def of_lengths(cls, texts: Sequence[str], count: int = LENGTH_STRATA) -> "Strata":
@@ -117,18 +117,18 @@ class Strata:
         return cls("length", numbers)
 
     def movable(self, versions: Versions) -> int:
-        """Count the stories that a permutation can give another value: those in a stratum of several values."""
-        values: dict[int, list[int]] = {}
+        """Count the stories whose value a permutation can change: those in a stratum with several values."""
+        values_by_stratum: dict[int, list[int]] = {}
         for stratum, value in zip(self.numbers.tolist(), versions.numbers.tolist(), strict=True):
             if value >= 0:
-                values.setdefault(stratum, []).append(value)
-        mixed = [inside for inside in values.values() if len(set(inside)) > 1]
+                values_by_stratum.setdefault(stratum, []).append(value)
+        mixed = [values for values in values_by_stratum.values() if len(set(values)) > 1]
         return sum(map(len, mixed))
 
     def permutation(self, versions: Versions, generator: np.random.Generator) -> IntArray:
-        """Exchange the stories of each stratum at random: the row (N,) that stands in for each.
+        """Permute the stories of each stratum at random; return the permuted rows (N,).
 
-        Stories whose value is not known keep their place.
+        Stories with an unknown value are not moved.
         """
         rows = np.arange(len(self.numbers))
         known = np.flatnonzero(versions.numbers >= 0)
@@ -141,15 +141,15 @@ class Strata:
 
 @dataclass(frozen=True)
 class Permuted:
-    """A figure where values are permuted within strata: what stories of one stratum have in common alone gives.
+    """Metric for values that are permuted within strata, which shows the effect of the strata alone.
 
     Attributes:
         within: name of the strata.
-        movable: stories in strata of several values; the others keep theirs.
-        mean: of the figure over permutations.
+        movable: number of stories in strata with several values; the others keep their value.
+        mean: mean of the metric over permutations.
         low: lower end of the range of 95 % of the permutations.
-        high: upper end.
-        p: probability of a figure at least as high as that of the real values.
+        high: upper end of this range.
+        p: probability of a metric at least as high as that of the real values.
     """
 
     within: str
@@ -163,17 +163,17 @@ class Permuted:
 def permuted_figures(
     ranks: IntArray, versions: Versions, strata: Strata, samples: int = PERMUTATIONS, seed: int = 0
 ) -> dict[str, Permuted]:
-    """Compute recall@1 and MRR with values permuted within strata, beside those of the real values.
+    """Compute recall@1 and MRR for values permuted within strata, as a comparison with the real values.
 
-    If versions are found only because they are of one book, or of one length, values that are permuted within books, or
-    within strata of length, are found as well.
+    If versions are found only because they are from the same book, the metrics are equally high for values that are
+    permuted within books; likewise for strata of length.
 
     Args:
-        ranks: (N, N) of each story for each, from 1, a story itself last.
-        versions: of the N stories.
-        strata: of the N stories.
+        ranks: (N, N) ranks of all stories (columns) for each story (rows), from 1, with the story itself last.
+        versions: versions among the N stories.
+        strata: strata of the N stories.
         samples: number of permutations.
-        seed: of the permutations.
+        seed: seed of the permutations.
 
     Source: Good (2005), "Permutation, parametric, and bootstrap tests of hypotheses", stratified permutation;
         Phipson and Smyth (2010), p = (exceeding + 1) / (samples + 1).
@@ -189,7 +189,7 @@ def permuted_figures(
     for column, name in enumerate(("recall@1", "mrr")):
         values = drawn[:, column]
         low, high = np.quantile(values, (0.025, 0.975))
-        exceeding = int((values >= observed[column] - 1e-12).sum())  # equal means differ in their last digits
+        exceeding = int((values >= observed[column] - 1e-12).sum())  # tolerance for rounding of equal means
         p = (exceeding + 1) / (samples + 1)
         figures[name] = Permuted(strata.name, movable, float(values.mean()), float(low), float(high), p)
     return figures

@@ -2,5 +2,5 @@
 
 import logging
 
-# It warns at every 8-bit forward pass, and on import of a kernel that nothing here needs.
+# bitsandbytes warns in every 8-bit forward pass, and when it imports a kernel that is not used here.
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -1,8 +1,8 @@
-"""Post-processing of story embeddings: affine steps, fitted on stories and folded into one map of unit vectors.
+"""Post-processing of story embeddings: affine steps, fitted on stories and combined into one affine map.
 
-Sources: Mu and Viswanath, All-but-the-Top (ICLR 2018); Su et al., Whitening Sentence Representations (2021). Decisions
-of ours: components are those of centered vectors; the covariance of whitening is shrunk (Ledoit and Wolf), the less the
-more stories: otherwise few stories could not be whitened, and components of little variance would be rounding errors.
+Sources: Mu and Viswanath, All-but-the-Top (ICLR 2018); Su et al., Whitening Sentence Representations (2021). Our own
+decisions: principal components are computed from centered vectors; the covariance for whitening is shrunk (Ledoit and
+Wolf), because with few stories it is singular or dominated by rounding errors.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,13 @@ from narrlit.models.config import Steps
 
 
 class AffineMap(NamedTuple):
-    """Map of unit vectors by a weight (d, D) and a bias (d,); the covariance's shrinkage, 0 to 1, if there was any."""
+    """Affine map of unit vectors.
+
+    Attributes:
+        weight: (d, D).
+        bias: (d,).
+        shrinkage: shrinkage of the covariance by `whiten`, 0 to 1; None without this step.
+    """
 
     weight: NDArray[np.float64]
     bias: NDArray[np.float64]
@@ -30,15 +36,15 @@ class AffineMap(NamedTuple):
 
 
 def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
-    """Fit steps on vectors (N, D), of which unit vectors are made first, each step on what those before it give.
+    """Normalize vectors (N, D), and fit steps on them, each on the output of the previous step.
 
     - `center`: subtract the mean.
-    - `abtt` (k): center, and remove the k first principal components.
-    - `whiten`: center, and scale every principal component to variance 1, the first component first.
-    - `truncate` (n): keep the first n dimensions; after `whiten` these are the principal components.
+    - `abtt` (k): center, and remove the first k principal components.
+    - `whiten`: center, and scale every principal component to variance 1, in descending order of variance.
+    - `truncate` (n): keep the first n dimensions; after `whiten` these are the first principal components.
 
     Raises:
-        OptionError: if the stories are too few or the dimensions too few for a step.
+        OptionError: if there are too few stories or dimensions for a step.
     """
     unit, shrinkage = _unit(vectors), None
     weight, bias = np.eye(unit.shape[1]), np.zeros(unit.shape[1])

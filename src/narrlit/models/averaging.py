@@ -1,4 +1,4 @@
-"""Average the weights of several trainings, and bring them back toward the frozen encoder."""
+"""Averages of trained weights, and interpolation between trained and frozen weights."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,22 +12,21 @@ from narrlit.models.encoder import Encoder
 from narrlit.models.weights import trained_weights
 
 LORA_A = ".lora_A."
-"""Part of the name of an adapter's first factor, (rank, inputs); the second is (outputs, rank)."""
+"""Part of the name of an adapter's factor A, (rank, inputs); factor B is (outputs, rank)."""
 
 
 def average_weights(encoders: Sequence[Encoder], trained_share: float = 1.0) -> tuple[EncoderConfig, dict[str, Tensor]]:
     """Compute `base + trained_share * (mean of the trained weights - base)`.
 
-    The average of adapters is exactly an adapter again: it has the rows of every A and the columns of every B, so that
-    the ranks add up.
+    The average of adapters is exactly another adapter: it concatenates the rows of every A and the columns of every B,
+    and its rank is the sum of their ranks.
 
     Args:
-        encoders: trainings of one model, 1 or more, with adapters that are not merged, or with trained weights of
-            their own.
+        encoders: one or more trainings of the same model, of its own weights or of adapters that are not merged.
         trained_share: 1 for the mean of the trained weights, 0 for the weights before training.
 
     Returns:
-        The config of an encoder, and its weights, as `models.weights.save_encoder` takes them.
+        An encoder's config and weights, as arguments of `models.weights.save_encoder`.
 
     Raises:
         OptionError: if the share is not from 0 to 1, or the encoders differ in more than their weights.
@@ -49,31 +48,33 @@ def average_weights(encoders: Sequence[Encoder], trained_share: float = 1.0) -> 
 
 
 def _check_comparable(encoders: Sequence[Encoder], weights: Sequence[Mapping[str, Tensor]]) -> None:
-    """Raise OptionError unless the same weights of the same model were trained in all encoders."""
+    """Raise OptionError unless all encoders trained the same weights of the same model."""
     first = encoders[0]
     for encoder, trained in zip(encoders, weights, strict=True):
         if encoder.reads != "text" or not trained or len(encoder.model) != len(first.model):
-            raise OptionError("heads over a frozen encoder can't be averaged: name trainings of whole encoders")
+            raise OptionError("heads on a frozen encoder can't be averaged: name runs that train the encoder")
         model, other_model = first.config.model, encoder.config.model
         if other_model != model or trained.keys() != weights[0].keys():
-            raise OptionError(f"trainings of {model} and of {other_model} can't be averaged: other weights train")
+            raise OptionError(
+                f"trainings of {model} and of {other_model} can't be averaged: they did not train the same weights"
+            )
 
 
 def _averaged_adapters(
     configs: Sequence[EncoderConfig], weights: Sequence[Mapping[str, Tensor]], trained_share: float
 ) -> tuple[EncoderConfig, dict[str, Tensor]]:
-    """Join adapters: the A of all one below the other, the B side by side, scaled by their part of the average."""
+    """Concatenate adapters: the rows of all A, and the columns of all B, scaled by their share of the average."""
     settings = [config.lora for config in configs if config.lora is not None]
-    part = trained_share / len(settings)
-    factors = [part * lora.alpha / lora.rank for lora in settings]
-    joint: dict[str, Tensor] = {}
+    share = trained_share / len(settings)
+    factors = [share * lora.alpha / lora.rank for lora in settings]
+    averaged: dict[str, Tensor] = {}
     for name in weights[0]:
         matrices = [trained[name] for trained in weights]
         if LORA_A in name:
-            joint[name] = torch.cat(matrices)
+            averaged[name] = torch.cat(matrices)
         else:
             scaled = [factor * matrix for factor, matrix in zip(factors, matrices, strict=True)]
-            joint[name] = torch.cat(scaled, dim=1)
+            averaged[name] = torch.cat(scaled, dim=1)
     rank = sum(lora.rank for lora in settings)
     lora = replace(settings[0], rank=rank, alpha=rank)
-    return replace(configs[0], lora=lora), joint
+    return replace(configs[0], lora=lora), averaged

@@ -11,31 +11,31 @@ from narrlit.models.config import Precision
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return True if the device multiplies bfloat16 matrices in hardware; without it they are many times slower.
+    """Return True if the device multiplies bfloat16 matrices in hardware; emulation is many times slower.
 
-    On a CPU oneDNN's limits, such as `ONEDNN_MAX_CPU_ISA=AVX2`, count too.
+    On a CPU this respects oneDNN's limits, such as `ONEDNN_MAX_CPU_ISA=AVX2`.
     """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
     if platform.machine().lower() in {"x86_64", "amd64"}:
-        # Processors with AVX-512 alone only emulate it. Older releases of torch do not tell.
-        abilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-        if not (abilities.get("amx_bf16") or abilities.get("avx512_bf16")):
+        # Processors with plain AVX-512 emulate it. Older releases of torch have no get_capabilities.
+        capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        if not (capabilities.get("amx_bf16") or capabilities.get("avx512_bf16")):
             return False
     return mkldnn_has_bf16()
 
 
 def pick_precision(precision: Precision | None, device: torch.device) -> Literal["bf16", "fp32"] | None:
-    """Choose the number format to compute in on a device; None: the model's own.
+    """Choose the number format for computations on a device; None: the model's own.
 
     Raises:
-        OptionError: for `bf16` on a device without it.
+        OptionError: for `bf16` on a CPU or CUDA device without bfloat16 in hardware.
     """
     if precision == "auto":
         return "bf16" if has_bf16(device) else "fp32"
-    # Apple's GPUs do not tell: who names bf16 there gets it.
+    # Support on Apple's GPUs is unknown, so bf16 is accepted there.
     if precision == "bf16" and device.type in ("cpu", "cuda") and not has_bf16(device):
         raise OptionError(f"`precision=bf16`: {no_bf16(device)}, and would take many times as long; use auto or fp32")
     return precision

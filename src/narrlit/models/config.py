@@ -11,18 +11,18 @@ from narrlit.errors import OptionError, did_you_mean
 Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
 Long = Literal["windows", "truncate", "refuse"]
-"""Treatment of texts longer than an encoder's limit."""
+"""Treatment of texts longer than `max_length`."""
 Precision = Literal["bf16", "fp32", "auto"]
-"""Number format that an encoder computes in; `auto` is bfloat16 where the device has it in hardware, else float32."""
+"""Number format of an encoder's computations; `auto` is bfloat16 if the device has it in hardware, else float32."""
 DEFAULT_MODEL = "narrlit-mini"
-"""Model that embeds stories where none is named."""
+"""Model that is used if none is named."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
 
 def allow_remote_code() -> None:
-    """Allow models to run the Python files that come with them, in this process and those that it starts.
+    """Allow models to run the Python files that come with them, in this process and its child processes.
 
-    Only the command line's `--trust-remote-code` calls this: neither a config nor a checkpoint can.
+    Only the command line's `--trust-remote-code` calls this; no config or checkpoint can.
     """
     os.environ[CONSENT] = "1"
 
@@ -34,12 +34,12 @@ def remote_code_allowed() -> bool:
 
 @dataclass(frozen=True)
 class Prompts:
-    """Text put before a story, by its role.
+    """Prompts, which are put before stories, by role.
 
     Attributes:
-        story: before a single story (Track B, `embed`); None: the model's own default prompt.
-        anchor: before the anchor of a triple; None: the same as `story`.
-        candidate: before a triple's other stories; None: the same as `story`.
+        story: prompt of a single story (Track B, `embed`); None: the model's own default prompt.
+        anchor: prompt of the anchor of a triple; None: the same as `story`.
+        candidate: prompt of the candidates of a triple; None: the same as `story`.
     """
 
     story: str | None = None
@@ -49,14 +49,14 @@ class Prompts:
 
 @dataclass(frozen=True)
 class LoRA:
-    """Low-rank adapters beside frozen weights; only the adapters train.
+    """Low-rank adapters (LoRA): an adapted layer has the weight W + (alpha / rank) BA, where W is frozen.
 
     Attributes:
-        rank: r, the columns of A and B in each adapted layer's W + (alpha / r) BA.
-        alpha: the numerator of that factor.
-        dropout: probability in front of each adapter while training; `encoder.dropout` does not change it.
-        target_modules: `all-linear` (every linear layer inside the transformer's layers), or the endings of the names
-            of the layers to adapt: one name or a list.
+        rank: rank of BA.
+        alpha: numerator of the scale.
+        dropout: dropout probability before each adapter in training; `encoder.dropout` does not change it.
+        target_modules: layers to adapt: `all-linear` (every linear layer inside the transformer's layers), or one or
+            more endings of their names.
     """
 
     rank: int = 32
@@ -77,21 +77,21 @@ class EncoderConfig:
     """Settings of an encoder.
 
     Attributes:
-        model: a sentence-transformers folder, a model hub's id, or `minilm` (packaged, no network needed).
-        revision: the hub's branch, tag or commit; None: the newest.
-        pooling: how token embeddings become one; None: as the model's own files say.
-        normalize: unit vectors, as cosine objectives need; None: as the model's own files say.
-        max_length: tokens of a story with its prompt, longer ones are cut; None: as the model's own files say.
+        model: a sentence-transformers folder, a hub id, or `minilm` (packaged, needs no network).
+        revision: branch, tag or commit on the hub; None: the newest.
+        pooling: pooling of token embeddings; None: the model's own.
+        normalize: normalize embeddings to length 1, as cosine objectives need; None: the model's own setting.
+        max_length: maximum number of tokens of a story with its prompt, longer ones are truncated; None: the model's
+            own.
         prompts: text before a story, by role.
-        dropout: probability in every dropout of the model while training; None: as the model's own files say.
-        frozen_layers: share of the lower layers (rounded down) that don't train, 0 to 1; above 0 the embeddings of
-            tokens and positions don't train either; not together with `lora`, which freezes all layers.
-        packed: concatenate stories without padding, where the architecture can.
+        dropout: probability in every dropout of the model in training; None: the model's own.
+        frozen_layers: share of the lower layers (rounded down) that are frozen, 0 to 1; above 0, the embeddings of
+            tokens and positions are frozen too. Not allowed with `lora`, which freezes all layers.
+        packed: concatenate stories without padding, if the architecture supports it.
         token_budget: tokens per forward pass; None: 8,192 on a CPU (2,048 with gradient caching), 65,536 elsewhere.
-        dtype: of the weights.
-        lora: adapters that train instead of the model's own weights; None: the model itself trains.
-        quantization: store the weights of linear layers in 4 (`nf4`) or 8 bits (`int8`), where they can't train;
-            None: in `dtype`.
+        dtype: number format of the weights.
+        lora: adapters that are trained instead of the model's own weights; None: train the model's own weights.
+        quantization: store the weights of linear layers in 4 bits (`nf4`) or 8 bits (`int8`), frozen; None: in `dtype`.
         gradient_checkpointing: recompute each layer in the backward pass: less memory, about a third slower.
         gradient_caching: recompute each pass of `token_budget` tokens in the backward pass (GradCache, Gao 2021),
             so that memory does not grow with the batch; about a third slower.
@@ -121,33 +121,37 @@ class EncoderConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, f"encoder.{name}", value, "a positive number")
         if self.lora is not None and self.frozen_layers:
-            raise OptionError(f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes all: set one")
+            raise OptionError(
+                f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes all layers: set only one"
+            )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return nested plain data, for hyperparameters and records."""
+        """Convert to nested plain data, for hyperparameters and records."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "EncoderConfig":
-        """Invert `as_dict`; fields that an older release lacked take their defaults."""
+        """Read the result of `as_dict`; fields that are missing in older files take their defaults."""
         prompts, lora = values.get("prompts") or {}, values.get("lora")
         fields = {
             **values,
             "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts),
             "lora": lora if lora is None or isinstance(lora, LoRA) else LoRA(**lora),
         }
-        fields.pop("trust_remote_code", None)  # a field of older releases; no file may give this consent
+        fields.pop("trust_remote_code", None)  # in files of older releases; a file can't give this consent
         return cls(**fields)
 
 
 @dataclass(frozen=True)
 class BiLSTMConfig:
-    """Size of a BiLSTM over sentence embeddings; Mendel292's, whose paper does not give the dropout.
+    """Sizes of a BiLSTM over sentence embeddings.
+
+    The defaults are Mendel292's; its paper does not give the dropout.
 
     Attributes:
-        hidden: H, size of one direction's state.
-        layers: stacked bidirectional layers.
-        dropout: probability between the layers and in front of the linear map, while training.
+        hidden: H, size of the state of one direction.
+        layers: number of bidirectional layers.
+        dropout: dropout probability between the layers and before the linear map, in training.
         output: dimension of a story's embedding.
     """
 
@@ -163,20 +167,20 @@ class BiLSTMConfig:
 
 
 PARTS = ("full", "theme", "action", "outcome")
-"""Texts whose embeddings are fused into a story's: the whole story, then its views."""
+"""Texts of a story whose embeddings are fused: the full text, then the views."""
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """Weights of the unit vectors whose normalized sum is a story's embedding.
+    """Weights for the fusion of a story's text and views: its embedding is the normalized weighted sum of unit vectors.
 
     Source: ttda704, section 4.2 and appendix A.4.
 
     Attributes:
-        full: of the story's text.
-        theme: of its theme.
-        action: of its course of action.
-        outcome: of its outcome.
+        full: weight of the full text.
+        theme: weight of the theme.
+        action: weight of the course of action.
+        outcome: weight of the outcome.
     """
 
     full: float = 0.5
@@ -186,9 +190,9 @@ class Fusion:
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
-            raise OptionError(f"fusion {self}: every weight must be a number of at least 0")
+            raise OptionError(f"fusion {self}: every weight must be a finite number of at least 0")
         if not sum(self.weights) > 0:
-            raise OptionError(f"fusion {self}: the weights sum to 0; give at least one above 0")
+            raise OptionError(f"fusion {self}: at least one weight must be above 0")
 
     @property
     def weights(self) -> tuple[float, float, float, float]:
@@ -206,11 +210,11 @@ PRESETS = {
     "higher_theme": Fusion(0.4, 0.3, 0.15, 0.15),
     "action_only": Fusion(0, 0, 1, 0),
 }
-"""ttda704's four settings (Table 2), and the course of action alone, as in COGNAC's system for Track B."""
+"""The four settings of ttda704 (Table 2), and the course of action alone, as in COGNAC's system for Track B."""
 
 
 def parse_fusion(text: str) -> Fusion:
-    """Return the fusion that a name of PRESETS or four comma-separated numbers stand for; else raise OptionError.
+    """Parse a name of PRESETS or four comma-separated weights; raise OptionError for anything else.
 
     >>> parse_fusion("equal") == parse_fusion("0.25, 0.25,0.25,0.25")
     True
@@ -219,15 +223,15 @@ def parse_fusion(text: str) -> Fusion:
         return PRESETS[text]
     try:
         full, theme, action, outcome = (float(number) for number in text.split(","))
-    except ValueError as error:  # no number, or not four of them
-        known = f"give one of {', '.join(PRESETS)}, or weights of {', '.join(PARTS)} with commas between"
-        raise OptionError(f"`fusion={text}`: {known}") from error
+    except ValueError as error:  # not a number, or not four of them
+        remedy = f"give one of {', '.join(PRESETS)}, or four comma-separated weights of {', '.join(PARTS)}"
+        raise OptionError(f"`fusion={text}`: {remedy}") from error
     return Fusion(full, theme, action, outcome)
 
 
 def _require(valid: bool, option: str, value: object, needed: str) -> None:
     if not valid:
-        raise OptionError(f"{option} is {value}: {needed} is needed")
+        raise OptionError(f"{option} is {value}: must be {needed}")
 
 
 STEPS = ("center", "abtt", "whiten", "truncate")
@@ -238,7 +242,7 @@ Steps = Sequence[tuple[str, int]]
 
 
 def parse_steps(text: str) -> Steps:
-    """Parse steps as an option gives them; those without a number get 0.
+    """Parse the comma-separated steps of an option; steps without a number get 0.
 
     >>> parse_steps("center, abtt:3")
     [('center', 0), ('abtt', 3)]
@@ -248,10 +252,10 @@ def parse_steps(text: str) -> Steps:
         name, colon, number = word.strip().partition(":")
         if name not in STEPS:
             raise OptionError(
-                f"`postprocess={text}`: '{name}' is none of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
+                f"`postprocess={text}`: '{name}' is not one of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
             )
         if bool(colon) != (name in NUMBERED) or (colon and not (number.isdecimal() and int(number))):
-            form = f"{name}:N, N a number above 0" if name in NUMBERED else f"{name}, without a number"
+            form = f"{name}:N with a number N above 0" if name in NUMBERED else f"{name} without a number"
             raise OptionError(f"`postprocess={text}`: write {form}")
         steps.append((name, int(number or 0)))
     return steps

@@ -1,4 +1,4 @@
-"""Coverage: the share of stories that an encoder reads; no torch."""
+"""Coverage: the share of the stories' words that an encoder reads; no torch."""
 
 import math
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXTS, LEAST = 2, 4
-"""Columns of `texts` and `least` in a row of coverage, which has the attributes of `Coverage` in their order."""
+"""Columns `texts` and `least` in a row of coverage; the columns are the attributes of `Coverage`, in order."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of different texts that was read; the texts are sentences or views where the encoder reads those.
+    """Share of distinct texts that was read; for encoders of sentences or views, the texts are these.
 
     Attributes:
-        words: words of all texts.
-        read: words that were read; those of a truncated text are estimated by the share of its tokens.
+        words: number of words of all texts.
+        read: number of words that were read, for a truncated text estimated from its tokens.
         texts: number of texts.
-        long: texts longer than the encoder's limit.
-        least: smallest share that was read of a text.
+        long: number of texts longer than `max_length`.
+        least: smallest share of a single text that was read, 0 to 1.
     """
 
     words: int = 0
@@ -30,7 +30,7 @@ class Coverage:
     least: float = 1
 
     def __add__(self, other: "Coverage") -> "Coverage":
-        """Join the coverage of two collections."""
+        """Combine the coverage of two collections."""
         return Coverage(
             self.words + other.words,
             self.read + other.read,
@@ -41,7 +41,7 @@ class Coverage:
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64]) -> "Coverage":
-        """Join the coverage of N stories, (N, 5): each row has the attributes of one story, in their order."""
+        """Combine the coverage (N, 5) of N stories: each row has the attributes of one story, in order."""
         rows = rows[rows[:, TEXTS] > 0]
         if not len(rows):
             return cls()
@@ -55,7 +55,7 @@ class Coverage:
 
     @property
     def record(self) -> dict[str, object]:
-        """Number of texts that were cut, and the share of words that was read, as plain data."""
+        """Number of truncated texts, and share of words read, as plain data."""
         return {"truncated": self.long if self.least < 1 else 0, "words_read": round(self.share, 4)}
 
     def summary(self, limit: int, one: str = "story", several: str = "stories") -> str:
@@ -76,24 +76,24 @@ class Coverage:
 
 
 MULTILINGUAL = 60_000
-"""Tokens of a vocabulary from which a model is taken to read several languages; BERT's English one has 30,522."""
+"""Vocabulary size from which a model is assumed to be multilingual; BERT's English vocabulary has 30,522 tokens."""
 
 
 def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | None:
-    """Describe texts that an encoder can't read; one with a small vocabulary is taken to read English alone.
+    """Warn about texts in languages that an encoder can't read, assuming that a small vocabulary is English only.
 
     Args:
         vocabulary: number of tokens in the encoder's vocabulary.
-        languages: number of texts in each language, as `detect_languages` counts them.
+        languages: number of texts in each language, as counted by `detect_languages`.
 
     Returns:
-        One line, or None if the encoder reads the languages.
+        One line, or None if there is nothing to warn about.
     """
-    foreign = {language: count for language, count in languages.items() if language != "en"}
-    if not foreign or vocabulary >= MULTILINGUAL:
+    not_english = {language: count for language, count in languages.items() if language != "en"}
+    if not not_english or vocabulary >= MULTILINGUAL:
         return None
-    percentage = 100 * sum(foreign.values()) / sum(languages.values())
-    most_frequent = sorted(foreign, key=lambda language: -foreign[language])[:5]
+    percentage = 100 * sum(not_english.values()) / sum(languages.values())
+    most_frequent = sorted(not_english, key=lambda language: -not_english[language])[:5]
     return (
         f"warning: {percentage:.0f} % of the stories are not in English ({', '.join(most_frequent)}), and the model "
         f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "

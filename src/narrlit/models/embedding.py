@@ -1,4 +1,4 @@
-"""Embeddings of many stories: each different text or sentence once, in passes of texts of like length."""
+"""Embeddings of many stories: each distinct text or sentence is embedded once, in batches of similar length."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -24,9 +24,9 @@ from narrlit.models.onednn import fused_linears
 from narrlit.preprocessing.sentences import split_sentences
 
 TEXTS_PER_SPAN = 4096
-"""Texts tokenized at a time, which bounds the memory of large collections."""
+"""Number of texts that are tokenized at a time, which limits the memory for large collections."""
 TEXTS_TO_FUSE = 64
-"""Fewest texts for which fused layers save more time than preparing them takes."""
+"""Smallest number of texts for which fused layers save more time than their preparation takes."""
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
 T = TypeVar("T", bound=Hashable)
@@ -36,12 +36,12 @@ VIEWS_REMEDY = "give `views`, or `missing_views=positional` to take them by posi
 
 
 class Embeddings(NamedTuple):
-    """Embeddings of N stories, and how much of the stories was read.
+    """Embeddings of N stories, and their coverage.
 
     Attributes:
-        embeddings: (N, D), or (N, 4, D) of their parts.
-        coverage: share of the different stories that was read.
-        readings: (N, 5) coverage of each story, as `Coverage.of_rows` takes it.
+        embeddings: (N, D), or (N, 4, D) for text and views.
+        coverage: share of the distinct stories that was read.
+        readings: (N, 5) coverage of each story, as in `Coverage.of_rows`.
     """
 
     embeddings: FloatArray
@@ -50,10 +50,10 @@ class Embeddings(NamedTuple):
 
 
 def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True) -> Embeddings:
-    """Embed N stories or texts, repeated ones once, with the role's prompt, on the encoder's device.
+    """Embed N stories or texts, each distinct one once, with the role's prompt, on the encoder's device.
 
     Raises:
-        DataError: for a story without a sentence or without views, if the encoder reads those.
+        DataError: for a story without sentences or views, if the encoder reads these.
         ModelError: if an embedding is not finite or all zeros.
     """
     if encoder.views is not None:
@@ -79,9 +79,17 @@ def part_embeddings(
     progress: bool = True,
     needed: Sequence[int] = range(len(PARTS)),
 ) -> Embeddings:
-    """Embed the text and the views of each of N stories, as `embed` does; heads of views are applied.
+    """Embed the text and the views of each of N stories, and apply the heads of views.
 
-    Returns unit vectors (N, 4, D) in the order of PARTS, zeros for parts whose positions are not `needed`.
+    Args:
+        encoder: encoder of the texts and views.
+        stories: N stories with views.
+        role: role whose prompt is used.
+        progress: show a progress bar.
+        needed: positions in PARTS to embed; the others get zeros.
+
+    Returns:
+        Unit vectors (N, 4, D) in the order of PARTS.
     """
     positions = list(needed)
     texts: list[str] = []
@@ -97,7 +105,7 @@ def part_embeddings(
             vectors = torch.from_numpy(embeddings[span]).to(encoder.device)
             unit = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
             embeddings[span] = unit.float().cpu().numpy()
-    # A head makes a vector even of zeros.
+    # The heads have turned these zeros into vectors.
     not_needed = np.setdiff1d(range(len(PARTS)), positions)
     embeddings[:, not_needed] = 0
     starts = np.arange(len(stories)) * len(positions)
@@ -105,7 +113,7 @@ def part_embeddings(
 
 
 def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
-    """Return each different text or story once, in order of appearance, and every text's position among them.
+    """Return the distinct texts or stories in order of appearance, and the position of each input among them.
 
     >>> unique(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
@@ -126,17 +134,17 @@ def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
 
 
 def _embed(encoder: Encoder, texts: Sequence[str], role: Role, progress: bool) -> Embeddings:
-    """Embed texts, each different one once, before any fusion of views."""
-    different, inverse = unique(texts)
+    """Embed texts, each distinct one once, without fusion of views."""
+    distinct, inverse = unique(texts)
     if encoder.sentences is None:
-        embeddings, coverage, readings = _embed_texts(encoder, different, role, progress)
+        embeddings, coverage, readings = _embed_texts(encoder, distinct, role, progress)
     else:
-        embeddings, coverage, readings = _embed_sentences(encoder, encoder.sentences, different, role, progress)
+        embeddings, coverage, readings = _embed_sentences(encoder, encoder.sentences, distinct, role, progress)
     return Embeddings(_checked(embeddings, encoder)[inverse], coverage, readings[inverse])
 
 
 def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool) -> Embeddings:
-    """Embed different texts, without regard to their sentences."""
+    """Embed distinct texts as wholes, not by sentences."""
     embeddings = np.empty((len(texts), encoder.text_dimension), dtype=np.float32)
     readings = np.empty((len(texts), LEAST + 1))
     spans = [slice(start, start + TEXTS_PER_SPAN) for start in range(0, len(texts), TEXTS_PER_SPAN)]
@@ -146,7 +154,7 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
         fused = fused_linears(encoder.transformer)
     with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
         tokenize = partial(_tokenize, encoder, role=role)
-        # A span ahead: a GPU would wait for it.
+        # One span ahead, so that a GPU does not wait for the tokenizer.
         tokenized = _map_ahead(thread, tokenize, [texts[span] for span in spans])
         for span, tokens in zip(spans, tokenized, strict=True):
             embeddings[span] = _embed_tokens(encoder, tokens, bar)
@@ -155,8 +163,8 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
 
 
 def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Apply a function to each item in a thread, which computes the next result while the caller uses one."""
-    futures = (thread.submit(function, item) for item in items)  # each starts when it is taken
+    """Apply a function to each item in a thread, which computes the next result while the caller uses the current."""
+    futures = (thread.submit(function, item) for item in items)  # lazy: submitted when requested
     future = next(futures, None)
     while future is not None:
         result = future.result()
@@ -165,7 +173,7 @@ def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iter
 
 
 class Windows(NamedTuple):
-    """Windows of one long text: their rows among the tokenized texts, and the number of tokens that each adds."""
+    """Windows of one long text: their rows in the tokenized texts, and the number of new tokens in each."""
 
     rows: list[int]
     added: list[int]
@@ -175,9 +183,9 @@ class TokenizedTexts(NamedTuple):
     """Tokens of N texts.
 
     Attributes:
-        ids: a row for each text, and behind these a row for each further window of a long one.
-        windows: of each text that is read in windows, by its row.
-        readings: (N, 5) coverage of each text, as `Coverage.of_rows` takes it.
+        ids: a row for each text, followed by a row for each further window of a long text.
+        windows: windows of the texts that are read in windows, by the row of the text.
+        readings: (N, 5) coverage of each text, as in `Coverage.of_rows`.
     """
 
     ids: list[list[int]]
@@ -186,7 +194,7 @@ class TokenizedTexts(NamedTuple):
 
 
 def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
-    """Tokenize texts; divide, cut or refuse those longer than the encoder's limit, as `encoder.long` says."""
+    """Tokenize texts; split, truncate or refuse those longer than `encoder.max_length`, according to `encoder.long`."""
     ids = encoder.token_ids(texts, role)
     long = [row for row, tokens in enumerate(ids) if len(tokens) > encoder.max_length]
     windows: dict[int, Windows] = {}
@@ -210,14 +218,14 @@ def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
             shares[row] = len(cut) / len(ids[row])
             ids[row] = cut
     words = np.array([len(text.split()) for text in texts])
-    one_each = np.ones(len(texts))
+    num_texts = np.ones(len(texts))
     is_long = np.isin(np.arange(len(texts)), long)
-    readings = np.stack([words, words * shares, one_each, is_long, shares], axis=1)
+    readings = np.stack([words, words * shares, num_texts, is_long, shares], axis=1)
     return TokenizedTexts(ids, windows, readings)
 
 
 def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]") -> FloatArray:
-    """Embed N tokenized texts, (N, D), in passes of rows of like length; windows are joined by their mean."""
+    """Embed N tokenized texts, (N, D), in batches of similar length; average the windows of long texts."""
     ids, num_texts, device = tokens.ids, len(tokens.readings), encoder.device
     rows = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
     budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
@@ -233,7 +241,7 @@ def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]
 
 
 def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray[np.float64]:
-    """Join the coverage (P, 5) of texts to that of the N stories that begin at `starts` (N,), (N, 5)."""
+    """Combine the coverage (P, 5) of texts to that of N stories (N, 5), whose texts begin at `starts` (N,)."""
     if not len(starts):
         return np.empty((0, LEAST + 1))
     sums = np.add.reduceat(readings[:, :LEAST], starts, axis=0)
@@ -242,7 +250,7 @@ def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray
 
 
 def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
-    """Average the directions of vectors (W, D) by weights; the result has their mean length."""
+    """Compute the weighted mean direction of vectors (W, D), with their weighted mean length."""
     lengths = np.linalg.norm(vectors, axis=1)
     shares = np.array(weights) / sum(weights)
     directions = vectors / lengths[:, None]
@@ -255,14 +263,14 @@ def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
 def _embed_sentences(
     encoder: Encoder, head: SentenceBiLSTM, texts: list[str], role: Role, progress: bool
 ) -> Embeddings:
-    """Embed different texts by a head over the embeddings of their sentences, each different sentence once."""
+    """Embed distinct texts by a head over the embeddings of their sentences, each distinct sentence once."""
     sentences = [split_sentences(text) for text in texts]
     lengths = [len(story) for story in sentences]
     if 0 in lengths:
         number = lengths.index(0) + 1
-        raise DataError(f"different story {number} of {len(texts)} is blank and has no sentence: remove it")
-    different, inverse = unique(list(chain.from_iterable(sentences)))
-    flat, coverage, readings = _embed_texts(encoder, different, role, progress)
+        raise DataError(f"story {number} of {len(texts)} distinct ones is blank, without any sentence: remove it")
+    distinct, inverse = unique(list(chain.from_iterable(sentences)))
+    flat, coverage, readings = _embed_texts(encoder, distinct, role, progress)
     embeddings = np.empty((len(texts), head.output), dtype=np.float32)
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     bar = tqdm(total=len(texts), desc="reading sentences", unit="story", disable=not progress, delay=0.5)
@@ -278,10 +286,10 @@ def _embed_sentences(
 
 
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:
-    """Return embeddings (N, D); raise ModelError where they show that the model is broken."""
+    """Return embeddings (N, D) unchanged; raise ModelError if one is not finite or all zeros."""
     if not np.isfinite(embeddings).all() or not embeddings.any(axis=1).all():
         raise ModelError(
-            f"{encoder.config.model} gives embeddings with NaN or infinity, or of zeros alone: its weights are broken, "
-            f"or {encoder.config.dtype} is too narrow for it"
+            f"{encoder.config.model} computes embeddings that contain NaN or infinity, or only zeros: its weights are "
+            f"damaged, or the range of {encoder.config.dtype} is too small for it"
         )
     return embeddings

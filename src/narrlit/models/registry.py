@@ -24,20 +24,19 @@ def load_encoder(
     long: Long = "windows",
     precision: Precision | None = None,
 ) -> Encoder:
-    """Load the encoder that `source` names, ready to embed: adapters merged, unless their model is quantized.
+    """Load an encoder for inference: adapters are merged, unless the model is quantized.
 
     Args:
-        source: a sentence-transformers folder, a run directory (its best checkpoint, else its last; of `runs/NAME` the
-            newest version), a checkpoint, the folder of a promoted teacher, a model hub's id, or `minilm`, which needs
-            no network.
+        source: a sentence-transformers folder, a run directory (its best checkpoint, else its last; for `runs/NAME`,
+            the newest version), a checkpoint, the folder of a promoted teacher, a hub id, `narrlit-mini` or `minilm`.
         trust_remote_code: run Python files that come with the model.
-        max_length: tokens of a story (of a sentence, where the model reads sentences) that are read; None: as trained,
-            or as the model's files say.
-        long: longer texts are read in windows, truncated, or refused.
-        precision: number format to compute in, `bf16`, `fp32` or `auto`; None: the model's own.
+        max_length: maximum number of tokens of a story, or of a sentence for models that read sentences; None: as in
+            training, or the model's own.
+        long: treatment of longer texts: read in windows, truncated or refused.
+        precision: number format of computations: `bf16`, `fp32` or `auto`; None: the model's own.
 
     Raises:
-        ModelError: if there is no such model or it can't be loaded.
+        ModelError: if the model does not exist or can't be loaded.
         OptionError: for `bf16` on a processor without it.
     """
     encoder = open_encoder(source, trust_remote_code=trust_remote_code, max_length=max_length)
@@ -48,15 +47,15 @@ def load_encoder(
 
 
 def open_encoder(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
-    """Load the encoder that `source` names as it was trained: adapters are not merged.
+    """Load an encoder as it was trained: adapters are not merged.
 
     Args:
-        source: as for `load_encoder`.
+        source: the same as for `load_encoder`.
         trust_remote_code: run Python files that come with the model.
-        max_length: tokens of a story that are read; None: as trained, or as the model's files say.
+        max_length: maximum number of tokens of a story; None: as in training, or the model's own.
 
     Raises:
-        ModelError: if there is no such model or it can't be loaded.
+        ModelError: if the model does not exist or can't be loaded.
     """
     checkpoint = find_checkpoint(source)
     if checkpoint is not None:
@@ -68,11 +67,11 @@ def open_encoder(source: str, *, trust_remote_code: bool = False, max_length: in
 
 
 def _from_model(source: str, trust_remote_code: bool, max_length: int | None) -> Encoder:
-    """Load a sentence-transformers model, from a folder or a hub, with the head that an exported folder may hold."""
+    """Load a sentence-transformers model from a folder or a hub, with its head if it is an exported folder with one."""
     folder = Path(source)
     head = _exported_head(folder)
     model = source if head is None else str(folder / "inner")
-    # The folder's own files say whether embeddings are normalized, as elsewhere.
+    # With normalize=None, the model's own files decide about normalization.
     config = EncoderConfig(model, normalize=None, max_length=max_length)
     encoder = Encoder(config, trust_remote_code=trust_remote_code)
     if head is not None:
@@ -83,11 +82,14 @@ def _from_model(source: str, trust_remote_code: bool, max_length: int | None) ->
 
 
 def with_fusion(encoder: Encoder, fusion: Fusion | None) -> Encoder:
-    """Set the weights of an encoder's views, also if it had none, and keep trained heads. None: no change."""
+    """Set the weights of an encoder's views, or add a fusion of views; trained heads remain. None: no change."""
     if fusion is None:
         return encoder
     if encoder.post is not None:
-        raise ModelError("other weights of views need another post-processing: export the model again with `fusion`")
+        raise ModelError(
+            "the post-processing of this model was fitted with other weights of views: export the model again with "
+            "`fusion`"
+        )
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:
@@ -96,7 +98,7 @@ def with_fusion(encoder: Encoder, fusion: Fusion | None) -> Encoder:
 
 
 def _exported_head(folder: Path) -> InnerModel | None:
-    """Load the head of an exported folder by this package's code, not the folder's; None if it has no head."""
+    """Load the head of an exported folder, with this package's code and not the folder's; None if it has no head."""
     if not (folder / "heads.py").is_file():
         return None
 
@@ -111,12 +113,12 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
     with reading("checkpoint", path, "is it a checkpoint of this release of narrlit?", ModelError):
         settings, weights = content.get("hyper_parameters", {}), content["state_dict"]
         if "encoder" not in settings:
-            raise ModelError(f"checkpoint {path}: it holds no encoder of narrlit")
+            raise ModelError(f"checkpoint {path}: it contains no encoder of narrlit")
         config = EncoderConfig.from_dict(settings["encoder"])
         if max_length is not None:
             config = replace(config, max_length=max_length)
     encoder = Encoder(config, trust_remote_code=trust_remote_code)
-    with reading("checkpoint", path, f"did {config.model} change since the training?", ModelError):
+    with reading("checkpoint", path, f"did {config.model} change after the training?", ModelError):
         if settings.get("head") is None:
             _load_trained(encoder, without_prefix(weights, "encoder."))
         else:
@@ -131,10 +133,10 @@ def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None
 
 
 def _load_trained(encoder: Encoder, weights: Mapping[str, Any]) -> None:
-    """Load a checkpoint's weights into an encoder whose frozen weights may be absent from the checkpoint.
+    """Load the weights of a checkpoint, which may lack the frozen weights, into an encoder.
 
     Raises:
-        ValueError: if a trained weight is missing, or the weights are another model's.
+        ValueError: if a trained weight is missing, or the weights belong to another model.
     """
     trained = {name for name, parameter in encoder.named_parameters() if parameter.requires_grad}
     if encoder.config.quantization is not None:
@@ -144,7 +146,7 @@ def _load_trained(encoder: Encoder, weights: Mapping[str, Any]) -> None:
     try:
         result = encoder.load_state_dict(weights, strict=has_all_weights)
     except RuntimeError as error:
-        raise ValueError("its weights do not fit the model") from error
+        raise ValueError("its weights do not match the model") from error
     wrong = trained.intersection(result.missing_keys) or result.unexpected_keys
     if wrong:
-        raise ValueError(f"its weights do not fit the model: {min(wrong)} is missing or unknown")
+        raise ValueError(f"its weights do not match the model: {min(wrong)} is missing or unknown")

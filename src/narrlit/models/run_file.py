@@ -1,4 +1,4 @@
-"""Fields of run.json and validation_answers.json, by which all readers and writers access them."""
+"""Fields of run.json and validation_answers.json, for all code that reads or writes them."""
 
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,16 @@ from narrlit.json_records import read_json
 RECORD = "run.json"
 ANSWERS = "validation_answers.json"
 VERSION = 1
-"""Version of run.json that this narrlit writes; records without a version are read as version 0."""
+"""Version of run.json that this release writes; records without a version are read as version 0."""
 REMEDY = "name a checkpoint in another folder"
 
 
 class NewerRecordError(ModelError):
-    """A record is of a later version of narrlit."""
+    """Record that was written by a later version of narrlit."""
 
 
 class Part(BaseModel):
-    """Part of a record; fields that are not listed are kept as they are."""
+    """Part of a record; unknown fields are kept unchanged."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
@@ -30,13 +30,13 @@ class Evaluation(Part):
 
     Attributes:
         n: number of triples.
-        correct: number of right answers.
-        accuracy: from 0 to 1; None where a score was NaN.
+        correct: number of correct answers.
+        accuracy: from 0 to 1; None if a score was NaN.
         interval: ends of the 95 % confidence interval.
-        ties: number of equal scores, which count as answers for B.
+        ties: number of equal scores, which count as answer B.
         undefined: number of triples with a score that is NaN.
-        epoch: after which it was, from 0; None before training.
-        step: after which it was.
+        epoch: epoch after which the evaluation was made, from 0; None before training.
+        step: step after which the evaluation was made.
     """
 
     n: int
@@ -50,14 +50,14 @@ class Evaluation(Part):
 
 
 class Comparison(Part):
-    """Paired test of an evaluation with a reference on the same triples.
+    """Paired test of an evaluation against a reference on the same triples.
 
     Attributes:
-        reference: frozen or untrained.
-        difference: of the accuracies, that of the reference subtracted.
-        lost: number of triples that only the reference has right.
-        won: number of triples that only the evaluation has right.
-        p: of the exact McNemar test.
+        reference: `frozen` or `untrained`.
+        difference: accuracy of the evaluation minus that of the reference.
+        lost: number of triples that only the reference answers correctly.
+        won: number of triples that only the evaluation answers correctly.
+        p: p-value of the exact McNemar test.
     """
 
     reference: str | None = None
@@ -68,7 +68,7 @@ class Comparison(Part):
 
 
 class DataFile(Part):
-    """A file that was read, with its digest and its number of rows."""
+    """Data file, with its digest and its number of rows."""
 
     path: str
     sha256: str
@@ -90,13 +90,13 @@ class PseudonymRecord(Part):
 
 
 class DataPart(Part):
-    """Data of one stage, and how they were read.
+    """Data of one stage.
 
     Attributes:
-        files: that were read.
-        storyworld: synthetic triples in place of files.
-        pseudonyms: how names were replaced; None: they were not.
-        fold: description of a fold of a cross-validation.
+        files: files that were read.
+        storyworld: synthetic triples instead of files.
+        pseudonyms: settings of pseudonymization; None: names were not replaced.
+        fold: description of a cross-validation fold.
     """
 
     files: list[DataFile] = []
@@ -112,14 +112,14 @@ class EncoderPart(Part):
 
 
 class ModelPart(Part):
-    """Settings of the objective, as its constructor takes them."""
+    """Settings of the objective, as in its constructor."""
 
     objective: str | None = None
     encoder: EncoderPart | None = None
 
 
 class Flags(Part):
-    """Flags of a run: conditions that its validation accuracy depends on."""
+    """Flags of a run: circumstances that affect the meaning of its validation accuracy."""
 
     trained_on_validation: bool = False
     transductive: bool = False
@@ -127,18 +127,18 @@ class Flags(Part):
 
     @property
     def names(self) -> list[str]:
-        """Names of the flags that are set."""
+        """Names of the flags that are true."""
         return [name for name in Flags.model_fields if getattr(self, name)]
 
 
 class Command(Part):
-    """The command line of the run."""
+    """Command line of the run."""
 
     line: str | None = None
 
 
 class RecordHead(Part):
-    """Fields that name the version of narrlit which wrote a record."""
+    """Versions of a record and of the packages that wrote it."""
 
     version: int = 0
     versions: dict[str, str] = {}
@@ -148,22 +148,22 @@ class RunFile(RecordHead):
     """Contents of a run.json.
 
     Attributes:
-        version: of the record's fields.
-        versions: of Python and of packages.
-        status: running, finished, interrupted, failed, diverged or pruned; None where nothing was recorded.
-        command: the command line.
-        seed: of the run.
+        version: version of the record's fields.
+        versions: versions of Python and of packages.
+        status: running, finished, interrupted, failed, diverged or pruned; None if it was not recorded.
+        command: command line.
+        seed: seed of the run.
         model: settings of the objective.
-        data: data that were read, by stage.
-        data_check: checks of the data, as `narrlit.check_data` has them.
-        flags: conditions that the accuracy depends on.
+        data: data by stage.
+        data_check: result of `narrlit.check_data`.
+        flags: circumstances that affect the meaning of the accuracy.
         checkpoints: paths of `best` and `last`, relative to the run.
-        validations: every evaluation of the validation triples after training began.
-        num_evaluations: their number.
-        best: the evaluation of the best checkpoint.
-        untrained: the model before training.
-        frozen: the encoder without a new head, where the model has one.
-        comparison: paired test of `best` with the frozen encoder.
+        validations: evaluations of the validation triples after training began.
+        num_evaluations: number of these evaluations.
+        best: evaluation of the best checkpoint.
+        untrained: evaluation of the model before training.
+        frozen: evaluation of the encoder without its new head, if the model has one.
+        comparison: paired test of `best` against the frozen encoder.
     """
 
     status: str | None = None
@@ -199,8 +199,8 @@ class RunFile(RecordHead):
         if head.version > VERSION:
             written_by = head.versions.get("narrlit", "a later version")
             raise NewerRecordError(
-                f"run record {path}: narrlit {written_by} wrote it in version {head.version}, and this narrlit reads "
-                f"versions up to {VERSION}: install that one (pip install -U narrlit)"
+                f"run record {path}: narrlit {written_by} wrote it in version {head.version}, but this release reads "
+                f"versions up to {VERSION}: update narrlit (pip install -U narrlit)"
             )
         return read_json(path, cls, "run record", REMEDY, ModelError)
 
@@ -211,16 +211,16 @@ class RunFile(RecordHead):
 
     @property
     def reference(self) -> Evaluation | None:
-        """The model before training, without its new head; None where the fit did not evaluate it."""
+        """Evaluation of the model before training, without a new head; None if the fit did not evaluate it."""
         return self.frozen or self.untrained
 
     def data_of(self, stage: str) -> DataPart:
-        """Return the data of a stage; empty if the run did not read any."""
+        """Return the data of a stage; empty if there are none."""
         return self.data.get(stage, DataPart())
 
 
 class ValidationAnswers(Part):
-    """Wrong answers of one evaluation: ascending positions of triples; None where a score was NaN."""
+    """Wrong answers of one evaluation, as ascending positions of triples; None if a score was NaN."""
 
     epoch: int
     step: int
@@ -232,9 +232,9 @@ class AnswersFile(Part):
 
     Attributes:
         triples: digest of the validation triples.
-        evaluations: wrong answers of every evaluation.
+        evaluations: wrong answers in each evaluation.
         untrained: wrong answers of the model before training.
-        frozen: wrong answers of the encoder without a new head.
+        frozen: wrong answers of the encoder without its new head.
     """
 
     triples: str

@@ -1,4 +1,4 @@
-"""Trained weights: copied out of a module, restored, saved beside an encoder's config, and sharded over processes."""
+"""Trained weights: copied from a module, restored, saved with an encoder's config, and sharded over processes."""
 
 import json
 import re
@@ -28,15 +28,19 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def trained_weights(module: nn.Module) -> dict[str, Tensor]:
-    """Copy the parameters that train, whole and to the CPU; every process takes part where they are sharded."""
+    """Copy the trainable parameters to the CPU, unsharded; with sharded parameters, call it in every process."""
     _reshard(module)
-    trained = {name: parameter.detach() for name, parameter in module.named_parameters() if parameter.requires_grad}
-    whole = {name: getattr(value, "full_tensor", lambda value=value: value)() for name, value in trained.items()}
-    return {name: value.cpu().clone().contiguous() for name, value in whole.items()}
+    copies: dict[str, Tensor] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            value = parameter.detach()
+            whole = value.full_tensor() if isinstance(value, DTensor) else value
+            copies[name] = whole.cpu().clone().contiguous()
+    return copies
 
 
 def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy values into the parameters that train; raise ModelError if one is missing or has another shape."""
+    """Set the trainable parameters; raise ModelError if a value is missing or has another shape."""
     _reshard(module)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -44,19 +48,21 @@ def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
                 continue
             value = weights.get(name)
             if value is None or value.shape != parameter.shape:
-                actual = "missing" if value is None else f"of shape {tuple(value.shape)}"
-                raise ModelError(f"weights of another model: {name} is {actual}, {tuple(parameter.shape)} is needed")
+                actual = "is missing" if value is None else f"has shape {tuple(value.shape)}"
+                raise ModelError(
+                    f"weights of another model: {name} {actual}, but shape {tuple(parameter.shape)} is needed"
+                )
             parameter.copy_(_like(parameter, value))
 
 
 def save_encoder(folder: Path, config: EncoderConfig, weights: Mapping[str, Tensor]) -> None:
-    """Write an encoder's config and trained weights into an existing folder; frozen weights are its model's own."""
+    """Write an encoder's config and trained weights to an existing folder; frozen weights are not written."""
     (folder / CONFIG).write_text(json.dumps(config.as_dict(), indent=2) + "\n", encoding="utf-8")
     save_file(dict(weights), folder / WEIGHTS)
 
 
 def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
-    """Load what `save_encoder` wrote; raise ModelError if a file is broken, or the weights do not fit."""
+    """Load an encoder that `save_encoder` wrote; raise ModelError if a file is damaged or the weights do not match."""
     with reading("encoder's config", folder / CONFIG, "train the model again", ModelError):
         fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         changes = {} if max_length is None else {"max_length": max_length}
@@ -70,34 +76,34 @@ def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file; raise ModelError if it is missing or broken."""
+    """Read the tensors of a safetensors file; raise ModelError if it is missing or damaged."""
     with reading("weights", path, "copy or train the model again", ModelError):
         return load_file(path)
 
 
 def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
-    """Build an encoder to train: with a mesh, sharded layer by layer over every process (FSDP2).
+    """Build an encoder for training; with a mesh, shard it layer by layer over all processes (FSDP2).
 
-    The first process alone loads the weights, and each receives its shards from there. The mesh's own dimensions are
-    ignored: a node's processes would be its tensor-parallel dimension, while here each has a batch of its own.
+    Only the first process loads the weights, and sends the other processes their shards. The dimensions of the mesh are
+    ignored: they could include tensor parallelism, which is not used here.
     """
-    # Models load in eval mode, and Lightning keeps the mode it finds: without train(), dropout would stay off.
+    # Models are loaded in eval mode, and Lightning does not change it: without train(), there would be no dropout.
     if mesh is None:
         return Encoder(config).train()
     if config.quantization is not None:
         raise OptionError(
             f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
-            "use trainer.strategy ddp, where each process holds all of them"
+            "use trainer.strategy ddp, where each process has all weights"
         )
     if config.gradient_caching:
         raise OptionError(
-            "encoder.gradient_caching can't be used with sharded weights, of which every process needs as many passes: "
-            "use trainer.strategy ddp, or encoder.gradient_checkpointing"
+            "encoder.gradient_caching can't be used with sharded weights, which need the same number of passes in "
+            "every process: use trainer.strategy ddp, or encoder.gradient_checkpointing"
         )
     encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
     layers = transformer_layers(encoder.transformer)
-    # Adapters apart from the frozen weights, which may be of another precision and have no gradients to reduce.
+    # Adapters are sharded separately from frozen weights, which may have another dtype and have no gradients.
     adapters = list(filter(None, map(_adapter_parts, layers)))
     shard_head(encoder, mesh, [*adapters, *layers])
     if rank() > 0:
@@ -106,18 +112,18 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():
             parameter.copy_(_like(parameter, loaded.pop(name) if rank() == 0 else torch.empty(parameter.shape)))
-        for buffer in encoder.buffers():  # some are in no state dict, such as rotary frequencies
+        for buffer in encoder.buffers():  # some are not in the state dict, such as rotary frequencies
             dist.broadcast(buffer, 0)
     return encoder
 
 
 def _adapter_parts(layer: Module) -> list[nn.Module]:
-    """Return the modules of a layer that are factors of adapters."""
+    """List the modules of a layer that are factors of adapters."""
     return [part for name, part in layer.named_modules() if LORA_FACTOR.search(name)]
 
 
 def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | list[nn.Module]] = ()) -> Module:
-    """Shard a module, its units first: beside a sharded encoder, what is not sharded has no common gradient."""
+    """Shard a module, its units first: beside a sharded encoder, gradients of other modules are not averaged."""
     if mesh is None:
         return module
 
@@ -128,8 +134,8 @@ def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | lis
 
 
 def _reshard(module: nn.Module) -> None:
-    # After a forward pass without a backward one, FSDP2 leaves whole copies where the sharded parameters were: what is
-    # written into those is lost.
+    # After a forward pass without a backward pass, FSDP2 leaves unsharded copies in place of the sharded parameters,
+    # and changes of these copies would be lost.
     for part in module.modules():
         reshard = getattr(part, "reshard", None)
         if callable(reshard):

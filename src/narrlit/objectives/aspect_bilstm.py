@@ -1,4 +1,4 @@
-"""Mendel292: a BiLSTM over frozen sentence embeddings, its output cut into subspaces for theme, action and outcome."""
+"""BiLSTM over frozen sentence embeddings, with subspaces for theme, action and outcome (Mendel292)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -20,17 +20,17 @@ from narrlit.objectives.triplet_margin import triplet_terms
 
 @dataclass(frozen=True)
 class Aspects:
-    """Settings of the subspaces, one each for theme, action and outcome; pseudo-labels come from `data.pseudo_labels`.
+    """Settings of the subspaces for theme, action and outcome; pseudo-labels come from `data.pseudo_labels`.
 
     Attributes:
-        labelled: whose pseudo-labels count: those of the `anchors`, or of `all` stories of a batch.
-        ratios: relative sizes of the subspaces.
-        weights: of the subspaces' losses.
-        weight: of these losses together (lambda_mt).
-        unlabelled_weight: the same for unlabelled stories of a transductive run.
-        margin: of the batch-hard loss, in Euclidean distance of unit vectors.
-        divisor: stories of a batch that a subspace's loss is averaged over: those that have a pair (`paired`), or all
-            whose label counts (`labeled`).
+        labelled: stories whose pseudo-labels are used: the `anchors`, or `all` stories of a batch.
+        ratios: relative sizes of the three subspaces.
+        weights: weights of the three losses.
+        weight: weight of the sum of these losses (lambda_mt).
+        unlabelled_weight: the same weight for unlabeled stories in a transductive run.
+        margin: margin of the batch-hard loss, in Euclidean distance of unit vectors.
+        divisor: stories over which the loss of a subspace is averaged: those with a pair (`paired`), or with a label
+            (`labeled`).
     """
 
     labelled: Literal["anchors", "all"] = "anchors"
@@ -43,6 +43,10 @@ class Aspects:
 
     def __post_init__(self) -> None:
         """Check ranges."""
+        for name in ("ratios", "weights"):
+            values = getattr(self, name)
+            if len(values) != len(ASPECTS):
+                raise OptionError(f"aspects.{name} is {values}: must have a number for each of {', '.join(ASPECTS)}")
         ratios = {f"ratios[{i}]": value for i, value in enumerate(self.ratios)}
         weights = {f"weights[{i}]": value for i, value in enumerate(self.weights)}
         numbers = {"weight": self.weight, "unlabelled_weight": self.unlabelled_weight, "margin": self.margin}
@@ -50,11 +54,11 @@ class Aspects:
 
 
 class AspectBiLSTM(FrozenObjective):
-    """w_t triplet(cosine distance) + w sum_k w_k L_k [+ w_u sum_k w_k L_k of unlabelled stories].
+    """Loss w_t triplet(cosine distance) + w sum_k w_k L_k [+ w_u sum_k w_k L_k of unlabeled stories].
 
-    L_k is batch-hard in subspace k over pseudo-labels; a story without a partner of its label, or one of another, gives
-    nothing, and is counted as `without_pair`. Without pseudo-labels the triplet loss alone remains. The paper divides
-    L_k by N and does not define it: see `aspects.divisor`.
+    L_k is the batch-hard loss of pseudo-labels in subspace k. Stories without a positive or a negative do not
+    contribute to it, and are counted as `without_pair`. Without pseudo-labels, only the triplet loss is used. The paper
+    divides L_k by N without defining it: see `aspects.divisor`.
 
     Source: Mendel292, section 2 and appendix B, items 3 to 5.
     """
@@ -74,17 +78,17 @@ class AspectBiLSTM(FrozenObjective):
         """Set the head and its losses.
 
         Args:
-            encoder: whose sentence embeddings the BiLSTM reads.
+            encoder: frozen encoder of the sentences.
             optimization: optimizer of the BiLSTM.
             embeddings: source of frozen embeddings.
-            bilstm: its sizes.
-            aspects: the subspaces and their losses.
-            margin: of the triplet loss, in cosine distance.
-            triplet_weight: of the triplet loss.
+            bilstm: sizes of the BiLSTM.
+            aspects: subspaces and their losses.
+            margin: margin of the triplet loss, in cosine distance.
+            triplet_weight: weight of the triplet loss.
         """
         super().__init__(encoder, optimization, embeddings)
         if bilstm.output < len(ASPECTS):
-            raise OptionError(f"bilstm.output is {bilstm.output}: every aspect needs at least 1 of 3 dimensions")
+            raise OptionError(f"bilstm.output is {bilstm.output}: must be at least 3, one dimension for each aspect")
         check_numbers("", minimum_0={"margin": margin, "triplet_weight": triplet_weight})
         self.bilstm = bilstm
         self.aspects = aspects
@@ -98,25 +102,25 @@ class AspectBiLSTM(FrozenObjective):
         return {"kind": "bilstm", **asdict(self.bilstm)}
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """Compute the loss, each subspace's loss, and its labelled stories without a pair."""
+        """Compute the loss, the loss of each subspace, and its number of labeled stories without a pair."""
         terms = triplet_terms(embeddings, batch, self.margin)
         terms["triplet"] = terms["loss"].detach()
         terms["loss"] = self.triplet_weight * terms["loss"]
         if batch.pseudo_labels is not None:
-            chosen = batch.anchors
+            positions = batch.anchors
             if self.aspects.labelled == "all":
-                chosen = torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
-            padding, position = chosen < 0, chosen.clamp(min=0)
-            indices = batch.stories.indices[position].masked_fill(padding, PADDING)
-            labels = batch.pseudo_labels[position].masked_fill(padding[:, None], PADDING)
-            subspace_terms = self.subspace_losses(embeddings[position], labels, indices)
+                positions = torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
+            is_padding, positions = positions < 0, positions.clamp(min=0)
+            indices = batch.stories.indices[positions].masked_fill(is_padding, PADDING)
+            labels = batch.pseudo_labels[positions].masked_fill(is_padding[:, None], PADDING)
+            subspace_terms = self.subspace_losses(embeddings[positions], labels, indices)
             terms["loss"] = terms["loss"] + self.aspects.weight * subspace_terms.pop("loss")
             terms |= subspace_terms
         if batch.unlabelled is not None:
             stories, labels = batch.unlabelled.stories, batch.unlabelled.pseudo_labels
-            more = self.subspace_losses(self(stories), labels, stories.indices)
-            terms["loss"] = terms["loss"] + self.aspects.unlabelled_weight * more.pop("loss")
-            terms |= {f"unlabelled_{name}": value for name, value in more.items()}
+            unlabeled_terms = self.subspace_losses(self(stories), labels, stories.indices)
+            terms["loss"] = terms["loss"] + self.aspects.unlabelled_weight * unlabeled_terms.pop("loss")
+            terms |= {f"unlabelled_{name}": value for name, value in unlabeled_terms.items()}
         return terms
 
     def subspace_losses(self, embeddings: Tensor, labels: Tensor, indices: Tensor) -> dict[str, Tensor]:
@@ -124,15 +128,15 @@ class AspectBiLSTM(FrozenObjective):
 
         Args:
             embeddings: (N, output) of this process's stories; N is the same in each process.
-            labels: (N, 3) pseudo-labels, PADDING where there is none.
-            indices: (N,) story indices; a story never pairs with itself.
+            labels: (N, 3) pseudo-labels, PADDING if a label is missing.
+            indices: (N,) story indices; a story is never paired with itself.
         """
-        gathered, known, stories = gather(embeddings), gather(labels), gather(indices)
+        all_embeddings, all_labels, stories = gather(embeddings), gather(labels), gather(indices)
         terms: dict[str, Tensor] = {}
-        total = gathered.sum() * 0
-        for k, subspace in enumerate(subspaces(gathered, self.sizes)):
-            hard = batch_hard(subspace, known[:, k], self.aspects.margin, stories, self.aspects.divisor)
+        total = all_embeddings.sum() * 0
+        for k, subspace in enumerate(subspaces(all_embeddings, self.sizes)):
+            hard = batch_hard(subspace, all_labels[:, k], self.aspects.margin, stories, self.aspects.divisor)
             total = total + self.aspects.weights[k] * hard.loss
             terms[ASPECTS[k]] = hard.loss.detach()
-            terms[f"{ASPECTS[k]}_without_pair"] = ((known[:, k] >= 0).sum() - hard.rows).float()
+            terms[f"{ASPECTS[k]}_without_pair"] = ((all_labels[:, k] >= 0).sum() - hard.rows).float()
         return {"loss": total, **terms}

@@ -1,7 +1,7 @@
-"""Objectives over a frozen encoder: its embeddings are computed once, and a head alone trains."""
+"""Objectives that train a head on a frozen encoder, whose embeddings are computed once."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -22,18 +22,19 @@ from narrlit.objectives.base import OWN_CONFIG, Objective, Optimization, check_n
 from narrlit.objectives.triplet_margin import triplet_terms
 
 SPACE = "narrlit_embedding_space"
-INDIFFERENT = ("stored", "dropout")
-"""Settings that may differ between a checkpoint and the run resumed from it."""
+MAY_DIFFER = ("stored", "dropout")
+"""Settings that may differ between a checkpoint and the run that resumes from it."""
 
 
 class FrozenObjective(Objective):
-    """Base class: a subclass defines the head on the encoder's embeddings.
+    """Base class of objectives with a frozen encoder; a subclass defines the head on its embeddings.
 
-    Embeddings of all stories of a stage are computed, or read from the cache, in `setup`; the encoder is then released.
+    The embeddings of all stories of a stage are computed, or read from the cache, in `setup`. The encoder is then
+    released.
 
     Attributes:
-        unit: part of a story that is embedded: the whole story, or each of its sentences.
-        dimension: D of a frozen embedding; known after `setup`.
+        unit: unit that is embedded: the whole story, or each of its sentences.
+        dimension: dimension D of a frozen embedding; known after `setup`.
     """
 
     head: nn.Module
@@ -50,50 +51,49 @@ class FrozenObjective(Objective):
                     f"encoder.{name} is set, but {type(self).__name__} never trains its encoder: remove it"
                 )
 
-    def save_settings(self, **own: object) -> None:
+    def save_settings(self, **settings: object) -> None:
         """Also save the source of embeddings, and the settings of the head."""
-        super().save_settings(embeddings=asdict(self.embeddings), head=self.head_settings(), **own)
+        super().save_settings(embeddings=asdict(self.embeddings), head=self.head_settings(), **settings)
 
     @abstractmethod
     def head_settings(self) -> dict[str, Any]:
-        """Return the settings of the head as plain data, with its `kind`."""
+        """Return the settings of the head as plain data, including its `kind`."""
 
     def initial_head(self) -> nn.Module:
-        """Build the head with its first weights."""
+        """Build the head with its initial weights."""
         return build_head(dimension=self.dimension, **self.head_settings())
 
     def setup(self, stage: str) -> None:
-        """Fill the cache with the embeddings of all of the stage's stories."""
+        """Compute or read the embeddings of all stories of the stage."""
         data = undeclared(self.trainer).datamodule
         if stage == "fit" and not data.examples.negatives.shape[1]:
-            raise OptionError(f"{type(self).__name__} needs negatives, and no training example has one")
+            raise OptionError(f"{type(self).__name__} needs negatives, but no training example has one")
         data.prepare_inputs(TrainerFn(stage).value)
         self.cached.release()
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> FrozenFeatures:
-        """Return the stories' frozen embeddings, computing those that the cache lacks."""
-        cut, made = self.cached.truncated, self.cached.made
+        """Return the frozen embeddings of stories; those that are not cached are computed."""
+        truncated_before, made_before = self.cached.truncated, self.cached.made
         inputs = frozen_features(self.cached, stories, unit=self.unit)
         self.dimension = inputs.dimension
-        if self.cached.truncated > cut:
-            rank_zero_info(
-                f"{name}: {self.cached.truncated - cut} of {self.cached.made - made} embedded texts were cut"
-            )
+        truncated, made = self.cached.truncated - truncated_before, self.cached.made - made_before
+        if truncated:
+            rank_zero_info(f"{name}: {truncated} of {made} embedded texts were truncated")
         return inputs
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
-        """Embed texts (N, D) by the frozen encoder."""
+        """Embed N texts with the frozen encoder, (N, D)."""
         return self.cached.embeddings(texts, role)
 
     @property
     def cached(self) -> CachedEmbeddings:
-        """The encoder's embeddings."""
+        """Cached embeddings of the encoder."""
         if self._cached is None:
             self._cached = CachedEmbeddings(self.encoder_config, self.embeddings, self.trainer.strategy.root_device)
         return self._cached
 
     def configure_model(self) -> None:
-        """Build the head, once; sharded strategies are refused."""
+        """Build the head, once; raise OptionError for sharded strategies."""
         if hasattr(self, "head"):
             return
         if self.device_mesh is not None:
@@ -102,45 +102,50 @@ class FrozenObjective(Objective):
         self.hparams["head"]["dimension"] = self.dimension
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Also save the settings that decide the embeddings on which the head was trained."""
+        """Also save the settings that affect the frozen embeddings."""
         super().on_save_checkpoint(checkpoint)
         checkpoint[SPACE] = self.cached.space
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Check that the head and the embeddings under it are those of the checkpoint."""
+        """Check that the head and the frozen embeddings have the settings of the checkpoint."""
         self.check_objective(checkpoint)
         saved_head = checkpoint["hyper_parameters"].get("head", {})
-        sides = (("head", saved_head, self.hparams["head"]), ("encoder", checkpoint.get(SPACE, {}), self.cached.space))
-        for part, saved, own in sides:
-            for name in saved | own:
-                there, here = saved.get(name), own.get(name)
-                if name not in INDIFFERENT and there != here:
-                    raise ModelError(
-                        f"the checkpoint is of another {part}: {name} is {there!r} there, {here!r} here; {OWN_CONFIG}"
-                    )
+        _check_settings("head", saved_head, self.hparams["head"])
+        _check_settings("encoder", checkpoint.get(SPACE, {}), self.cached.space)
         super().on_load_checkpoint(checkpoint)
 
     def forward(self, stories: Packed) -> Tensor:
-        """Embed stories (U, output)."""
+        """Embed stories, (U, output)."""
         if not isinstance(stories, PackedFeatures):
             raise TypeError("frozen embeddings are needed, not tokens")
-        # In half precision a projection near the identity would move embeddings by less than they are rounded.
+        # In half precision, rounding errors would exceed the effect of a projection close to the identity.
         with torch.autocast(self.device.type, enabled=False):
             return apply_head(self.head, stories.features, stories.lengths if self.unit == "sentence" else None)
 
     def frozen_embeddings(self, stories: Packed) -> Tensor:
-        """Return the mean (U, D) of each story's frozen embeddings; of a whole story there is one."""
+        """Average the frozen embeddings of each story, (U, D): one per story, or one per sentence."""
         if not isinstance(stories, PackedFeatures):
             raise TypeError("frozen embeddings are needed, not tokens")
-        pieces = torch.split(stories.features, list(stories.lengths))
-        return torch.stack([own.mean(0) for own in pieces])
+        embeddings_by_story = torch.split(stories.features, list(stories.lengths))
+        return torch.stack([embeddings.mean(0) for embeddings in embeddings_by_story])
+
+
+def _check_settings(part: str, saved: Mapping[str, object], current: Mapping[str, object]) -> None:
+    """Raise ModelError if the settings of a checkpoint's head or encoder differ from those of this run."""
+    for name in dict.fromkeys([*saved, *current]):
+        saved_value, value = saved.get(name), current.get(name)
+        if name not in MAY_DIFFER and saved_value != value:
+            raise ModelError(
+                f"the checkpoint has another {part}: its {name} is {saved_value!r}, that of this run {value!r}; "
+                f"{OWN_CONFIG}"
+            )
 
 
 class Projection(FrozenObjective):
     """Mean of max(0, margin - (cos(x, p) - cos(x, n))) over projected embeddings e' = W e / |W e|.
 
-    W is square, without bias, and starts as the identity plus noise; with `learning_rate: 0` and no noise it stays the
-    identity, a control. Comhis samples hard examples more often: `data.hard_examples`.
+    W is square, without bias, and initialized as the identity plus noise. With `learning_rate: 0` and no noise it
+    remains the identity, as a control experiment. Comhis samples hard examples more often: see `data.hard_examples`.
 
     Source: Comhis, Eq. 1 and 2, section 4.3 and appendix A.
     """
@@ -153,14 +158,14 @@ class Projection(FrozenObjective):
         margin: float = 0.2,
         noise: float = 0.01,
     ) -> None:
-        """Set the loss and the first weights.
+        """Set the loss and the initial weights.
 
         Args:
-            encoder: whose embeddings are projected.
+            encoder: frozen encoder of the stories.
             optimization: optimizer of the projection.
             embeddings: source of frozen embeddings.
-            margin: of the triplet loss, in cosine distance.
-            noise: standard deviation of W's noise, before division by the root of the dimension.
+            margin: margin of the triplet loss, in cosine distance.
+            noise: standard deviation of the noise in W, before division by the square root of the dimension.
         """
         check_numbers("", minimum_0={"margin": margin, "noise": noise})
         super().__init__(encoder, optimization, embeddings)
@@ -177,12 +182,12 @@ class Projection(FrozenObjective):
         return build_head("projection", self.dimension, noise=self.noise)
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """Compute the loss; `active` is the share of triplets within the margin."""
+        """Compute the loss, and `active`, the share of triplets with a loss above 0."""
         return triplet_terms(embeddings, batch, self.margin)
 
 
 class MLPHead(FrozenObjective):
-    """Triplet margin loss on cosine distance, over linear layers with ReLU between them; none hidden: a linear map.
+    """Triplet margin loss on cosine distance, after linear layers with ReLU between them, or a single linear map.
 
     Source: Mendel292, appendix B, item 2, which names no activation.
     """
@@ -199,15 +204,15 @@ class MLPHead(FrozenObjective):
         """Set the head and its loss.
 
         Args:
-            encoder: whose embeddings the head maps.
+            encoder: frozen encoder of the stories.
             optimization: optimizer of the head.
             embeddings: source of frozen embeddings.
-            hidden: sizes of hidden layers.
-            output: dimension of an embedding.
-            margin: of the triplet loss, in cosine distance.
+            hidden: sizes of the hidden layers; None: no hidden layers.
+            output: dimension of a story's embedding.
+            margin: margin of the triplet loss, in cosine distance.
         """
         if min([output, *(hidden or [])]) < 1:
-            raise OptionError(f"hidden {hidden} and output {output}: both must be at least 1")
+            raise OptionError(f"hidden is {hidden} and output is {output}: all sizes must be at least 1")
         check_numbers("", minimum_0={"margin": margin})
         super().__init__(encoder, optimization, embeddings)
         self.hidden = list(hidden or [])
@@ -220,5 +225,5 @@ class MLPHead(FrozenObjective):
         return {"kind": "mlp", "hidden": self.hidden, "output": self.output}
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """Compute the loss; `active` is the share of triplets within the margin."""
+        """Compute the loss, and `active`, the share of triplets with a loss above 0."""
         return triplet_terms(embeddings, batch, self.margin)

@@ -1,4 +1,4 @@
-"""Theme, course of action and outcome aligned with the whole text, by a head each (ttda704's multi-view system)."""
+"""Contrastive alignment of theme, course of action and outcome with the full text (ttda704's multi-view system)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,21 +21,22 @@ from narrlit.objectives.base import Objective, Optimization, check_numbers
 
 
 class MultiView(Objective):
-    """Sum over the views of -log e^{cos(a,p)/tau} / (e^{cos(a,p)/tau} + e^{cos(a,n)/tau}), and alignment.
+    """Sum over the views of -log e^{cos(a,p)/tau} / (e^{cos(a,p)/tau} + e^{cos(a,n)/tau}), plus an alignment term.
 
-    a is an anchor's whole text, p its own view, n the same view of another story of the batch; each view has a head
-    over the one encoder. Alignment is `alignment || z_f/|z_f| - z/|z| ||^2`: z_f is the fused embedding that stands for
-    the story in use, z the mean of the three views' unit vectors. With `alignment_terms: views` it is the sum of three
-    such terms, z being each view in turn. In one pass the encoder embeds all different texts and views of a batch.
+    a is the full text of an anchor, p its own view, and n the same view of another story in the batch; each view has a
+    head on the common encoder. The alignment term is `alignment || z_f/|z_f| - z/|z| ||^2`, where z_f is the fused
+    embedding, which represents the story in evaluation, and z the mean of the unit vectors of its three views. With
+    `alignment_terms: views` it is the sum of three terms, one with each view as z. The encoder embeds all distinct
+    texts and views of a batch in one pass.
 
-    `as_written`: a, p and n are the head's embeddings of the view; so are the views in z and z_f.
-    `as_published`: the published code compares the encoder's own embeddings, so no head lies between a loss and the
-    encoder, and its three terms align the mean of a, p and n with that same mean: 0 whatever the weights. Heads are
-    left out. Its heads have 256 hidden units, and it writes the view's name before a view's text, which the paper does
-    not.
+    `as_written`: a, p and n are outputs of the head of the view, as are the views in z and z_f.
+    `as_published`: the published code compares the encoder's own embeddings, so that the heads do not affect the loss,
+    and its three alignment terms compare the mean of a, p and n with itself, so that they are always 0. There are no
+    heads here. In that code, heads have 256 hidden units, and the name of the view is put before its text; both differ
+    from the paper.
 
-    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. Eq. 2 has one term of alignment (`mean`); the appendix
-    counts three and does not write them out (`views`).
+    Source: ttda704, Eq. 1 and 2, section 4.2 and appendix A.4. Eq. 2 has one alignment term (`mean`); the appendix
+    mentions three without defining them (`views`).
     """
 
     reads_views = True
@@ -60,11 +61,10 @@ class MultiView(Objective):
             optimization: optimizer of the encoder and the heads.
             variant: `as_written` in the paper or `as_published` in its code.
             fusion: weights of a story's text and views.
-            hidden: hidden units of a head.
-            temperature: divides cosines.
-            alignment: weight of the alignment.
-            alignment_terms: what the fused embedding is aligned with: the `mean` of the views, one term, or each of the
-                `views`, three terms.
+            hidden: number of hidden units of a head.
+            temperature: temperature of the softmax over cosines.
+            alignment: weight of the alignment term.
+            alignment_terms: `mean`: align the fused embedding with the mean of the views; `views`: with each view.
         """
         if hidden < 1:
             raise OptionError(f"hidden is {hidden}: must be at least 1")
@@ -95,42 +95,44 @@ class MultiView(Objective):
             shard_head(self.views.heads, self.device_mesh)
 
     def story_inputs(self, stories: Sequence[Story], name: str) -> StoryInputs[Any]:
-        """Tokenize texts and views; a story without views can't be selected."""
+        """Tokenize texts and views; stories without views can't be in a batch."""
         inputs = TokenizedViews(stories, self.encoder.tokenize)
         if inputs.truncated:
             rank_zero_info(f"{name}: {inputs.truncated} texts and views cut to {self.encoder.max_length} tokens")
         return inputs
 
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
-        """Return the collator of batches of anchors; views need no candidates."""
+        """Create the collator of batches, which contain anchors only."""
         return ViewCollator(examples, inputs)
 
     def forward(self, stories: Packed) -> Tensor:
-        """Embed stories with views (U, D), fused."""
+        """Embed stories by fusion of text and views, (U, D)."""
         return self.views.fuse(self.views.parts(self.training_embeddings(stories)))
 
     def frozen_embeddings(self, stories: Packed) -> Tensor | None:
-        """Fuse the encoder's own embeddings, without heads; None where there are none."""
+        """Fuse the encoder's own embeddings, without heads, (U, D); None if there are no heads."""
         if self.views.heads is None:
             return None
         return self.views.fuse(normalize(self.training_embeddings(stories).float(), dim=-1))
 
     def training_embeddings(self, stories: Packed) -> Tensor:
-        """Compute the encoder's embeddings (U, 4, D) of texts and views, each different one once."""
+        """Embed texts and views without heads, (U, 4, D), each distinct text once."""
         if not isinstance(stories, PackedViews):
             raise TypeError(f"stories with views are needed, not {type(stories).__name__}")
         embeddings: Tensor = self.encoder(stories.pieces)[stories.parts]
         return embeddings
 
     def loss(self, embeddings: Tensor, batch: ViewBatch) -> dict[str, Tensor]:
-        """Compute the loss, the contrastive loss of each view, and the alignment without its weight.
+        """Compute the loss, the contrastive loss of each view, and the alignment term without its weight.
 
-        Embeddings (U, 4, D) are the encoder's, of the batch's texts and views.
+        Args:
+            embeddings: (U, 4, D) embeddings of the batch's texts and views, without heads.
+            batch: indices of anchors and of other stories.
         """
         heads = self.views.heads
         parts = self.views.parts(embeddings)
         full, views = parts[:, :1], parts[:, 1:]
-        # A head's embedding of a whole text is compared with the same head's of a view.
+        # The full text goes through the head of the view with which it is compared.
         anchors = (full.expand_as(views) if heads is None else heads(full))[batch.anchors]
         own, other = views[batch.anchors], views[batch.others]
         contrasts = {
@@ -143,7 +145,7 @@ class MultiView(Objective):
         return {"loss": loss, **terms, "alignment": alignment.detach()}
 
     def _alignment(self, parts: Tensor) -> Tensor:
-        """Compute the alignment, without its weight, of anchors' unit vectors (B, 4, D) of text and views."""
+        """Compute the alignment term, without its weight, from the anchors' unit vectors (B, 4, D)."""
         views = parts[:, 1:]
         mean = views.mean(1)
         if self.variant == "as_published":

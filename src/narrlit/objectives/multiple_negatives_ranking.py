@@ -1,4 +1,4 @@
-"""Multiple-negatives ranking (NLP-FSDM): an anchor's own positive against every other story of the batch."""
+"""Multiple negatives ranking: an anchor's positive against the other stories of the batch (NLP-FSDM)."""
 
 from typing import Literal
 
@@ -17,12 +17,12 @@ from narrlit.objectives.base import Objective, Optimization, check_numbers
 class MultipleNegativesRanking(Objective):
     """Cross-entropy over scale * cos(anchor, candidate).
 
-    Candidates are the batch's positives (over all processes), for `triplets` its explicit negatives too, and for
-    `stories` also its other anchors. A candidate that is the same story as the anchor or its positive, or a version of
-    it, never counts as a negative.
+    Candidates are the positives of the batch (of all processes); with `triplets`, also its explicit negatives, and with
+    `stories`, also its other anchors. A candidate is never a negative if it is the anchor, its positive, or a version
+    of one of them.
 
-    Source: NLP-FSDM, Eq. 1, whose tau multiplies and so is the scale (Henderson et al. 2017). The paper's Eq. 1 has
-    `pairs` and `sum`; with `triplets` the dissimilar story of each triple is a candidate too.
+    Source: NLP-FSDM, Eq. 1 (after Henderson et al. 2017), where the scale is called tau. Eq. 1 corresponds to `pairs`
+    and `sum`; with `triplets`, the dissimilar story of each triple is also a candidate.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class MultipleNegativesRanking(Objective):
 
         Args:
             encoder: encoder that is trained.
-            optimization: its optimizer.
+            optimization: optimizer of the encoder.
             scale: factor of the cosine, the inverse temperature.
-            candidates: `pairs`, `triplets`, or `stories`. In batches of one setting (`data.versions.setting`) the other
-                anchors are those candidates that share the anchor's setting.
-            reduction: `mean` or `sum` over the anchors of a batch, those of all processes.
+            candidates: `pairs`, `triplets`, or `stories`. In batches of one setting (`data.versions.setting`), the
+                other anchors are candidates with the setting of the anchor.
+            reduction: `mean` or `sum` over the anchors of a batch, in all processes.
         """
         check_numbers("", positive={"scale": scale})
         super().__init__(encoder, optimization)
@@ -51,7 +51,7 @@ class MultipleNegativesRanking(Objective):
         self.save_settings(scale=scale, candidates=candidates, reduction=reduction)
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
-        """Return which negatives the loss reads: none of them for `pairs`."""
+        """Mark the negatives that the loss uses: none of them for `pairs`."""
         return torch.zeros_like(batch.negatives, dtype=torch.bool) if self.candidates == "pairs" else None
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
@@ -62,10 +62,10 @@ class MultipleNegativesRanking(Objective):
         candidates = [gather(groups[batch.positives])]
         negatives = []
         if self.candidates != "pairs" and batch.negatives.shape[1]:
-            chosen = batch.negatives.flatten()
-            # Padding points at story 0, whose embedding is masked: shapes are equal in every process.
-            negatives.append(gather(embeddings[chosen.clamp(min=0)]))
-            candidates.append(gather(torch.where(chosen < 0, PADDING, groups[chosen])))
+            indices = batch.negatives.flatten()
+            # Padding selects story 0, which is masked, so that the shapes are the same in every process.
+            negatives.append(gather(embeddings[indices.clamp(min=0)]))
+            candidates.append(gather(torch.where(indices < 0, PADDING, groups[indices])))
         if self.candidates == "stories":
             negatives.append(gather(embeddings[batch.anchors]))
             candidates.append(gather(groups[batch.anchors]))
@@ -73,5 +73,5 @@ class MultipleNegativesRanking(Objective):
         others = torch.cat(negatives) if negatives else None
         anchors = embeddings[batch.anchors]
         loss = ranking_loss(anchors, positives, target, others, keep, self.scale, self.reduction)
-        # Losses are averaged over the processes: the factor makes that the sum over all their anchors.
+        # Lightning averages over processes; the factor turns this average into a sum.
         return {"loss": loss * world_size() if self.reduction == "sum" else loss}

@@ -1,4 +1,4 @@
-"""Self-distillation (HITS): InfoNCE over own and in-batch negatives, masked and softened by a teacher's embeddings."""
+"""Self-distillation: InfoNCE with a mask of false negatives and KL divergence from a teacher (HITS)."""
 
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -25,10 +25,10 @@ class Distillation:
     """Settings of the KL term.
 
     Attributes:
-        temperature: divides both sides' similarities before the softmax.
-        space: what is compared: cosines, or logits (cosines divided by the contrastive temperature).
-        first_weight: of the term at a round's first step; changes linearly.
-        last_weight: at its last step.
+        temperature: temperature of the softmax for student and teacher.
+        space: similarities in the softmax: cosines, or logits (cosines divided by the temperature of InfoNCE).
+        first_weight: weight of the term at the first step of a round; it changes linearly.
+        last_weight: weight of the term at the last step of a round.
     """
 
     temperature: float = 0.15
@@ -43,22 +43,22 @@ class Distillation:
 
 
 class SelfDistillation(Objective):
-    """CE + w KL over each anchor's own K negatives and the other anchors' positives (of all processes).
+    """Loss CE + w KL over each anchor's own K negatives and the positives of other anchors (of all processes).
 
-    CE is InfoNCE over the candidates that the teacher's mask keeps; KL draws the student's distribution over them to
-    the teacher's. Without a teacher, as in the first round, CE alone remains, over all candidates. A candidate that is
-    the same story as the anchor or its positive never counts as a negative.
+    CE is InfoNCE over the candidates that are not masked by the teacher. KL is the divergence of the student's
+    distribution over these candidates from the teacher's. Without a teacher, as in the first round, the loss is CE over
+    all candidates. A candidate is never a negative if it is the anchor, its positive, or a version of one of them.
 
-    Source: HITS, Eq. 1 to 5. Its Eq. 1 calls the similarities in CE the teacher's; as in its published code, they are
-    the student's here, and the teacher's are in the mask (Eq. 3) and in KL (Eq. 4). The weight w falls linearly over
-    the steps of a round, as in that code, from which both temperatures are, too. Section 3.3 masks "after the first
-    teacher update": here from the first round with a teacher on, with `first_masked_round: 2` once a student has
-    replaced it. `TeacherPromotion` divides a fit into rounds and provides the teachers.
+    Source: HITS, Eq. 1 to 5. In Eq. 1 the similarities in CE are the teacher's; here they are the student's, as in the
+    published code, and those of the teacher are in the mask (Eq. 3) and in KL (Eq. 4). The linear decrease of w over
+    the steps of a round, and both temperatures, are from this code too. Section 3.3 masks "after the first teacher
+    update"; here the mask begins in the first round with a teacher or, with `first_masked_round: 2`, after a student
+    has replaced the first teacher. `TeacherPromotion` divides a fit into rounds and provides the teachers.
 
     Attributes:
-        teacher: embeddings of the round's teacher, None in a first round.
-        round: number of the round.
-        kept: for each kind of candidate, those that the teacher kept in this round, and their total.
+        teacher: embeddings of the current teacher; None in the first round.
+        round: number of the current round.
+        kept: number of candidates that were not masked in this round and total number, by kind of candidate.
     """
 
     teacher: TeacherEmbeddings | None = None
@@ -80,14 +80,14 @@ class SelfDistillation(Objective):
 
         Args:
             encoder: encoder that is trained.
-            optimization: its optimizer, started anew in each round.
-            temperature: divides cosines in CE.
-            mask: leave out candidates that the teacher finds as similar as the positive.
-            mask_margin: added to the positive's cosine, above which the teacher masks a candidate.
-            first_masked_round: first round that has a mask, if it has a teacher.
+            optimization: optimizer of the encoder, which is reset in each round.
+            temperature: temperature of CE.
+            mask: mask candidates that are about as similar to the anchor as the positive, according to the teacher.
+            mask_margin: added to the positive's cosine; the teacher masks candidates with a higher cosine.
+            first_masked_round: first round with a mask, if it has a teacher.
             distill: add the KL term.
-            distillation: its settings.
-            use_triple_negative: the dissimilar story of a triple is a negative too; it is none as published.
+            distillation: settings of the KL term.
+            use_triple_negative: also use the dissimilar story of a triple as a negative, unlike the published system.
         """
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
@@ -107,7 +107,7 @@ class SelfDistillation(Objective):
         self.save_settings(**{name: getattr(self, name) for name in names}, distillation=asdict(distillation))
 
     def on_fit_start(self) -> None:
-        """Refuse data of which no example has a negative that is used."""
+        """Raise OptionError if no training example has a negative."""
         super().on_fit_start()
         examples = undeclared(self.trainer).datamodule.examples
         used = examples.negatives >= 0
@@ -115,25 +115,26 @@ class SelfDistillation(Objective):
             used &= examples.kinds != TRIPLE
         if not used.any():
             raise OptionError(
-                "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`, or "
-                "set model.use_triple_negative: true where the data are triples"
+                "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`; for "
+                "triples, you can also set model.use_triple_negative: true"
             )
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
-        """Return which negatives the loss reads: all, or all but the triples' own."""
+        """Mark the negatives that the loss uses: all, or all except the dissimilar stories of triples."""
         return None if self.use_triple_negative else batch.kinds != TRIPLE
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """Compute the loss and its terms, named by round, so that TensorBoard shows each round's curves."""
+        """Compute the loss and its terms, with names by round, so that TensorBoard shows a curve for each round."""
         indices, negatives = batch.stories.indices, batch.negatives.clamp(min=0)
         target = torch.arange(len(batch.anchors), device=embeddings.device) + rank() * len(batch.anchors)
         student = candidate_cosines(
             embeddings[batch.anchors], gather(embeddings[batch.positives]), embeddings[negatives]
         )
         groups = batch.groups
-        own = torch.where(batch.negatives < 0, PADDING, groups[negatives])
-        in_batch = gather(groups[batch.positives]).expand(len(own), -1)
-        valid = duplicates_mask(torch.cat([in_batch, own], dim=1), groups[batch.anchors], groups[batch.positives])
+        own_groups = torch.where(batch.negatives < 0, PADDING, groups[negatives])
+        in_batch_groups = gather(groups[batch.positives]).expand(len(own_groups), -1)
+        candidate_groups = torch.cat([in_batch_groups, own_groups], dim=1)
+        valid = duplicates_mask(candidate_groups, groups[batch.anchors], groups[batch.positives])
         if self.teacher is None:
             ce = info_nce(student, target, valid, self.temperature)
             return {"loss": ce, f"round_{self.round}/ce": ce.detach()}
@@ -167,11 +168,17 @@ class SelfDistillation(Objective):
 
 
 def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
-    """Count all processes' valid candidates (B, C + K) that the mask passes, and all, by kind (B, K) if it occurs."""
+    """Count the valid candidates that the mask keeps, and all valid candidates, by kind and over all processes.
+
+    Args:
+        passed: (B, C + K) bool, True for candidates that the teacher's mask keeps.
+        valid: (B, C + K) bool, True for candidates that can be negatives.
+        kinds: (B, K) kinds of the anchors' own negatives.
+    """
     names = ("unknown", *KINDS, "in_batch")
     in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
     category = torch.cat([in_batch, kinds + 1], dim=1)
     of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
-    counts = torch.stack([(of_category & chosen[..., None]).sum((0, 1)) for chosen in (valid & passed, valid)])
-    kept, total = summed(counts).tolist()  # one synchronization with the device for all kinds
+    counts = torch.stack([(of_category & counted[..., None]).sum((0, 1)) for counted in (valid & passed, valid)])
+    kept, total = summed(counts).tolist()  # a single synchronization with the device
     return {name: (kept[i], total[i]) for i, name in enumerate(names) if total[i]}

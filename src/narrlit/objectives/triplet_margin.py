@@ -1,4 +1,4 @@
-"""Triplet margin loss (ttda704's single view): the positive closer than each negative, by a margin."""
+"""Triplet margin loss: the positive is closer than each negative by a margin (ttda704, single view)."""
 
 from typing import Literal
 
@@ -18,10 +18,10 @@ TRIPLE = KINDS.index("triple")
 class Triplet(Objective):
     """Mean over (anchor, positive, negative) of max(0, d(a, p) - d(a, n) + margin).
 
-    An example with K negatives makes K triplets. With `maximum_margin` the margin adapts:
+    An example with K negatives gives K triplets. With `maximum_margin`, the margin is adaptive:
     m = margin + 0.5 clamp(d_n - d_p, 0, maximum_margin - margin).
 
-    Source: ttda704, appendix A.3 and Table 4 (cosine distance, margin 0.3); its published code has squared Euclidean
+    Source: ttda704, appendix A.3 and Table 4 (cosine distance, margin 0.3); its published code uses squared Euclidean
     distances and the adaptive margin.
     """
 
@@ -38,13 +38,16 @@ class Triplet(Objective):
 
         Args:
             encoder: encoder that is trained.
-            optimization: its optimizer.
+            optimization: optimizer of the encoder.
             distance: `cosine`, `euclidean` or `squared_euclidean`.
-            margin: in the unit of the distance.
+            margin: margin in the unit of the distance.
             maximum_margin: upper limit of an adaptive margin; None: the margin is fixed.
-            negatives: `all` of an example, or the dissimilar story of its `triple` alone.
+            negatives: `all` negatives of an example, or only the dissimilar story of its `triple`.
         """
-        check_numbers("", minimum_0={"margin": margin} | ({"maximum_margin": maximum_margin} if maximum_margin else {}))
+        margins = {"margin": margin}
+        if maximum_margin:
+            margins["maximum_margin"] = maximum_margin
+        check_numbers("", minimum_0=margins)
         if maximum_margin is not None and maximum_margin < margin:
             raise OptionError(f"maximum_margin is {maximum_margin}: must be at least the margin, {margin}")
         self.needs_unit_vectors = distance == "cosine"
@@ -56,11 +59,11 @@ class Triplet(Objective):
         self.save_settings(distance=distance, margin=margin, maximum_margin=maximum_margin, negatives=negatives)
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
-        """Return which negatives the loss reads."""
+        """Mark the negatives that the loss uses."""
         return batch.kinds == TRIPLE if self.negatives == "triple" else None
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
-        """Compute the loss; `active` is the share of triplets within the margin."""
+        """Compute the loss, and `active`, the share of triplets with a loss above 0."""
         return triplet_terms(embeddings, batch, self.margin, self.maximum_margin, self.distance)
 
 
@@ -71,22 +74,31 @@ def triplet_terms(
     maximum_margin: float | None = None,
     distance: Distance = "cosine",
 ) -> dict[str, Tensor]:
-    """Compute a batch's triplet loss, each negative of an example a triplet, and the share `active` within the margin.
+    """Compute the triplet loss of a batch with one triplet per negative, and `active`, the share with a loss above 0.
 
-    Every triplet of all processes has the same weight: both are this process's terms of the mean (`joint_mean`), 0 with
-    a graph where it has no triplet. Embeddings (U, D) are of the batch's stories; unit vectors where the distance is
-    cosine.
+    Every triplet of all processes has the same weight: both results are this process's terms of the joint mean
+    (`joint_mean`), which are 0, with a gradient of 0, if it has no triplet.
+
+    Args:
+        embeddings: (U, D) embeddings of the batch's stories; unit vectors if the distance is cosine.
+        batch: indices of anchors, positives and negatives.
+        margin: margin in the unit of the distance.
+        maximum_margin: upper limit of an adaptive margin; None: the margin is fixed.
+        distance: distance of two embeddings.
+
+    Raises:
+        OptionError: if no example has a negative.
     """
     if not batch.negatives.shape[1]:
         raise OptionError(
-            "this objective needs negatives, and no training example has one: use MultipleNegativesRanking"
+            "this objective needs negatives, but no training example has one: use MultipleNegativesRanking"
         )
     example, column = (batch.negatives >= 0).nonzero(as_tuple=True)
     anchors = embeddings[batch.anchors[example]]
     d_positive = distances(anchors, embeddings[batch.positives[example]], distance)
     d_negative = distances(anchors, embeddings[batch.negatives[example, column]], distance)
-    adapted: float | Tensor = margin
+    margins: float | Tensor = margin
     if maximum_margin is not None:
-        adapted = adaptive_margin(d_positive, d_negative, margin, maximum_margin)
-    costs = triplet_loss(d_positive, d_negative, adapted, reduction="none")
-    return {"loss": joint_mean(costs), "active": joint_mean((costs > 0).float())}
+        margins = adaptive_margin(d_positive, d_negative, margin, maximum_margin)
+    losses = triplet_loss(d_positive, d_negative, margins, reduction="none")
+    return {"loss": joint_mean(losses), "active": joint_mean((losses > 0).float())}

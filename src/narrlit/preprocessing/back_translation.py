@@ -1,4 +1,4 @@
-"""Back-translation of stories, sentence by sentence, by Marian or NLLB models.
+"""Back-translation of stories, sentence by sentence, with Marian or NLLB models.
 
 Sources: Mendel292, section 2.5; Marian: Junczys-Dowmunt et al. 2018; OPUS-MT: Tiedemann and Thottingal 2020; NLLB:
 Costa-jussà et al. 2022.
@@ -23,13 +23,13 @@ from narrlit.preprocessing.sentences import split_sentences
 
 EMPTY, UNFINISHED, IDENTICAL = "empty translation", "unfinished translation", "identical to its source"
 LONGEST = 512
-"""Largest number of tokens of an input or output, whatever the model accepts."""
+"""Maximum number of tokens of an input or output, even if the model accepts more."""
 TIMES, MORE = 3, 20
-"""Output is limited to TIMES the number of input tokens plus MORE, since longer output repeats itself."""
+"""Limits of the output: TIMES the number of input tokens plus MORE, because longer output is repetitive."""
 
 
 class Translation(NamedTuple):
-    """Translation of a text; `ended` is False if the output was cut off at its limit."""
+    """Translation of a text; `ended` is False if the output was truncated at its limit."""
 
     text: str
     ended: bool = True
@@ -41,7 +41,7 @@ class Translation(NamedTuple):
 
 
 class BackTranslation(NamedTuple):
-    """Back-translation of a story; `fault` is the reason why it can't be used, or None."""
+    """Back-translation of a story; `fault` is the reason why it can't be used, if any."""
 
     text: str
     fault: str | None = None
@@ -56,11 +56,11 @@ def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> l
 
     Args:
         texts: stories.
-        there: translates sentences to the other language.
-        back: translates sentences back to English.
+        there: function that translates sentences to the other language.
+        back: function that translates sentences back to English.
 
     Returns:
-        The back-translations (N), whose sentences are joined by a space.
+        N back-translations, with sentences joined by spaces.
     """
     stories = [split_sentences(text) for text in texts]
     translated = there(list(chain.from_iterable(stories)))
@@ -75,7 +75,13 @@ def back_translate(texts: Sequence[str], there: Translate, back: Translate) -> l
 
 
 def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Translation]) -> BackTranslation:
-    """Join the sentences of a story that were translated and returned to English; `text` is the story itself."""
+    """Join the back-translated sentences of a story, and check them.
+
+    Args:
+        text: original text of the story.
+        translated: sentences in the other language.
+        returned: sentences translated back to English.
+    """
     sentences = [translation.text for translation in returned]
     version = " ".join(sentence for sentence in sentences if sentence)
     fault = None
@@ -89,7 +95,7 @@ def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Tra
 
 
 class TranslationModel:
-    """Marian or NLLB model with its tokenizer; translations are appended to a log, and are never computed twice."""
+    """Marian or NLLB model with its tokenizer; translations are written to a log, and never computed twice."""
 
     def __init__(self, name: str, device: torch.device, log: Path) -> None:
         """Load the model and the log.
@@ -112,13 +118,13 @@ class TranslationModel:
             elif kind not in ("m2m_100", "nllb-moe"):
                 raise ModelError(f"translation model {name}: it is a {kind} model; give a Marian or NLLB model")
             self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **local)
-            # float32, since half precision changes the results of beam search.
+            # In float32: half precision changes the results of beam search.
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(name, dtype="float32", **local).eval().to(device)
         self.name = name
         self.log = log
         self.marian = kind == "marian"
         if self.marian and len(self.tokenizer.supported_language_codes) > 1:
-            raise ModelError(f"translation model {name}: it has several target languages; give a model of one pair")
+            raise ModelError(f"translation model {name}: it has several target languages; give a model with one target")
         positions = (LONGEST, self.model.config.max_position_embeddings, self.tokenizer.model_max_length)
         self.longest = int(min(positions))
         self.digest = _digest(self.model)
@@ -128,13 +134,13 @@ class TranslationModel:
     def translate(self, texts: Sequence[str], route: Route, beams: int, batch_tokens: int) -> list[Translation]:
         """Translate texts, and log the translations.
 
-        Texts that are too long for the model are divided at spaces. Texts in the log are not translated again.
+        Texts that are too long for the model are split at spaces. Texts in the log are not translated again.
 
         Args:
             texts: texts to translate.
             route: languages.
-            beams: number of beams of the search.
-            batch_tokens: largest number of tokens of a batch, padding included.
+            beams: number of beams.
+            batch_tokens: maximum number of tokens in a batch, including padding.
 
         Raises:
             ModelError: if the model does not know a language.
@@ -168,7 +174,7 @@ class TranslationModel:
         return results
 
     def _set_languages(self, route: Route) -> int | None:
-        """Set the source language, and return the token id of the target language; Marian models need neither."""
+        """Set the source language, and return the token id of the target language; None for Marian models."""
         for code in (route.source, route.target):
             if code is None:
                 continue
@@ -190,12 +196,12 @@ class TranslationModel:
         return json.dumps(row, ensure_ascii=False) + "\n"
 
     def _pieces(self, text: str, ids: dict[str, list[int]]) -> Iterator[str]:
-        """Yield pieces of a text that are short enough for the model, and add the token ids of each to `ids`."""
+        """Yield pieces of a text that are short enough for the model, and add their token ids to `ids`."""
         if not text.strip():
             return
-        # OPUS-MT was trained on plain quotes and dashes, but its tokenizer leaves this normalization to the caller.
-        plain = self.tokenizer.normalize(text) if self.marian else text
-        tokens = self.tokenizer(plain, verbose=False)["input_ids"]
+        # OPUS-MT was trained with normalized quotes and dashes, but its tokenizer does not normalize by itself.
+        normalized = self.tokenizer.normalize(text) if self.marian else text
+        tokens = self.tokenizer(normalized, verbose=False)["input_ids"]
         if len(tokens) <= self.longest:
             ids[text] = tokens
             yield text
@@ -214,14 +220,13 @@ class TranslationModel:
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()
         texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
-        # Not an end: the first token, which starts the decoder and in NLLB is an end token, and a token at the last
-        # position, where Marian forces an end token.
-        ended = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
-        return [Translation(text.strip(), whole) for text, whole in zip(texts, ended, strict=True)]
+        # Not the first token, an end token in NLLB, and not the last position, where Marian forces an end token.
+        has_end = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
+        return [Translation(text.strip(), ended) for text, ended in zip(texts, has_end, strict=True)]
 
 
 def _digest(model: Any) -> str:
-    """Compute the SHA-256 (hex) of a model's weights and settings, since its name may later refer to another model."""
+    """Compute the SHA-256 (hex) of a model's weights and settings; its name can later refer to another model."""
     digest = sha256()
     for key, tensor in model.state_dict().items():
         digest.update(key.encode() + tensor.cpu().contiguous().numpy().tobytes())
@@ -230,10 +235,10 @@ def _digest(model: Any) -> str:
 
 
 def _read_log(log: Path) -> dict[str, Translation]:
-    """Read the translations of a log by their keys, and remove an incomplete last line, left by a killed process."""
+    """Read the translations of a log by their keys, and remove an incomplete last line of a killed process."""
     with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
         file.seek(0)
-        *lines, cut = file.read().split(b"\n")
-        file.truncate(file.tell() - len(cut))
+        *lines, incomplete = file.read().split(b"\n")
+        file.truncate(file.tell() - len(incomplete))
         rows = map(json.loads, lines)
         return {row["key"]: Translation(row["translation"], row["ended"]) for row in rows}

@@ -1,4 +1,4 @@
-"""Names found by the entity recognizer of a spaCy pipeline and, optionally, linked by coreference clusters of F-coref.
+"""Names from the entity recognizer of a spaCy pipeline, optionally linked by coreference clusters from F-coref.
 
 Source of F-coref: Otmazgin, Cattan and Goldberg 2022.
 """
@@ -20,10 +20,10 @@ from narrlit.optional import require
 from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of_label, name_spans
 
 MAX_COREF_CHARACTERS = 20_000
-"""Number of characters of a text that F-coref reads, since its memory grows quadratically; spaCy reads all of it."""
+"""Number of characters that F-coref reads, because its memory grows quadratically; spaCy reads the whole text."""
 
 _EMBEDDERS = {"tok2vec", "transformer", "curated_transformer"}
-# The part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left", "Anna and Bob".
+# Beginning of the part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left".
 _AFTER_HEAD = re.compile(
     r"\s*(?:[,;:(–—]|\s-\s|\b(?:of|in|at|from|on|with|by|for|to|who|whom|whose|which|that|where)\b)"
 )
@@ -61,8 +61,8 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
         if clusters is None:
             return mentions
         linked = []
-        for text, names, of_text in zip(texts, mentions, clusters(texts), strict=True):
-            linked.append(_linked(text, names, of_text))
+        for text, names, text_clusters in zip(texts, mentions, clusters(texts), strict=True):
+            linked.append(_linked(text, names, text_clusters))
         return linked
 
     return find
@@ -83,7 +83,7 @@ def _mentions(document: Any) -> Iterator[Mention]:
 
 @lru_cache(maxsize=2)
 def _load_pipeline(name: str) -> Any:
-    """Load a spaCy pipeline; if possible, only with the components that find entities."""
+    """Load a spaCy pipeline, if possible only with the components that find entities."""
     spacy = require("spacy", "text")
     if not Path(name).exists() and not spacy.util.is_package(name):
         raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
@@ -92,7 +92,7 @@ def _load_pipeline(name: str) -> Any:
     pipes = {pipe: language.get_pipe_meta(pipe) for pipe in language.pipe_names}
     recognizers = {pipe for pipe, meta in pipes.items() if "doc.ents" in meta.assigns}
     if not recognizers:
-        raise ModelError(f"spaCy pipeline {name} recognizes no entities: name one with ner, such as en_core_web_sm")
+        raise ModelError(f"spaCy pipeline {name} recognizes no entities: give one with ner, such as en_core_web_sm")
     if all(pipes[pipe].factory in ("ner", "beam_ner") for pipe in recognizers):  # rules may need any other pipe
         embedders = {pipe for pipe, meta in pipes.items() if meta.factory in _EMBEDDERS}
         language.select_pipes(enable=[pipe for pipe in pipes if pipe in recognizers | embedders])
@@ -101,9 +101,9 @@ def _load_pipeline(name: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _load_coreference(model: str) -> Clusters:
-    """Load F-coref; each text is a batch of its own, since padding would compete with words as mentions."""
+    """Load F-coref; each text is a batch of its own, because padding changes the predicted mentions."""
     guard = logging.NullHandler()
-    logging.getLogger().addHandler(guard)  # on import, fastcoref configures the root logger unless it has a handler
+    logging.getLogger().addHandler(guard)  # otherwise importing fastcoref configures the root logger
     try:
         spacy = require("spacy", "text")
         fastcoref = require("fastcoref", "text", also="pip install --no-deps fastcoref")
@@ -113,7 +113,7 @@ def _load_coreference(model: str) -> Clusters:
     import datasets
     import torch
 
-    FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects it of every model
+    FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects this attribute
     datasets.disable_progress_bars()
     python_state = random.getstate()
     numpy_state = np.random.get_state()
@@ -134,7 +134,7 @@ def _load_coreference(model: str) -> Clusters:
 
 
 def _clusters(prediction: Any) -> list[list[Span]]:
-    """Return the clusters of an F-coref prediction, without the spans that it could not locate in the text."""
+    """Return the clusters of an F-coref prediction, without spans that it could not locate in the text."""
     clusters = prediction.get_clusters(as_strings=False)
     return [[span for span in cluster if span is not None] for cluster in clusters]
 
@@ -142,10 +142,10 @@ def _clusters(prediction: Any) -> list[list[Span]]:
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
     """Assign names to coreference clusters.
 
-    A name is in the cluster of the shortest mention that it heads. In "his wife Anna", the head is Anna; "Anna and Bob"
-    has no head.
+    A name is in the cluster of the shortest mention of which it is the head. In "his wife Anna", the head is Anna;
+    "Anna and Bob" has no head.
     """
-    spans = []  # length, which sorts the shortest first, then start, end and cluster
+    spans = []  # length, start, end and cluster, so that the shortest spans are sorted first
     for number, cluster in enumerate(clusters):
         spans += [(end - start, start, end, number) for start, end in cluster]
     numbers: dict[Span, int] = {}
@@ -158,9 +158,9 @@ def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Spa
 
 
 def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention | None:
-    """Find the name that is the head of the mention at characters `start` to `end`; `names` are those inside it."""
+    """Find the head of the mention at characters `start` to `end`, among the names inside it; None if it has none."""
     mention = text[start:end]
-    for name in names:  # "University of London" is one name
+    for name in names:  # mask names, since "University of London" is one name
         mask = "N" * (name.end - name.start)
         mention = mention[: name.start - start] + mask + mention[name.end - start :]
     after = _AFTER_HEAD.search(mention)

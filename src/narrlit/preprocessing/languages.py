@@ -9,9 +9,9 @@ from typing import Any
 from py3langid import langid
 
 LARGEST_SAMPLE, BEGINNING = 200, 2000
-"""Largest number of texts whose language is detected, evenly spread, and number of characters read of each."""
+"""Maximum number of texts whose language is detected, evenly spaced, and number of characters of each."""
 FEWEST_WORDS, LEAST_PROBABILITY = 8, 0.95
-"""Number of words below which a language is not detected, and probability that it has to exceed."""
+"""Minimum number of words, and minimum probability, for a language to be detected."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -30,7 +30,7 @@ def detect_language(text: str) -> str | None:
 
 
 def detect_languages(texts: Sequence[str]) -> Counter[str]:
-    """Count the languages of texts, or of a sample if there are many; texts without a clear language are left out."""
+    """Count the languages of texts, or of a sample if there are many; texts without a clear language do not count."""
     sample = texts[:: -(-len(texts) // LARGEST_SAMPLE) or 1]
     languages = (detect_language(text[:BEGINNING]) for text in sample)
     return Counter(language for language in languages if language is not None)

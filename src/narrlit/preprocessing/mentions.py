@@ -1,4 +1,4 @@
-"""Mentions of names in texts: their kinds and placeholders, and names within the spans that a model marked."""
+"""Mentions of names in texts: kinds and placeholders of names, and names within the spans of entities."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ Kind = Literal["Character", "Location", "Organization", "Entity"]
 Span = tuple[int, int]
 
 KINDS: tuple[Kind, ...] = ("Character", "Location", "Organization", "Entity")
-"""Kinds of names, which are the prefixes of placeholders; their order breaks ties between votes."""
+"""Kinds of names, which are the prefixes of placeholders; ties between votes are resolved in this order."""
 
 PLACEHOLDER = re.compile(r"(?<!\w)(?:Character_[A-Z]+|(?:Location|Organization|Entity)_\d+)(?!\w)")
 """Pattern of a placeholder."""
@@ -36,7 +36,7 @@ class Mention:
 
 
 MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
-"""Function that finds the names in texts, in order, given the texts and the index of each text's group."""
+"""Function that finds the names in texts, given the texts and the index of each text's group."""
 
 
 def kind_of_label(label: str) -> Kind | None:
@@ -45,10 +45,10 @@ def kind_of_label(label: str) -> Kind | None:
 
 
 def name_spans(text: str, span: Span) -> list[Span]:
-    """Reduce a span that a model marked to the names in it.
+    """Find the names in the span of an entity.
 
-    Names have no line breaks, no placeholders, no leading articles or titles, and no possessive endings. Words without
-    letters, or in lower case, are not names.
+    Names contain no line breaks or placeholders, no leading articles or titles, and no possessive endings. Words in
+    lower case, or without letters, are not names.
 
     >>> text = "Jesus. However, the Ahab's"
     >>> [text[start:end] for start, end in name_spans(text, (16, 26)) + name_spans(text, (5, 14))]

@@ -1,4 +1,4 @@
-"""Passages of a story: whole sentences that together have about a wanted number of words."""
+"""Passages of a story: sequences of whole sentences with about a given number of words."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ WORDS = 25
 def split_passages(text: str, words: int = WORDS) -> list[str]:
     """Split a text into passages of whole sentences.
 
-    Sentences are added to a passage as long as this brings it nearer to the wanted number of words. A longer sentence
+    Sentences are added to a passage as long as its length comes closer to the target number of words. A longer sentence
     is a passage by itself.
 
     Args:
-        text: text of a story; the end of a paragraph ends a sentence.
-        words: wanted number of words of a passage, at least 1.
+        text: text of a story; a paragraph ends a sentence.
+        words: target number of words of a passage, at least 1.
 
     Returns:
         The passages in order, at least one.
@@ -28,19 +28,19 @@ def split_passages(text: str, words: int = WORDS) -> list[str]:
     current: list[str] = []
     length = 0
     for sentence in split_sentences(text):
-        more = len(sentence.split())
-        if current and abs(length + more - words) > abs(length - words):
+        num_words = len(sentence.split())
+        if current and abs(length + num_words - words) > abs(length - words):
             passages.append(" ".join(current))
             current, length = [], 0
         current.append(sentence)
-        length += more
+        length += num_words
     if current:
         passages.append(" ".join(current))
     return passages or [text]
 
 
 def positions(passages: Sequence[object]) -> list[float]:
-    """Return the relative position of each passage's middle in its story, between 0 and 1.
+    """Compute the relative position of the middle of each passage in its story, between 0 and 1.
 
     >>> positions(["The beginning.", "The end."])
     [0.25, 0.75]

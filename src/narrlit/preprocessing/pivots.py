@@ -19,16 +19,15 @@ FLORES: dict[str, str] = dict(pair.split(":") for pair in _CODES.split())
 
 @dataclass(frozen=True)
 class Pivots:
-    """Pivot languages, translation models and settings of the search.
+    """Pivot languages, translation models and settings of beam search.
 
     Attributes:
-        pivots: comma-separated ISO 639-1 codes of the languages to translate to and back from; with `nllb`, also
-            FLORES-200 codes.
-        there: Marian model from English, folder or hub id; {pivot} stands for the code of each language.
-        back: Marian model to English, folder or hub id, with the same placeholder.
-        nllb: NLLB model for all directions, folder or hub id, used instead of the Marian models.
-        beams: number of beams of the search; 1 is greedy.
-        batch_tokens: largest number of tokens of a batch of sentences, padding included.
+        pivots: comma-separated ISO 639-1 codes of pivot languages; with `nllb`, FLORES-200 codes are also accepted.
+        there: folder or hub id of the Marian model from English; {pivot} is replaced by the code of each language.
+        back: folder or hub id of the Marian model to English; {pivot} is replaced likewise.
+        nllb: folder or hub id of an NLLB model for both directions, instead of the Marian models.
+        beams: number of beams; 1 is greedy search.
+        batch_tokens: maximum number of tokens in a batch of sentences, including padding.
     """
 
     pivots: str = "fr,ru,hi"
@@ -43,11 +42,11 @@ class Pivots:
             raise OptionError(f"`beams={self.beams}` and `batch_tokens={self.batch_tokens}` must be at least 1")
         names = self.names
         if len(set(names)) < len(names) or {"en", "eng_Latn", ""} & set(names):
-            raise OptionError(f"`pivots={self.pivots}`: give different languages other than English, such as fr,ru,hi")
+            raise OptionError(f"`pivots={self.pivots}`: give distinct languages other than English, such as fr,ru,hi")
         if self.nllb is not None:
             self._check_nllb()
         elif len(names) > 1 and not ("{pivot}" in self.there and "{pivot}" in self.back):
-            raise OptionError("`there` and `back` need {pivot} in their names with several pivots")
+            raise OptionError("`there` and `back` must contain {pivot} if there are several pivots")
 
     def _check_nllb(self) -> None:
         if (self.there, self.back) != (Pivots.there, Pivots.back):
@@ -70,7 +69,7 @@ class Pivots:
 
 
 class Route(NamedTuple):
-    """Model of one direction and, for NLLB, the codes of both languages."""
+    """Model for one direction and, for NLLB, the codes of both languages."""
 
     model: str
     source: str | None = None

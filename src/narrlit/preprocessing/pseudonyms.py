@@ -1,8 +1,8 @@
 """Pseudonymization: replacement of names by placeholders such as Character_A and Location_1, and its reversal.
 
-Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization. Two points differ here. Only the names of a
-coreference cluster are replaced, since pronouns and descriptions reveal no name. A name is replaced wherever it occurs
-in its scope.
+Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization, with two differences: only the names of a
+coreference cluster are replaced, because pronouns and descriptions do not reveal names; and a name is replaced wherever
+it occurs in its scope.
 """
 
 import re
@@ -25,10 +25,10 @@ class PseudonymOptions:
     """Settings of pseudonymization.
 
     Attributes:
-        backend: source of the names: a `spacy` pipeline with an entity recognizer, the names `given` with the data (as
-            StoryWorld does), or `none`, which leaves texts unchanged.
-        scope: texts that share one mapping of names: each `story` by itself, or the stories of a `triple` together, as
-            ttda704 does for Track A (the text of a story then depends on its triple).
+        backend: source of the names: a `spacy` pipeline with an entity recognizer, names `given` with the data (as in
+            StoryWorld), or `none`, which leaves texts unchanged.
+        scope: texts with a common mapping of names: each `story` by itself, or the stories of a `triple`, as in ttda704
+            for Track A (the text of a story then depends on its triple).
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
@@ -42,7 +42,7 @@ class PseudonymOptions:
 
     def __post_init__(self) -> None:
         if self.coref and self.backend == "given":
-            raise OptionError("pseudonyms: coref needs backend spacy; given names are already linked")
+            raise OptionError("pseudonyms: coref needs backend spacy; names of backend given are already linked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +71,28 @@ def pseudonymize_texts(
     lead: bool = False,
     progress: bool = True,
 ) -> list[list[PseudonymizedText]]:
-    """Replace the names in groups of texts; each group has one mapping of its own.
+    """Replace the names in groups of texts, with one mapping for each group.
 
     Changed texts are searched again until no name is found, so that a second run changes nothing. Placeholders in the
-    input are kept, and are not assigned to other names.
+    input are kept, and not assigned to other names.
 
     Args:
-        groups: texts that share a mapping, formed by the caller according to `options.scope`.
-        options: settings.
+        groups: groups of texts with a common mapping, according to `options.scope`.
+        options: settings of pseudonymization.
         names: names in each group with their labels (PERSON, PLACE or ORGANIZATION), for backend `given`.
-        lead: replace the first text of each group as if it were alone, and the others (its views) by its mapping.
+        lead: replace the first text of each group independently, and the others (its views) by its mapping.
         progress: show a progress bar on stderr.
 
     Returns:
         The texts of each group with placeholders.
 
     Raises:
-        OptionError: if backend `given` is without the names of a group.
+        OptionError: if names are missing for backend `given`.
         ModelError: if the spaCy pipeline or the coreference model can't be loaded.
 
-    >>> [[done]] = pseudonymize_texts([["Anna Lee met Bert. Anna left."]], PseudonymOptions("given"),
+    >>> [[result]] = pseudonymize_texts([["Anna Lee met Bert. Anna left."]], PseudonymOptions("given"),
     ...     [{"Anna Lee": "PERSON", "Anna": "PERSON", "Bert": "PERSON"}])
-    >>> done.text, restore(done.text, done.replacements)
+    >>> result.text, restore(result.text, result.replacements)
     ('Character_A met Character_B. Character_A left.', 'Anna Lee met Bert. Anna left.')
     """
     if options.backend == "none":
@@ -106,26 +106,26 @@ def pseudonymize_texts(
 
 
 def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinder) -> None:
-    """Replace the names in a part of each scope's texts, and search changed texts again until no name is found."""
+    """Replace the names in some texts of each scope, and search changed texts again until no name is found."""
     waiting: list[tuple[_Scope, int]] = []
     for scope in scopes:
         waiting += [(scope, index) for index in scope.indices(part)]
     while waiting:
         texts = [scope.texts[index].text for scope, index in waiting]
         groups = [scope.group for scope, _ in waiting]
-        mentions: defaultdict[_Scope, dict[int, list[Mention]]] = defaultdict(dict)
-        for (scope, index), in_text in zip(waiting, finder(texts, groups), strict=True):
-            mentions[scope][index] = in_text
+        mentions_by_scope: defaultdict[_Scope, dict[int, list[Mention]]] = defaultdict(dict)
+        for (scope, index), mentions in zip(waiting, finder(texts, groups), strict=True):
+            mentions_by_scope[scope][index] = mentions
         waiting = []
-        for scope, in_scope in mentions.items():
-            waiting += [(scope, index) for index in scope.replace(in_scope, part)]
+        for scope, scope_mentions in mentions_by_scope.items():
+            waiting += [(scope, index) for index in scope.replace(scope_mentions, part)]
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:
-    """Restore the original words exactly.
+    """Restore the original text exactly.
 
     Raises:
-        DataError: if a placeholder is not at the characters of its replacement.
+        DataError: if a placeholder is not at the position of its replacement.
 
     >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
     'Anna ran.'
@@ -139,14 +139,14 @@ def restore(text: str, replacements: Sequence[Replacement]) -> str:
 
 
 NameKey = frozenset[str]
-"""Lower-case words of a name, by which its spellings are compared."""
+"""Lower-case words of a name; different spellings of a name have the same key."""
 Cluster = tuple[int, int]
 """Index of a text in its group, and number of a coreference cluster in the text."""
 
 
 @dataclass(slots=True)
 class _Name:
-    """Name that the texts mention, with its spellings, the votes for its kind, and its coreference clusters."""
+    """Name in the texts, with its spellings, votes for its kind, and its coreference clusters."""
 
     forms: set[str] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
@@ -155,7 +155,7 @@ class _Name:
 
 @dataclass(slots=True, eq=False)
 class _Entity:
-    """Person, place or thing, with its names, the votes for its kind, and its placeholder once it is assigned."""
+    """Person, place or thing, with its names, votes for its kind, and its placeholder (None: not yet assigned)."""
 
     keys: set[NameKey] = field(default_factory=set)
     votes: Counter[Kind] = field(default_factory=Counter)
@@ -163,18 +163,18 @@ class _Entity:
 
     @property
     def kind(self) -> Kind:
-        """Kind of the placeholder if there is one, else the kind with most votes."""
+        """Kind of the placeholder if there is one, else the kind with the most votes."""
         if self.placeholder is not None:
             return next(kind for kind in KINDS if self.placeholder.startswith(kind))
         return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
 
-    def has_part_or_whole_of(self, key: NameKey) -> bool:
-        """Return True if a name of the entity is part of another name, or has it as a part."""
-        return any(key < own or own < key for own in self.keys)
+    def overlaps(self, key: NameKey) -> bool:
+        """Return True if a name of the entity is part of another name, or contains it."""
+        return any(key < entity_key or entity_key < key for entity_key in self.keys)
 
 
 class _Scope:
-    """Texts of a group, which share one mapping of names."""
+    """Texts of a group, with a common mapping of names."""
 
     def __init__(self, group: int, texts: Sequence[str]) -> None:
         self.group = group
@@ -184,18 +184,18 @@ class _Scope:
         self._taken = set(chain.from_iterable(map(PLACEHOLDER.findall, texts)))
 
     def indices(self, part: slice) -> range:
-        """Indices of a part of the texts."""
+        """Return the indices of some of the texts."""
         return range(len(self.texts))[part]
 
     def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
-        """Replace names in a part of the texts.
+        """Replace names in some of the texts.
 
         Args:
             mentions: mentions of names that were found, by the index of their text.
-            part: texts in which all known names are replaced.
+            part: slice of the texts in which all known names are replaced.
 
         Returns:
-            The indices of the texts that changed.
+            Indices of the texts that changed.
         """
         self._link(mentions)
         if not self._forms:
@@ -214,28 +214,28 @@ class _Scope:
         """Compile a pattern of all names, the longest first."""
         forms = sorted(self._forms, key=lambda form: (-len(form), form))
         alternatives = "|".join(re.escape(form) for form in forms)
-        # Only at word boundaries, so that nothing is attached to a placeholder or replaced within one.
+        # Only at word boundaries, so that no letters remain next to a placeholder, and none in it are replaced.
         return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
     def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
-        """Assign each name to an entity: by equality, by its coreference cluster, or as part of a longer name."""
+        """Assign each name to an entity with the same name, the same coreference cluster, or a longer name."""
         names = self._collect_names(mentions)
-        of_cluster: dict[Cluster, _Entity] = {}
+        entity_by_cluster: dict[Cluster, _Entity] = {}
         for key, name in sorted(names.items(), key=lambda item: -len(item[0])):
-            linked = [of_cluster[cluster] for cluster in name.clusters if cluster in of_cluster]
+            linked = [entity_by_cluster[cluster] for cluster in name.clusters if cluster in entity_by_cluster]
             entity = self._entity(key, name.votes, linked)
             entity.keys.add(key)
             entity.votes += name.votes
             for cluster in name.clusters:
-                of_cluster.setdefault(cluster, entity)
+                entity_by_cluster.setdefault(cluster, entity)
             for form in name.forms:
                 self._forms[form] = entity
 
     def _collect_names(self, mentions: Mapping[int, Sequence[Mention]]) -> dict[NameKey, _Name]:
-        """Collect the names of the mentions; all spellings of a name have the same key."""
+        """Collect the names of the mentions by their keys."""
         names: defaultdict[NameKey, _Name] = defaultdict(_Name)
-        for index, in_text in sorted(mentions.items()):
-            for mention in in_text:
+        for index, text_mentions in sorted(mentions.items()):
+            for mention in text_mentions:
                 form = self.texts[index].text[mention.start : mention.end]
                 name = names[frozenset(re.findall(r"\w+", form.casefold()))]
                 name.forms.add(form)
@@ -258,7 +258,7 @@ class _Scope:
         if linked:
             return linked[0]
         kind = _Entity(votes=votes).kind
-        related = [entity for entity in self._entities if entity.kind == kind and entity.has_part_or_whole_of(key)]
+        related = [entity for entity in self._entities if entity.kind == kind and entity.overlaps(key)]
         if len(related) == 1:
             return related[0]
         self._entities.append(_Entity())
@@ -275,7 +275,7 @@ class _Scope:
 
 
 def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
-    """Replace spans of a text, which are in order and do not overlap, by placeholders."""
+    """Replace spans of a text by placeholders; the spans are in order and do not overlap."""
     text = result.text
     replacements = list(result.replacements)
     for (start, end), placeholder in reversed(spans):
@@ -289,13 +289,13 @@ def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> P
 
 
 def _numbered(kind: Kind, number: int) -> str:
-    """Make a placeholder: Character_A, Location_1."""
+    """Create a placeholder, such as Character_A or Location_1."""
     name = _letters(number) if kind == "Character" else str(number)
     return f"{kind}_{name}"
 
 
 def _letters(number: int) -> str:
-    """Convert a number from 1 on to letters, as spreadsheets name columns.
+    """Convert a number, from 1, to letters, like the columns of a spreadsheet.
 
     >>> [_letters(number) for number in (1, 26, 27, 703)]
     ['A', 'Z', 'AA', 'AAA']

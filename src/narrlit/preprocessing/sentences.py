@@ -7,14 +7,14 @@ from itertools import pairwise
 from typing import Literal
 
 Rounding = Literal["down", "symmetric"]
-"""Rounding of segments if the number of sentences can't be divided by the wanted ratios."""
+"""Rounding of segments if the ratios do not give whole numbers of sentences."""
 
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# Abbreviations and other words, without their final stop.
+# Abbreviations and other words, without the final period.
 _TITLES = _set(  # a name follows
     "Mr Mrs Ms Mx Dr Prof Rev Fr Hon Gen Col Maj Capt Cmdr Lt Sgt Cpl Pvt Adm Gov Sen Rep Pres Supt Insp Det Msgr "
     "Messrs Mme Mlle Mt Ft"
@@ -24,7 +24,7 @@ _COUNTED = _set(  # the sentence continues before a number
     "No Nos nos Vol vol Op Fig Ch Pt Ep p pp c ca approx Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec"
 )
 _CLOSING = _set("Jr Sr Esq Inc Ltd Co Corp Bros St Ave Blvd Rd al")  # the next word decides
-STARTERS = _set(  # capitalized, these words begin a sentence and not a name
+STARTERS = _set(  # if capitalized, these words begin a sentence, not a name
     "A After All Although An And Another As At Back Because Before Both But By Despite During Each Eventually Every "
     "Everyone Finally For From He Her Here His How However I If In Instead It Its Later Many Meanwhile Most My No Not "
     "Now Of On Once One Or Our She Since So Some Soon Suddenly That The Their Then There These They This Those Though "
@@ -55,17 +55,17 @@ _LONGEST_ABBREVIATION = 16
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences, in order; only white space between them is lost.
+    """Split a text into sentences; only the white space between them is removed.
 
-    A blank line always ends a sentence, and so does a line break before a list item; any other line break is white
-    space. A stop (. ! ? …), with the quotes and brackets that it closes, ends a sentence before a capital, a number or
-    a letter of a script without case, never before a lower-case letter. Exceptions:
+    A blank line always ends a sentence, as does a line break before a list item; any other line break is white space. A
+    stop (. ! ? …), with its closing quotes and brackets, ends a sentence before a capital letter, a number or a letter
+    of a script without case, and never before a lower-case letter. Exceptions:
 
     - A sentence continues after titles (Mr., Dr.), connectives (e.g., vs.) and list numbers (1.), and before a number
       also after No., p. and months.
     - Initials (J. R. R. Tolkien), acronyms (U.S.), Jr., Co., St. and ellipses end a sentence before a word that begins
       sentences but not names, such as "The" or "She", and not before other capitals. Four dots end it before both.
-    - A sentence continues after a quoted question or exclamation if its speaker follows: "Help!" Anna cried.
+    - A sentence continues after a quoted question or exclamation if a speaker follows: "Help!" Anna cried.
     - Without a space, a stop ends a sentence only between a lower-case letter and a capitalized word: "ended.Then".
 
     >>> split_sentences('Mr. Lee met J. R. R. Tolkien at 5 p.m. "Who are you?" he asked. Nobody... Then he left.')
@@ -94,13 +94,13 @@ def _split_block(block: str) -> list[str]:
 
 
 def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
-    """Decide if the sentence that begins at `start` ends with a stop, which follows a word and precedes other text."""
+    """Decide if the sentence that begins at `start` ends with a stop, which is between a word and other text."""
     marks, closers, space = stop.groups()
     opening = _OPENING.match(block, stop.end())
-    place = opening.end() if opening else stop.end()
-    if _continues(block, stop, place):
+    position = opening.end() if opening else stop.end()
+    if _continues(block, stop, position):
         return False
-    word = _WORD.match(block, place)
+    word = _WORD.match(block, position)
     following = word.group() if word else ""
     if not space and not (block[stop.start() - 1].islower() and _is_capitalized(following)):
         return False
@@ -108,16 +108,16 @@ def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
         in_quotes = closers.strip(")]}") != ""
         return not (in_quotes and word and _names_speaker(block, word))
     # "A." and "I." are initials, not words that begin a sentence.
-    is_initial = block.startswith(".", place + len(following))
+    is_initial = block.startswith(".", position + len(following))
     starts = following in STARTERS and not is_initial
     if marks == ".":
         return _ends_at_full_stop(block, start, stop, following, starts)
     return _ends_at_dots(block, start, stop, following, starts)
 
 
-def _continues(block: str, stop: re.Match[str], place: int) -> bool:
-    """Decide by the character at `place`, the first after a stop and its quotes, if the sentence continues."""
-    first = block[place : place + 1]
+def _continues(block: str, stop: re.Match[str], position: int) -> bool:
+    """Decide if the sentence continues, by the character at `position`, the first after a stop and its quotes."""
+    first = block[position : position + 1]
     if not first or first.islower() or first in _CONTINUING:
         return True
     return first.isdigit() and block[stop.end()] in "(["  # the year after a title: "Oklahoma! (1955)"
@@ -129,19 +129,19 @@ def _is_capitalized(word: str) -> bool:
 
 def _names_speaker(block: str, word: re.Match[str]) -> bool:
     """Return True if one of the next two words is a verb of speaking: "Anna cried", "Anna Lee cried"."""
-    place = word.end()
+    position = word.end()
     for _ in range(2):
-        after = _WORD.match(block, place + 1)
-        if after is None:
+        next_word = _WORD.match(block, position + 1)
+        if next_word is None:
             return False
-        if after.group() in _SPEECH:
+        if next_word.group() in _SPEECH:
             return True
-        place = after.end()
+        position = next_word.end()
     return False
 
 
 def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
-    """Decide if a sentence ends with a single full stop; `starts`: the following word begins sentences, not names."""
+    """Decide if a sentence ends with a single period; `starts`: the following word begins sentences, not names."""
     before = stop.start()
     if _NUMBERING.match(block, start, before):
         return False
@@ -160,12 +160,12 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
 
 
 def _never_ends(word: str) -> bool:
-    """Return True for an abbreviation before a name or other text, such as Mr. and e.g., also in capitals."""
+    """Return True for an abbreviation that never ends a sentence, such as Mr. and e.g., also in capitals."""
     return word in _TITLES or word.lower() in _LINKS or (word.isupper() and word.capitalize() in _TITLES)
 
 
 def _is_abbreviation(word: str) -> bool:
-    """Return True for an abbreviation that may end a sentence, such as etc., an initial or an acronym."""
+    """Return True for an abbreviation that can end a sentence, such as Jr., an initial or an acronym."""
     is_initial = len(word) == 1 and word.isupper()
     return word in _CLOSING or is_initial or _ACRONYM.match(word) is not None
 
@@ -185,15 +185,15 @@ def positional_segments(
     ratios: tuple[float, float, float] = (0.25, 0.5, 0.25),
     rounding: Rounding = "down",
 ) -> tuple[str, str, str]:
-    """Cut a story into segments for theme, action and outcome.
+    """Split a story into segments for theme, action and outcome.
 
-    By default, the theme is the first quarter of the sentences, the action the middle half, the outcome the last
-    quarter. Of n sentences, the action begins at sentence floor(n / 4), counted from 0. With rounding `down`, the
-    outcome begins at floor(3 n / 4), so that ten sentences are cut into 2, 5 and 3; with `symmetric`, it has the last
+    By default, the theme is the first quarter of the sentences, the action the middle half, and the outcome the last
+    quarter. With n sentences, the action begins at sentence floor(n / 4), counted from 0. With rounding `down`, the
+    outcome begins at floor(3 n / 4), so that ten sentences are split into 2, 5 and 3; with `symmetric`, it has the last
     floor(n / 4) sentences (2, 6 and 2).
 
-    Each segment has at least one sentence. Segments do not overlap if there are three or more sentences. Of two
-    sentences, the theme has the first, the outcome the second, and the action both. A single sentence is in all three.
+    Each segment has at least one sentence. Segments overlap only in stories of one or two sentences: with two
+    sentences, the theme has the first, the outcome the second, and the action both; a single sentence is in all three.
 
     Args:
         sentences: sentences of a story.
@@ -201,13 +201,13 @@ def positional_segments(
         rounding: rounding of the segments.
 
     Returns:
-        The text of each segment, its sentences joined by spaces.
+        Text of each segment, with sentences joined by spaces.
 
     Raises:
         ValueError: if there is no sentence, or the ratios are not three positive numbers.
 
     Source:
-        Mendel292, section 2.6, which does not state how it rounds.
+        Mendel292, section 2.6, which does not state the rounding.
 
     >>> positional_segments(["A king fell ill.", "His sons rode out.", "They met a fox.", "All came home."])
     ('A king fell ill.', 'His sons rode out. They met a fox.', 'All came home.')
@@ -219,7 +219,7 @@ def positional_segments(
     n = len(sentences)
     if n < 3:
         return sentences[0], " ".join(sentences), sentences[-1]
-    # 1e-9, since 0.29 * 100 is 28.999999999999996 in floating point.
+    # Add 1e-9, because 0.29 * 100 is 28.999999999999996 in floating point.
     action = min(max(math.floor(n * ratios[0] / sum(ratios) + 1e-9), 1), n - 2)
     outcome = math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9)
     if rounding == "symmetric":

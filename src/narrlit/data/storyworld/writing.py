@@ -126,7 +126,7 @@ def _write_split(folder: Path, split: str, synthetic: Sequence[SyntheticTriple])
 
 
 def _write_views(path: Path, triples: Sequence[SyntheticTriple]) -> None:
-    """Write the views of each different story once."""
+    """Write the views of each distinct story once."""
     stories: dict[str, SyntheticStory] = {}
     for triple in triples:
         for story in (triple.anchor, triple.positive, triple.negative):
