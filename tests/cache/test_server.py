@@ -122,7 +122,7 @@ def test_a_refusal_says_what_was_said_and_what_to_do(server, refusal, words, req
 def test_an_unknown_model_and_a_wrong_path_are_named(server):
     server.refusals = itertools.repeat(Refusal(404, {"message": "The model `served` does not exist."}))
     server.models = ("one", "two")
-    assert "it serves one, two: name one by embeddings.server.model" in refusal_of(server)
+    assert "it serves one, two: name one with embeddings.server.model" in refusal_of(server)
     server.url = server.url.removesuffix("/v1")
     assert "does the URL end in /v1" in refusal_of(server)
 

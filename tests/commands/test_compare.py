@@ -129,7 +129,7 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
         (["--answers", "run"], "--answers run: not a .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
         (["--models", "meanmax:"], "meanmax: needs a model behind it"),
         (["--models", "minilm", "--windows", "3"], "--tau need a system meanmax:MODEL"),
-        (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is no number; score_a and score_b are numbers"),
+        (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is not a finite number; score_a and score_b are numbers"),
         (["--models", "runs/none"], "runs/none: does not exist"),
         (
             ["--baselines", "all", "--by", "knd"],

@@ -180,7 +180,7 @@ def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, mo
     monkeypatch.setattr("narrlit.models.embedding.embed", lambda *_: signal.raise_signal(signal.SIGINT))
     found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", "v.npy")
     kept = "finished embeddings are kept in runs/embeddings: repeat the command to resume"
-    last = f"narrlit: interrupted: {kept}; v.npy is as it was"
+    last = f"narrlit: interrupted: {kept}; v.npy is unchanged"
 
     assert found.code == 130
     assert found.err.splitlines()[-1] == last

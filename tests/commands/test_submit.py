@@ -100,8 +100,8 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
     command = ["submit", "--track-b", stories, "--model", tiny(), "--out", "s.zip", "--postprocess", "whiten"]
     for fit, words in (
         (["--fit-on", stories], "9 of its 9 stories are those embedded; name other stories, or add --transductive"),
-        (["--fit-on", triples, "--transductive"], "by post-processing fitted on the batch"),
-        (["--transductive"], "by post-processing fitted on the batch"),
+        (["--fit-on", triples, "--transductive"], "because of post-processing fitted on the batch"),
+        (["--transductive"], "because of post-processing fitted on the batch"),
     ):
         found = narrlit(*command, *fit)
         assert found.code == 2, found.err
@@ -135,4 +135,4 @@ def test_vectors_may_differ_by_the_rounding_of_the_format_they_are_computed_in(
         assert "9 stories alone, in other batches" in found.err, found.err
     else:
         assert found.code == 2
-        assert "depends on other stories, by the encoder" in found.err
+        assert "because of the encoder" in found.err

@@ -294,8 +294,8 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
         ),
         (np.ones(2), ["a", "b"], DataError, "v.npy: one array of numbers"),
         (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
-        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 holds NaN or infinity"),
-        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 holds a number beyond .* float32"),
+        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 contains NaN or infinity"),
+        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 contains a number beyond .* float32"),
         (np.array([[1e-60, 0], [1, 2]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros in float32"),
     ],
 )

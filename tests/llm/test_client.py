@@ -124,7 +124,7 @@ def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, w
 
 
 def test_an_unknown_model_and_a_missing_server_are_named(job, llm):
-    with pytest.raises(ModelError, match="it serves tiny: name one by `llm_model`"):
+    with pytest.raises(ModelError, match="it serves tiny: name one with `llm_model`"):
         job(["x"], llm_model="tinny")
     with pytest.raises(ModelError, match="does the URL end in /v1"):
         job(["x"], base_url=llm.url.removesuffix("/v1"))

@@ -105,7 +105,7 @@ def embed_to_file(
         if encoder.cache is None
         else f"finished embeddings are kept in {encoder.cache}: repeat the command to resume; "
     )
-    with on_interrupt(f"{kept}{target} is as it was"):
+    with on_interrupt(f"{kept}{target} is unchanged"):
         embeddings = _embedded(list(source), encoder, role, progress)
         if target.suffix == ".npy":
             with atomic_path(target) as temporary:
