@@ -87,11 +87,11 @@ def test_as_many_requests_as_wished_go_out_at_once(server):
         (repeat_an_index, "an answer does not have one embedding with each index"),
         (without_index, "an answer does not have one embedding with each index"),
         (lambda entries, number: None, "an answer does not have one embedding with each index"),
-        (one_shorter, "equally many numbers"),
-        (shorter_later, "equally many numbers"),
+        (one_shorter, "of the same length"),
+        (shorter_later, "of the same length"),
         (with_number(float("nan")), "NaN or infinity"),
         (with_number(1e300), "NaN or infinity"),
-        (with_number("x"), "equally many numbers"),
+        (with_number("x"), "of the same length"),
     ],
 )
 def test_answers_that_do_not_fit_are_refused(server, alter, words):

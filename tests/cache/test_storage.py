@@ -167,7 +167,7 @@ def test_shards_of_other_origin(tmp_path, capsys):
     (tmp_path / ".half-written.safetensors").write_bytes(b"half")
 
     assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[:2]), vectors)
-    assert "foreign.safetensors is damaged (it is no shard of embeddings)" in capsys.readouterr().err
+    assert "foreign.safetensors is damaged (it is not a shard of embeddings)" in capsys.readouterr().err
     assert (read_arrays(tmp_path, KEYS[:2])[0] == vectors.numpy()).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".half-written.safetensors",
