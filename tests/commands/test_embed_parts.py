@@ -122,7 +122,7 @@ def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
         words = {**dict(zip(embed[2::2], embed[3::2], strict=True)), **dict([changed])}
         found = narrlit("embed", "rows.jsonl", *(word for pair in words.items() for word in pair))
         assert found.code == 2, changed
-        assert "out holds embeddings with other" in found.err, changed
+        assert "out contains embeddings with other" in found.err, changed
 
     make("rows.jsonl", rows[1:])
 

@@ -325,7 +325,7 @@ def test_a_folder_with_other_files_is_refused(narrlit, files, case):
     found = narrlit(*case.command)
 
     assert found.code == 2, found.err
-    assert "name a new folder" in found.err or "is no index" in found.err, found.err
+    assert "name a new folder" in found.err or "is not an index" in found.err, found.err
     assert contents(files) == before
 
 

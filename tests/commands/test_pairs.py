@@ -43,7 +43,7 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     assert "The Wolf" in first
     assert "The Hood" in first
     assert "| 0.9" in first
-    assert "Threshold 0.9, as chosen." in found.out
+    assert "Threshold 0.9, as requested." in found.out
     assert "1. The Wolf; The Hood\n\n1 group with 2 of 4 stories." in found.out
 
     rows = [row.value for row in read_rows("pairs.csv").rows]

@@ -355,7 +355,7 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
 
     for file in (copied / "stories.lance" / "data").iterdir():
         file.write_bytes(b"x" * 10)
-    with pytest.raises(DataError, match="is broken; remove the folder and index again"):
+    with pytest.raises(DataError, match="is damaged; remove the folder and index again"):
         Index(copied).like("s1")
 
     (copied / "index.json").write_text("{")
@@ -425,7 +425,7 @@ def test_progress_is_in_words(tales, tiny, tmp_path, capfd):
 
     assert bar.call_args.kwargs["total"] == words
     assert bar.call_args.kwargs["unit"] == "word"
-    assert "4 of 30 stories are there unchanged" in capfd.readouterr().err
+    assert "4 of 30 stories are unchanged" in capfd.readouterr().err
 
 
 def test_several_texts_are_searched_at_once(made, embedded):
@@ -560,7 +560,7 @@ def test_a_damaged_record_is_named_with_its_field(copied, change):
 
 @pytest.mark.parametrize("where", ["text = $1", "id IN (?)", "id = :name", "$1"])
 def test_a_condition_with_a_parameter_is_refused(made, where):
-    with pytest.raises(OptionError, match="write a value in place of"):
+    with pytest.raises(OptionError, match="write a value instead of"):
         made.search("x", where=where)
     assert made.search("x", where="title != '$1 ? :a'", k=3).shape[0] == 3
 

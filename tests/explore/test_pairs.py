@@ -66,7 +66,7 @@ def test_a_threshold_of_ones_own_decides_and_larger_groups_come_first():
     groups, _, reason = retelling_groups(stories, threshold=0.9)
     assert groups["id"].tolist() == ["s2", "s3", "s4", "s0", "s1"]
     assert groups["group"].tolist() == [1, 1, 1, 2, 2]
-    assert reason == "Threshold 0.9, as chosen."
+    assert reason == "Threshold 0.9, as requested."
     assert retelling_groups(stories, threshold=1.0)[0].empty
 
 
