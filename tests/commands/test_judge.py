@@ -222,7 +222,7 @@ def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
 
     found = judge(file="bare.jsonl", out="c.jsonl")
     assert found.code == 0, found.err
-    assert found.out.startswith(f"{ROWS} triples, none has a label.")
+    assert found.out.startswith(f"{ROWS} triples without labels.")
     assert read_json(tmp_path / "c.jsonl.report.json")["overrides"]["n"] == whole["overrides"]["n"]
 
 

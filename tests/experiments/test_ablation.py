@@ -171,11 +171,11 @@ def check_other_data(ablate):
         Path(name).write_text(kept.replace("the", "a", 1))
         found = ablate()
         assert found.code == 2, found.err
-        assert f"out/full: {name} changed since" in found.err, found.err
+        assert f"out/full: {name} changed since the fit" in found.err, found.err
         Path(name).write_text(kept)
     answers = Path("out/triplet/validation_answers.json")
     answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
-    assert "out/triplet: the validation triples or their labels changed since" in ablate().err
+    assert "out/triplet: the validation triples or their labels changed since the fit" in ablate().err
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypat
     monkeypatch.setattr(plan, "run_fit", refuse)
     found = ablate()
     assert "same is left out: abl/quickstart_same.yaml changes nothing compared with full" in found.err
-    assert "full, fit 1 of 2: the config as given" in found.err
+    assert "full, fit 1 of 2: the unchanged config" in found.err
 
 
 def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):

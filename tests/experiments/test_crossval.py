@@ -76,7 +76,7 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     found = crossval()
 
     assert found.code == 0, found.err
-    assert "20 of 22 examples are evaluated, 2 synthetic or without a dissimilar story only train; 11" in found.err
+    assert "20 of 22 examples are evaluated; 2, which are synthetic or have no dissimilar story, are only" in found.err
     assert "fold_0: already finished" in found.err
     assert read_json("cv/fold_0/run.json") == first
     assert not Path("cv/fold_1/left").exists()

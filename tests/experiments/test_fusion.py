@@ -158,7 +158,7 @@ def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path
     options = ["--models", tiny(), "--settings", "own.yaml", *QUICK]
     cut = narrlit("fuse", world[0], "--missing-views", "positional", *options)
     assert cut.code == 0, cut.err
-    assert "views: no file; stories without views are cut by position" in cut.out
+    assert "views: no file; stories without views are split by position" in cut.out
     assert cut.out.split("\n\n")[1] != found.out.split("\n\n")[1]
 
 
@@ -299,7 +299,7 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
     else:
         assert kept["pseudonyms"]["backend"] == "spacy"
         assert kept["pseudonyms"]["scope"] == "triple"
-        assert "Names: placeholders, found by spacy, the same within a triple." in found.out
+        assert "Names, found by spacy, are replaced with placeholders, the same within a triple." in found.out
 
     assert "views: triples, " in found.err
     assert found.err.count("27 with positional views") == 1

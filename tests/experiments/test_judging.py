@@ -79,7 +79,7 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     assert len(llm.bodies) == 13
     assert math.isnan(judged.accuracy)
     assert judged.summary.n == 0
-    assert str(judged).startswith("9 triples, none has a label.")
+    assert str(judged).startswith("9 triples without labels.")
     with pytest.raises(OptionError, match=r"made with other settings: give `overwrite`"):
         judge(seed=7)
     with pytest.raises(OptionError, match=r"made with other settings"):

@@ -21,7 +21,7 @@ def record(run, **changes):
 
 
 def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
+    with pytest.raises(OptionError, match="evaluated no validation triples; train for at least one whole epoch"):
         record(tmp_path / "a", validations=[]).outcome()
 
     result = record(tmp_path / "b")
@@ -61,7 +61,7 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
 
 
 def test_a_folder_without_a_record_is_no_run_and_a_plan_begins_it(tmp_path):
-    with pytest.raises(OptionError, match=r"is no run: it has no run\.json"):
+    with pytest.raises(OptionError, match=r"is not a run: it has no run\.json"):
         Run.read(tmp_path)
 
     run = Run.at(tmp_path)

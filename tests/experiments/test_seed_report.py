@@ -55,7 +55,7 @@ def test_nan_and_contamination_are_shown():
     assert "Flags of the runs: mined." in text
 
     results["x"][2] = outcome([], [], flags=["trained_on_validation"])
-    assert "No result: validation triples were trained on." in seeds_report(results, "full").markdown()
+    assert "NOT A RESULT: the fits were trained on validation triples." in seeds_report(results, "full").markdown()
 
 
 def test_folds_are_pooled_by_seed_and_compared_with_the_frozen_encoder():

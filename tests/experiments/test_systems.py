@@ -259,14 +259,14 @@ def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
         (
             "a.jsonl",
             [{"text_a_is_closer": True}] * 8,
-            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one a row",
+            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one answer per row",
         ),
         ("a.jsonl", [{"text_a_is_closer": 7}] * 9, "a.jsonl:1: text_a_is_closer must be true or false"),
         ("a.csv", "closer\ntrue\n", "a.csv:2: text_a_is_closer must be"),
         (
             "a.jsonl",
             [{"text_a_is_closer": True, "text_a": "another"}] * 9,
-            "a.jsonl:1: text_a is not that of the triples; give answers to these",
+            "a.jsonl:1: text_a differs from that of the triples; give answers to the same triples",
         ),
         ("v.npy", b"broken", "vectors .*v.npy: .*numpy.save or narrlit embed"),
         ("z.zip", b"broken", "is it a zip file"),
@@ -284,15 +284,15 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
 @pytest.mark.parametrize(
     ("vectors", "texts", "error", "words"),
     [
-        (np.ones((2, 3)), None, OptionError, "v.npy holds vectors: give `stories`"),
+        (np.ones((2, 3)), None, OptionError, "v.npy contains embeddings: give `stories`"),
         (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 vectors, s.jsonl 3 stories"),
         (
             np.ones((2, 3)),
             ["a", "b"],
             DataError,
-            "s.jsonl lacks the story '.{20,62}' of triple 1: give the stories of these",
+            "s.jsonl does not contain the story '.{20,62}' of triple 1: give the stories of these",
         ),
-        (np.ones(2), ["a", "b"], DataError, "v.npy: one array of numbers"),
+        (np.ones(2), ["a", "b"], DataError, "v.npy: not an array of numbers"),
         (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
         (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 contains NaN or infinity"),
         (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 contains a number beyond .* float32"),

@@ -70,7 +70,7 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
 
     found = narrlit(*options)
     assert found.code == 0, found.err
-    assert "fold 0: 12 examples train, 12 are evaluated in every trial" in found.err
+    assert "fold 0: 12 training examples and 12 evaluated examples in every trial" in found.err
     assert "trial 1:" not in found.err
     assert "trial 3: " in found.err
 
@@ -217,7 +217,7 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
             "model.init_args.optimization.learning_rate: {choices: [1.0e+30, 1.0e+31]}",
             "the loss is nan; last good checkpoint: none; lower --model.optimization.learning_rate",
         ),
-        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; let it train"),
+        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; train"),
     ],
 )
 def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, space, words):
@@ -247,8 +247,8 @@ def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
         ("model.a: {low: x, high: 2}", "model.a: could not convert string to float"),
         ("model.a: {choices: [1]}", "model.a has a single value"),
         ("model.a: {choices: []}", "model.a: "),
-        ("--model.a: {low: 1, high: 2}", "--model.a is no setting of narrlit fit"),
-        ("config: {choices: [a.yaml, b.yaml]}", "config is no setting of narrlit fit"),
+        ("--model.a: {low: 1, high: 2}", "--model.a is not a setting of narrlit fit"),
+        ("config: {choices: [a.yaml, b.yaml]}", "config is not a setting of narrlit fit"),
     ],
 )
 def test_broken_spaces_are_named(tmp_path, monkeypatch, content, words):

@@ -146,7 +146,7 @@ def test_stories_are_removed(storage):
     storage.delete(["b"])
     assert list(storage.digests()) == ["a"]
     storage.delete(["a"])
-    with pytest.raises(DataError, match="no story yet"):
+    with pytest.raises(DataError, match="has no stories: add some"):
         storage.require_stories()
 
 

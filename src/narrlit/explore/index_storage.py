@@ -289,9 +289,7 @@ class IndexStorage:
     def require_stories(self) -> None:
         """Raise DataError if there are none."""
         if not len(self):
-            raise DataError(
-                f"index {self.path} has no stories, because its first run was interrupted; repeat narrlit index"
-            )
+            raise DataError(f"index {self.path} has no stories: add some, or repeat an interrupted narrlit index")
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
