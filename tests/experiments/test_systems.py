@@ -268,10 +268,10 @@ def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
             [{"text_a_is_closer": True, "text_a": "another"}] * 9,
             "a.jsonl:1: text_a differs from that of the triples; give answers to the same triples",
         ),
-        ("v.npy", b"broken", "vectors .*v.npy: .*numpy.save or narrlit embed"),
+        ("v.npy", b"broken", "embeddings .*v.npy: .*numpy.save or narrlit embed"),
         ("z.zip", b"broken", "is it a zip file"),
         ("none.jsonl", None, "none.jsonl does not exist"),
-        ("none.npy", None, "vectors .*none.npy: no such file"),
+        ("none.npy", None, "embeddings .*none.npy: no such file"),
     ],
 )
 def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, content, words):
@@ -285,7 +285,7 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
     ("vectors", "texts", "error", "words"),
     [
         (np.ones((2, 3)), None, OptionError, "v.npy contains embeddings: give `stories`"),
-        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 vectors, s.jsonl 3 stories"),
+        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 embeddings, s.jsonl 3 stories"),
         (
             np.ones((2, 3)),
             ["a", "b"],
@@ -314,6 +314,6 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
     make("a.jsonl", [{"text_a_is_closer": True}] * 2)
 
     with pytest.raises(
-        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl, of which 1 can't be read"
+        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl; correct the 1 invalid ones"
     ):
         answers_of("a.jsonl", labeled)

@@ -205,8 +205,8 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
     report = labeled.report
     if report is not None and report.dropped:
         raise DataError(
-            f"{name}: answers belong to the rows of {report.path}, of which {sum(report.dropped.values())} are "
-            "invalid; correct them (`strict` reports the first)"
+            f"{name}: answers belong to the rows of {report.path}; correct the {sum(report.dropped.values())} invalid "
+            "ones (`strict` reports the first)"
         )
     if len(answers) != len(labeled):
         where = "the triples" if report is None else report.path
