@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused(tmp_path, words, message):
     assert calls == []
 
 
-def test_options_that_a_command_lacks_are_handed_on():
+def test_unknown_options_are_handed_on():
     words = ["--config", "c.yaml", "--out", "o", "--trainer.max_epochs=1", "--quick", "--data.train", "-1"]
     call(handing_on, "handing_on", words)
     assert calls == [(("--config", "c.yaml", "--trainer.max_epochs=1", "--data.train", "-1"), "o", True)]

@@ -138,7 +138,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_answers_are_read_whatever_file_they_are_in(tmp_path, make):
+def test_answers_are_read_from_every_kind_of_file(tmp_path, make):
     answers = [True, False, False]
     label = "text_a_is_closer"
     scored = [{label: a, "score_a": 0.5, "score_b": 0.25 * n} for n, a in enumerate(answers)]
@@ -184,7 +184,7 @@ STORIES = [Story(str(n), f"{name} walked {n * 17 % 23} miles" + " far" * n) for 
 
 
 def replaced(scope):
-    """A step that replaces names, by a mapping of each story or of three stories that stand together."""
+    """A step that replaces names, by a mapping of each story or of three stories together."""
 
     def step(stories):
         size = 3 if scope == "triple" else 1

@@ -256,7 +256,7 @@ def test_every_option_that_names_an_output_is_declared_and_has_a_case(name):
     assert bool(declared) == (name not in READ_ONLY)
 
 
-def test_every_command_has_its_place():
+def test_every_command_is_in_a_list():
     assert {case.words.split()[0] for case in CASES} | READ_ONLY | RUNS == OTHERS.keys() | TRAINING.keys()
 
 

@@ -81,7 +81,7 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
     assert cells[1][:3] == (1, "t4", "<b>Tale</b>")
 
 
-def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
+def test_mistakes_cost_one_line(indexed, narrlit, tiny):
     for arguments, message in (
         (["search", "i", "  "], "the query is empty"),
         (["search", "i"], "give a text, or --like ID"),

@@ -43,7 +43,7 @@ def overlays(tmp_path):
 
 @pytest.fixture
 def triples():
-    """Candidates that have nothing to do with the anchor, so that systems differ."""
+    """Candidates that are unrelated to the anchor, so that systems differ."""
     stories = StoryTable.of(t.anchor.text for t in StoryWorld(3).triples(EVALUATED + 2, "validation"))
     return Triples(stories, [Triple(i, i + 1, i + 2, a_is_closer=i % 2 == 0) for i in range(EVALUATED)])
 
@@ -266,7 +266,7 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
         (HITS, ["x/hits_full.yaml"], "two rows are named full"),
     ],
 )
-def test_overlays_that_make_no_row_are_named(tmp_path, monkeypatch, fit, named, words):
+def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, words):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "hits_a", "hits_full"):
         write(f"x/{name}.yaml")

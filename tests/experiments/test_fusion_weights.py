@@ -111,7 +111,7 @@ def test_the_most_right_answers_win_then_equal_weights_then_the_first():
 
 
 @given(st.integers(0, 500))
-def test_a_folds_own_triples_decide_nothing(seed):
+def test_selection_ignores_the_triples_of_a_fold(seed):
     generator = np.random.default_rng(seed)
     weights = simplex_grid(0.25)
     right = generator.random((len(weights), 12)) < 0.5

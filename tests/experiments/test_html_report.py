@@ -146,7 +146,7 @@ def test_marked_words():
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")
-def test_in_a_browser_it_is_quiet_shows_texts_and_fits_a_phone(case, tmp_path):
+def test_in_a_browser_it_logs_no_error_shows_texts_and_fits_a_phone(case, tmp_path):
     browser = Browser(CHROMIUM, tmp_path)
     try:
         browser.open(case[2], 1280)

@@ -131,7 +131,7 @@ def test_requests_that_fail_are_listed(judge, llm):
     assert judge().failed == []
 
 
-def test_a_notebook_has_a_loop_already(judge):
+def test_it_works_in_a_notebook_with_a_running_event_loop(judge):
     async def cell():
         return judge()
 

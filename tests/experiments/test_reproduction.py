@@ -146,7 +146,7 @@ def test_a_backbone_reaches_the_fit(system, row, given, model):
     assert (encoder["pooling"] == "last") == own
 
 
-def test_an_absent_encoder_is_named():
+def test_a_missing_encoder_is_named():
     with pytest.raises(ModelError, match="nobody/nothing is not available; give another"):
         Backbone("nobody/nothing").require("; give another")
 
@@ -176,7 +176,7 @@ def folder(tmp_path, world_files):
 
 @pytest.fixture
 def reproduction(folder, tmp_path):
-    """reproduction(system, numbers, ...): begin one in out/SYSTEM, or go on with it."""
+    """reproduction(system, numbers, ...): begin one in out/SYSTEM, or resume it."""
 
     def begin(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
         settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=list(options))
@@ -207,7 +207,7 @@ def computed(monkeypatch):
     return keys, until
 
 
-def test_a_killed_reproduction_goes_on(reproduction, computed):
+def test_a_killed_reproduction_resumes(reproduction, computed):
     keys, until = computed
     until[0] = 3
     with pytest.raises(KeyboardInterrupt):
@@ -237,7 +237,7 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
         narrlit.reproduce("mendel292", **options, seeds=0)
 
 
-def test_the_report_holds_earlier_tables_too(reproduction, computed):
+def test_the_report_includes_earlier_tables(reproduction, computed):
     reproduction(numbers=("1",)).compute()
     second = reproduction(numbers=("4",))
     assert len(report_of(second).tables) == 1
@@ -275,7 +275,7 @@ def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed
         reproduction()
 
 
-def test_a_record_that_was_written_before_its_fields_were_typed_goes_on(reproduction, computed, tmp_path, monkeypatch):
+def test_a_record_written_before_its_fields_were_typed_is_resumed(reproduction, computed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keys, _ = computed
     cells = {
@@ -325,7 +325,7 @@ def test_columns_have_their_triples(reproduction, folder):
     assert len(other.triples("test B")) == 9
 
 
-def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
+def test_replacements_of_missing_files_are_recorded(reproduction, folder):
     inputs = reproduction("ttda704", numbers=("7",)).inputs
     (folder / "views").mkdir()
     (folder / "views/llama.jsonl").touch()
@@ -342,7 +342,7 @@ def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
     assert other.record.stand_ins == {}
 
 
-def test_negatives_are_mined_once_where_there_are_none(reproduction, folder, tiny):
+def test_missing_negatives_are_mined_once(reproduction, folder, tiny):
     inputs = reproduction("hits", numbers=("1",), backbones=(tiny(),)).inputs
     row = PaperRow(fit="baseline", published={})
     (mined,) = inputs.files("negatives", row)
@@ -472,7 +472,7 @@ def test_the_papers_numbers_of_triples():
     assert all((40 * figure) == pytest.approx(round(40 * figure)) for figure in figures)
 
 
-def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
+def test_the_report_contains_differences_but_no_verdict(reproduction, computed):
     report = report_of(reproduction())
     row = next(iter(report.tables.values()))[0]
     low, high = difference_interval(0.5, 10, 0.55, 200)

@@ -188,7 +188,7 @@ def test_the_record_and_tables_have_every_figure():
         assert words in text
 
 
-def test_the_first_system_is_warned_of():
+def test_warnings_are_about_the_first_system():
     stories = versioned()
     lengths = np.log([len(text.split()) for text in stories.texts])
     long = lengths[:, None] + np.random.default_rng(0).normal(size=(40, 40))
@@ -227,7 +227,7 @@ def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
         retrieval({"one": tales, "two": Collection.of(frame[::-1])}, same="atu")
 
 
-def test_what_is_no_column_or_has_no_versions_is_refused():
+def test_unknown_columns_and_columns_without_versions_are_refused():
     tales = Collection.of(pd.DataFrame([*TALES[:3], {"text": "A fox sleeps.", "atu": "", "country": "Peru"}]))
     with pytest.raises(OptionError, match="`same=type`: stories has no such column; available: atu, country"):
         retrieval(tales, same="type")
@@ -243,7 +243,7 @@ def test_what_is_no_column_or_has_no_versions_is_refused():
         retrieval(tales, {"a": {"b": 1.0}}, control="country")
 
 
-def test_a_file_an_index_and_texts_are_collections(make, tmp_path):
+def test_files_indexes_and_texts_are_accepted_as_collections(make, tmp_path):
     path = make("tales.jsonl", TALES)
     index = Index.create(tmp_path / "tales.index", pd.DataFrame(TALES))
     for stories in (path, str(index.path), pd.DataFrame(TALES)):

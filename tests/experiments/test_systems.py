@@ -104,7 +104,7 @@ def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, un
         answer(by_role)
 
 
-def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unloadable):
+def test_views_and_fusion_change_the_embeddings(answer, labeled, tiny, unloadable):
     fused = StoryOptions(missing_views="positional", fusion="equal")
     action = StoryOptions(missing_views="positional", fusion="action_only")
     expected = load(tiny(), missing_views="positional", fusion="action_only").score(labeled)
@@ -117,7 +117,7 @@ def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unload
     np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
 
 
-def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny, make):
+def test_post_processing_depends_on_the_stories_of_its_fit(answer, labeled, tiny, make):
     texts = [
         {"text": f"A {name} seeks a {thing}."} for name in ("knight", "diver") for thing in ("grail", "pearl", "key")
     ]
@@ -152,7 +152,7 @@ def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny
     assert abs(pooled.scores - expected).max() > 1e-3
 
 
-def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
+def test_a_run_is_identified_by_the_content_of_its_checkpoint(tmp_path):
     run = tmp_path / "runs/mine/version_0"
     (run / "checkpoints").mkdir(parents=True)
     base = tmp_path / "base"
@@ -179,7 +179,7 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     assert load(run).fingerprint != first
 
 
-def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_files, tmp_path):
+def test_files_of_answers_embeddings_and_submissions_are_read(answer, labeled, tiny, world_files, tmp_path):
     model = answer(tiny())
     rows = [
         {"text_a_is_closer": bool(a), "score_a": x, "score_b": y}
@@ -231,7 +231,7 @@ def test_rows_have_every_systems_answers(answer, labeled, make):
         assert "b.jsonl.margin" not in row
 
 
-def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
+def test_the_flags_of_a_run_are_kept_with_its_answers(tiny, world_files, tmp_path):
     folder = Path(shutil.copytree(tiny(), tmp_path / "run"))
     triples = str(world_files / "validation.jsonl")
     record = {
@@ -247,7 +247,7 @@ def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
     assert flags_of(tiny(), triples) == {}
 
 
-def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
+def test_meanmax_needs_a_model_of_whole_texts(answer, tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.encoder.Encoder.reads", property(lambda self: "sentences"))
     with pytest.raises(ModelError, match="give the encoder inside it"):
         answer(f"meanmax:{tiny()}")

@@ -220,7 +220,7 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
         ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; train"),
     ],
 )
-def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, space, words):
+def test_a_search_without_any_accuracy_prints_one_line(arguments, narrlit, space, words):
     Path("space.yaml").write_text(space)
     found = narrlit(*arguments(trials=2))
     assert found.code == 2, found.err
@@ -301,7 +301,7 @@ def go_on(study, space, until):
         run_trial(study, ask(study, space, 42), Path("unused"), dict)
 
 
-def test_a_resumed_study_tries_what_the_unbroken_one_tries(search, monkeypatch):
+def test_a_resumed_study_has_the_trials_of_an_uninterrupted_one(search, monkeypatch):
     fake_fit(monkeypatch, lambda settings: [0.1, 1 - abs(settings["model.scale"] - 12) / 30])
     whole, space = search("whole")
     go_on(whole, space, 12)  # more than the sampler's random ones

@@ -56,7 +56,7 @@ def triple(encoder):
 
 
 def scores_of(collection):
-    """Match scores (N, N) of a collection, less the mean of its passages."""
+    """Match scores (N, N) of a collection, after subtracting the mean of its passages."""
     mean = np.concatenate([story.vectors for story in collection.passages]).mean(axis=0)
     vectors = [centered(story.vectors, mean) for story in collection.passages]
     return np.array([[match_score(one, other) for other in vectors] for one in vectors])
