@@ -53,7 +53,7 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
     ("arguments", "words"),
     [
         (["none.jsonl"], "none.jsonl does not exist; check the path"),
-        (["{validation}", "--threshold", "0"], "--threshold 0.0: a number above 0"),
+        (["{validation}", "--threshold", "0"], "--threshold 0.0: must be above 0"),
         (["{validation}", "--labels", "{stories}"], 'column "text_a_is_closer" is missing'),
         (["{validation}", "--fusion", "equal"], "need --model"),
         ([], "VALIDATION is missing"),

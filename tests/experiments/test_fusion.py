@@ -224,7 +224,7 @@ def test_broken_settings_are_named(tmp_path, content, words):
         (["--device", "mps"], "--device mps: this machine has none"),
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "none.yaml: No such file"),
-        (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
+        (["--grid", "0.3"], "--grid 0.3: must be a step from 0.01 to 1"),
         (["--scope", "triple"], "need --pseudonymize"),
         (["--fusion", "equal"], "fusion"),
         (["--max-length", "0"], "--max-length"),
@@ -295,7 +295,7 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
         assert kept["models"][0]["max_length"] == 5
         assert kept["models"][0]["truncated"] > 20
         assert kept["pseudonyms"] is None
-        assert "Names:" not in found.out
+        assert "Names, found by" not in found.out
     else:
         assert kept["pseudonyms"]["backend"] == "spacy"
         assert kept["pseudonyms"]["scope"] == "triple"

@@ -95,7 +95,7 @@ def test_the_grid_is_every_multiple_of_the_step(steps):
 
 @pytest.mark.parametrize("step", [0.3, 0, -0.1, 2, 0.001, float("nan"), 0.15])
 def test_a_step_that_does_not_divide_1_is_refused(step):
-    with pytest.raises(OptionError, match=f"`grid={step}`: a step from 0.01 to 1"):
+    with pytest.raises(OptionError, match=f"`grid={step}`: must be a step from 0.01 to 1"):
         simplex_grid(step)
 
 

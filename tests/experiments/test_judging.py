@@ -141,7 +141,7 @@ def test_it_works_in_a_notebook_with_a_running_event_loop(judge):
 def test_mistakes_name_parameters(judge, triples, tmp_path):
     with pytest.raises(OptionError, match=r"a.csv: must end in .jsonl, or in .zip"):
         narrlit.judge(triples, llm=LLMOptions(), out=tmp_path / "a.csv")
-    with pytest.raises(OptionError, match="`labels` belong to a file"):
+    with pytest.raises(OptionError, match="`labels` need a file of triples"):
         judge(labels="l.jsonl")
     with pytest.raises(OptionError, match="`temperature=3`: must be between 0 and 2"):
         LLMOptions(temperature=3)
