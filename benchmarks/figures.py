@@ -126,7 +126,7 @@ def measured(
 
     Args:
         measurement: what to run.
-        folders: those that stand for the names in braces.
+        folders: values of the names in braces.
         work: folder of the results; earlier ones are removed.
         mpnet: folder of all-mpnet-base-v2, which commands find by that name in the working folder.
         again: run the commands even if their results are there.

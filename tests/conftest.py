@@ -4,8 +4,8 @@ import os
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-# One thread, here and in the processes that tests start: sums are divided among threads, so that another number of
-# them gives other last bits, and two processes of two threads beside each other take ten times as long.
+# One thread, here and in the processes that tests start: sums are divided among threads, so that a different number
+# changes the last bits, and two processes with two threads each take ten times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import gc

@@ -155,7 +155,7 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
     assert sum(right) == result.correct
     np.testing.assert_allclose(submission.embeddings, encoder.embed(narrlit.read_stories(stories)), atol=1e-6)
     assert "valid, Track A 9 rows, Track B" in str(submission)
-    with pytest.raises(OptionError, match="gives a story no vector"):
+    with pytest.raises(OptionError, match="does not embed stories"):
         narrlit.submit("tfidf", track_b=stories, out=tmp_path / "t.zip")
 
 

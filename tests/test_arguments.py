@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused(tmp_path, words, message):
     assert calls == []
 
 
-def test_options_that_a_command_lacks_are_handed_on():
+def test_unknown_options_are_handed_on():
     words = ["--config", "c.yaml", "--out", "o", "--trainer.max_epochs=1", "--quick", "--data.train", "-1"]
     call(handing_on, "handing_on", words)
     assert calls == [(("--config", "c.yaml", "--trainer.max_epochs=1", "--data.train", "-1"), "o", True)]
@@ -150,7 +150,8 @@ def test_help_shows_choices_defaults_and_what_is_required_without_python_types(c
     assert call(sample, "sample", ["--help"]) == 0
 
     shown = capsys.readouterr().out
-    assert shown.startswith("Usage: narrlit sample --out VALUE [OPTIONS] ACTION [ARGS]\n\nDo something.\n\nMore about")
+    usage = "Usage: narrlit sample --out VALUE [OPTIONS] ACTION [FOLDER]\n\n"
+    assert shown.startswith(f"{usage}Do something.\n\nMore about")
     assert "  ACTION ls|rm\n      what to do. [required]\n  FOLDER\n      where. [default: runs]\n" in shown
     assert (
         "Options:\n  --out VALUE\n      file to write. [required]\n  --count N\n      how many. [default: 3]" in shown
@@ -190,7 +191,7 @@ def test_parameters_of_the_library_become_options(narrlit, make):
         (["--text-column", "story"], "give --text-column one of these"),
         (["--text-column", "plot", "--by-blank-line"], "--by-blank-line divides text files, and s.csv is none"),
         (["--text-column", "plot", "--fit-on", "s.csv"], "--fit-on and --transductive need --postprocess"),
-        (["--one-per-line", "--by-blank-line"], "--one-per-line and --by-blank-line exclude each other"),
+        (["--one-per-line", "--by-blank-line"], "give --one-per-line or --by-blank-line, not both"),
     ):
         found = narrlit(*embed, *options)
         assert found.code == 2, found.err

@@ -1,4 +1,4 @@
-"""Averages of trainings: the mean of what they computed, and the way back to the frozen encoder."""
+"""Averages of runs: the mean of their weights, interpolated with the frozen encoder."""
 
 import copy
 
@@ -43,7 +43,7 @@ def merged_weights(encoder):
 
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("adapters", [(None, None), (LoRA(4, 8, 0.0), LoRA(2, 12, 0.0))])
-def test_an_average_is_the_mean_of_the_merged_weights_on_the_way_from_the_frozen_ones(
+def test_an_average_interpolates_the_frozen_weights_and_the_mean_of_the_merged_ones(
     trainings, tiny, tmp_path, adapters, share
 ):
     encoders = trainings(*adapters)
@@ -64,7 +64,7 @@ def test_ranks_of_adapters_add_up(trainings):
     assert all(6 in value.shape for value in weights.values())
 
 
-def test_other_trainings_are_refused(trainings):
+def test_runs_that_do_not_fit_together_are_refused(trainings):
     with pytest.raises(OptionError, match=r"trained_share=1\.5"):
         average_weights(trainings(None), 1.5)
     with pytest.raises(OptionError, match="they did not train the same weights"):

@@ -1,4 +1,4 @@
-"""The benchmark: every part runs on both sides, and its JSON file holds what its table shows."""
+"""The benchmark: every part runs on both sides, and its JSON file contains what its table shows."""
 
 import importlib
 import logging

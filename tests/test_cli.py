@@ -1,4 +1,4 @@
-"""The front door: help without imports, one line for every error, exit codes."""
+"""The command line: help without imports, one line for every error, exit codes."""
 
 import os
 import signal
@@ -61,7 +61,7 @@ WRAPPED.__cause__ = OptionError("--grid 2: too wide")
         (type("SIGTERMException", (SystemExit,), {})(), 143, ""),
     ],
 )
-def test_what_a_user_can_mend_is_one_line(failing, tmp_path, error, code, line):
+def test_a_mistake_of_the_user_is_one_line(failing, tmp_path, error, code, line):
     found = failing(error)
     assert found.code == code
     assert found.out == ""
@@ -121,7 +121,7 @@ def test_sigterm_ends_a_command_with_143_and_its_cleaning_up(narrlit, monkeypatc
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_on_interrupt_adds_what_is_kept():
+def test_on_interrupt_names_what_is_kept():
     with pytest.raises(KeyboardInterrupt, match=r"^half$"), on_interrupt("all"), on_interrupt("half"):
         raise KeyboardInterrupt
 
@@ -160,13 +160,13 @@ def test_terminal_escapes_of_stories_are_not_printed(capfd):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], [], ["embed", "--help"], ["fit", "--help"]])
-def test_help_is_there(narrlit, arguments):
+def test_every_command_has_help(narrlit, arguments):
     found = narrlit(*arguments)
     assert found.code == 0
     assert "narrlit" in found.out
 
 
-def test_an_unknown_command_is_answered_with_the_nearest(narrlit):
+def test_for_an_unknown_command_the_nearest_is_named(narrlit):
     found = narrlit("evalute")
     assert found.code == 2
     assert found.err.count("\n") == 1
@@ -236,7 +236,7 @@ def test_closed_and_full_streams_cost_one_line_at_most(command, code, error):
     assert len(done.stderr.splitlines()) == bool(error)
 
 
-def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
+def test_no_file_replaces_a_closed_stream(tmp_path):
     """What libraries print would be written into it."""
     program = (
         "import os, sys; from narrlit import cli; "
@@ -250,7 +250,7 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path):
     assert done.stderr == "True\n"
 
 
-def test_what_a_terminal_has_no_letters_for_is_escaped(tmp_path):
+def test_characters_that_a_terminal_cannot_print_are_escaped(tmp_path):
     program = (
         "import sys; from narrlit import cli; "
         "cli._run = lambda words: print('Märchen \\u2192 \\udce9') or 0; sys.exit(cli.main([]))"

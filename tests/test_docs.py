@@ -2,7 +2,7 @@
 
 `<!-- no-run: REASON -->` above a block: its commands are parsed, their configs built, and experiments run up to their
 first fit. A `text` block after a block is its output: all that a Python block prints, or lines that commands print
-(`...` stands for others; not compared where a short fit of these tests stands for a long one). Blocks run in the order
+(`...` stands for others; not compared if the tests replace a long fit by a short one). Blocks run in the order
 of the pages, in one folder; a repeated command runs once. The test of a page first runs the pages before it, where they
 have not run: any order of tests will do.
 """

@@ -1,4 +1,4 @@
-"""What is repeated of a library's message."""
+"""What is quoted from the message of a library."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from narrlit.errors import ModelError, reading
 
 
 class Unsafe:
-    """An object that no file of weights holds."""
+    """An object that does not belong in a file of weights."""
 
 
 def test_advice_to_run_what_is_in_a_file_is_left_out(tmp_path):

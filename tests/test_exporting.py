@@ -204,7 +204,7 @@ def test_views_of_sentences_are_not_exported(tiny, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_card_claims_no_training_that_was_none(tiny, tmp_path):
+def test_a_card_of_an_untrained_model_claims_no_training(tiny, tmp_path):
     for trained in (True, False):
         write_model_folder(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), "minilm", trained=trained)
         card = (tmp_path / str(trained) / "README.md").read_text()

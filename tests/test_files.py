@@ -1,4 +1,4 @@
-"""Files on the disk: whole, synchronized before they take their name, and as they were where that fails."""
+"""Files on disk: complete, synchronized before they get their name, and unchanged if that fails."""
 
 import errno
 import os
@@ -33,14 +33,14 @@ def names_when_synced(synced, path):
     return [names for number, names in synced if number == Path(path).stat().st_ino]
 
 
-def test_a_file_is_on_the_disk_before_it_takes_its_name(synced):
+def test_a_file_is_on_disk_before_it_gets_its_name(synced):
     write_rows("rows.jsonl", [1, 2])
     (before,) = names_when_synced(synced, "rows.jsonl")
     assert "rows.jsonl" not in before
     assert "rows.jsonl" in names_when_synced(synced, ".")[-1]
 
 
-def test_a_folder_is_on_the_disk_with_all_in_it_before_it_takes_its_name(synced):
+def test_a_folder_is_on_disk_with_its_content_before_it_gets_its_name(synced):
     with atomic_folder("model") as temporary:
         (temporary / "1_Pooling").mkdir()
         (temporary / "1_Pooling/config.json").write_text("{}")
@@ -65,7 +65,7 @@ def test_a_disk_that_is_full_when_a_file_is_synchronized_leaves_the_earlier_file
     assert Path("rows.jsonl").read_text() == "1\n"
 
 
-def test_an_operating_system_that_opens_no_folders_writes_files(monkeypatch):
+def test_files_are_written_if_the_system_cannot_open_folders(monkeypatch):
     open_file = os.open
 
     def refusing(path, flags, *rest, **options):

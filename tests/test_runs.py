@@ -237,7 +237,7 @@ def test_a_checkpoint_of_another_model_is_refused(straight, tiny, narrlit, tmp_p
 
 
 def yaml_bomb():
-    """Seven lines of YAML that stand for a million numbers."""
+    """Seven lines of YAML that expand to a million numbers."""
     lines = ["a: &a [1, 1]"]
     for before, name in pairwise("abcdefg"):
         references = ", ".join([f"*{before}"] * 9)

@@ -61,16 +61,16 @@ def test_a_check_reads_both_tracks_and_counts_the_rows_of_their_files(tmp_path, 
         ({"track_a__jsonl": '{"text_a_is_closer": 1}\n'}, "track_a.jsonl:1"),
         ({"track_a__jsonl": '{"text_a_is_closer": true}\n{"te\n'}, "track_a.jsonl:2"),
         ({"track_b__jsonl": lines({"embeddings": [0.5] * 9})}, "10 to 8192"),
-        ({"track_b__jsonl": lines({"embeddings": [0.5] * 12}, {"embeddings": [0.5] * 11})}, "equally many"),
-        ({"track_b__jsonl": '{"embeddings": [NaN' + ", 1" * 11 + "]}\n"}, "row 1 holds NaN"),
+        ({"track_b__jsonl": lines({"embeddings": [0.5] * 12}, {"embeddings": [0.5] * 11})}, "lists of the same length"),
+        ({"track_b__jsonl": '{"embeddings": [NaN' + ", 1" * 11 + "]}\n"}, "row 1 contains NaN"),
         ({"track_b__jsonl": lines({"embeddings": [0.0] * 12})}, "all zeros"),
         (
             {"track_b__jsonl": lines({"embeddings": [1.0] * 12}, {"embeddings": [1e39] * 12})},
-            "row 2 holds a number beyond",
+            "row 2 contains a number beyond",
         ),
         ({"track_b__npy": "nothing"}, "track_b.npy"),
         ({"track_b__npy": saved(np.array([{}], dtype=object))}, "track_b.npy"),
-        ({"track_b__npy": saved(np.ones((2, 12)), np.savez)}, "one array of numbers"),
+        ({"track_b__npy": saved(np.ones((2, 12)), np.savez)}, "not an array of numbers"),
         ({"track_b__npy": saved(np.ones((2, 12))), "track_b__jsonl": "x"}, "remove one"),
         ({"track_a__jsonl": lines(*[{"text_a_is_closer": True}] * 8)}, "track_a.jsonl has 8 rows, the test file has 9"),
     ],
@@ -126,9 +126,9 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     assert contents.track_b_rows == 3
     assert contents.dimension == 12
     assert check_submission(path).contents == contents
-    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 holds NaN"):
+    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 1 contains NaN"):
         write_submission(path, None, np.full((3, 12), np.nan, np.float32))
-    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 2 holds a number beyond the range of float32"):
+    with pytest.raises(DataError, match=r"/s\.zip/track_b\.npy: row 2 contains a number beyond the range of float32"):
         write_submission(path, None, embeddings.astype(np.float64) * [[1], [1e39], [1]])
     with pytest.raises(DataError, match="row 2 is all zeros"):
         write_submission(path, None, embeddings * [[1], [0], [1]])
@@ -138,7 +138,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_answers_are_read_whatever_file_they_are_in(tmp_path, make):
+def test_answers_are_read_from_every_kind_of_file(tmp_path, make):
     answers = [True, False, False]
     label = "text_a_is_closer"
     scored = [{label: a, "score_a": 0.5, "score_b": 0.25 * n} for n, a in enumerate(answers)]
@@ -174,7 +174,7 @@ def test_answers_that_do_not_fit_cost_one_line(make, content, words):
 
 def test_a_submission_without_answers_gives_none(tmp_path):
     write_submission(tmp_path / "b.zip", None, np.ones((2, 12), np.float32))
-    with pytest.raises(DataError, match=r"b\.zip: it holds no track_a"):
+    with pytest.raises(DataError, match=r"b\.zip: it contains no track_a"):
         read_answers(tmp_path / "b.zip", 2)
 
 
@@ -184,7 +184,7 @@ STORIES = [Story(str(n), f"{name} walked {n * 17 % 23} miles" + " far" * n) for 
 
 
 def replaced(scope):
-    """A step that replaces names, by a mapping of each story or of three stories that stand together."""
+    """A step that replaces names, by a mapping of each story or of three stories together."""
 
     def step(stories):
         size = 3 if scope == "triple" else 1
@@ -226,14 +226,14 @@ def test_the_step_that_depends_on_other_stories_is_named():
         ([encoder, fitted], "post-processing fitted on the batch"),
         ([replaced("story"), noise], "the encoder"),
     ):
-        with pytest.raises(ModelError, match=f"depends on other stories, by {name}: in other batches it differs"):
+        with pytest.raises(ModelError, match=f"differs in other batches.*, because of {name}$"):
             check_steps(steps, STORIES, embeddings)
     assert "differ by at most 0.0" in check_steps([noise], STORIES, rounding_error=2**-7)  # bfloat16's
     with pytest.raises(ModelError, match="fails for 1 stories alone: `postprocess=whiten`"):
         check_steps([encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES)
 
     undefined = ("the encoder", lambda stories: encoded(stories) * (np.nan if len(stories) == 1 else 1))
-    with pytest.raises(ModelError, match="by the encoder: alone it differs"):
+    with pytest.raises(ModelError, match="differs alone, because of the encoder"):
         check_steps([undefined], STORIES)
-    with pytest.raises(ModelError, match="by a step over all stories"):
+    with pytest.raises(ModelError, match="because of a step over all stories"):
         check_steps([encoder], STORIES, embeddings[::-1])

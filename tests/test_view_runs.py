@@ -1,4 +1,4 @@
-"""ttda704's views in whole fits: on files, and the run evaluated as it was in training."""
+"""ttda704's views in whole fits: on files, and runs that are evaluated as in training."""
 
 import numpy as np
 import pytest

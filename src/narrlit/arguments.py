@@ -32,7 +32,7 @@ _OPTIONS = {
     "layout.split=lines": "one_per_line",
     "layout.split=blank-lines": "by_blank_line",
 }
-"""Options for library parameters, or for parameters with a value; other options have the names of their parameters."""
+"""Options with other names than the library's parameters, keyed by parameter or by `parameter=value`."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 """Names of value types in help, keyed by those of cyclopts."""
 
@@ -143,18 +143,30 @@ def _flag(option: str, value: str | None) -> str:
 
 def parser(command: Command, name: str) -> App:
     """Build the parser of a command; options have hyphens, underscores are accepted."""
+    flattened = _flattened(command)
     app = App(
         name=f"narrlit {name}",
         help_format="plaintext",
-        help_formatter=Help(),
+        help_formatter=Help(_optional_arguments(flattened)),
         version_flags=[],
         result_action="return_value",
         group_parameters=Group("Options"),
         default_parameter=Parameter(negative=(), show_default=_shown),
     )
     app["--help"].show = False
-    app.default(_flattened(command))
+    app.default(flattened)
     return app
+
+
+def _optional_arguments(command: Command) -> str:
+    """Write the arguments that may be omitted as in a usage line, such as `[TEST]` or `[FIT...]`."""
+    arguments = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments.append(f"[{parameter.name.upper()}...]")
+        elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is not parameter.empty:
+            arguments.append(f"[{parameter.name.upper()}]")
+    return " ".join(arguments)
 
 
 def _flattened(command: Command) -> Command:
@@ -187,7 +199,7 @@ def _flattened(command: Command) -> Command:
 def _flattened_parameter(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
     """Return a parameter of a command for cyclopts: fields are options only, all others work by position or by name."""
     if parameter.kind is parameter.VAR_POSITIONAL:
-        words = Parameter(allow_leading_hyphen=True, help="options of narrlit fit, such as --config")
+        words = Parameter(allow_leading_hyphen=True, help="options of `narrlit fit`, such as --config.")
         return parameter.replace(annotation=Annotated[str, words])
     if is_dataclass(hint) and isinstance(hint, type):
         return parameter.replace(annotation=Annotated[hint, Parameter(name="*")], default=hint())
@@ -208,6 +220,10 @@ refuse_inexact_numbers()
 
 class Help:
     """Print the help of a command: required options first, choices instead of types."""
+
+    def __init__(self, optional_arguments: str) -> None:
+        """Store the optional arguments of the command, for the usage line."""
+        self.optional_arguments = optional_arguments
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print one panel of options."""
@@ -231,7 +247,8 @@ class Help:
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print the usage line."""
-        words = [METAVARS.get(word, word) for word in _plain(usage).split()]
+        names = METAVARS | dict.fromkeys(("[ARGS]", "[ARGS...]"), self.optional_arguments)
+        words = [names.get(word, word) for word in _plain(usage).split()]
         print("\n".join([*_wrapped(f"Usage: {' '.join(words)}", 0, 2), ""]))
 
     def render_description(self, console: Any, options: Any, description: Any) -> None:

@@ -90,12 +90,12 @@ def together(compute: Callable[[], T]) -> T:
     fault: Exception | None = None
     try:
         result = compute()
-    except Exception as error:  # noqa: BLE001 (whatever it is, the others must know)
+    except Exception as error:  # noqa: BLE001 (the other processes must learn of any error)
         fault = error
     faults: list[NarrlitError | None] = [None] * world_size()
     known = isinstance(fault, NarrlitError) or fault is None
-    own = fault if known else ModelError(f"process {rank()} failed: {str(fault) or type(fault).__name__}")
-    dist.all_gather_object(faults, own, _patient_group(dist.group.WORLD))
+    reported = fault if known else ModelError(f"process {rank()} failed: {str(fault) or type(fault).__name__}")
+    dist.all_gather_object(faults, reported, _patient_group(dist.group.WORLD))
     if fault is not None:
         raise fault
     for failure in filter(None, faults):
@@ -112,11 +112,11 @@ def from_first(compute: Callable[[], T]) -> T:
 
 
 def check_shared(folder: Path, option: str) -> None:
-    """Check that all processes share a folder: each must see a file that the first one writes there, then removes.
+    """Check that all processes share a folder: the first writes a file there, and all others must see it.
 
     Raises:
-        OptionError: in every process, if one of them does not see the file within LAG seconds; names the `option` that
-            sets the folder.
+        OptionError: in every process, if one does not see the file within LAG seconds; the message names the `option`
+            that sets the folder.
     """
     if world_size() == 1:
         return

@@ -93,9 +93,9 @@ def system_error(error: BaseException) -> str | None:
 
 def _system_code(error: BaseException) -> int | None:
     """Find the error code of the operating system in a library's message, or in the exception that caused it."""
-    met = error.__context__  # torch.save raises its own error after a failed write
-    if isinstance(met, OSError) and met.errno in _SYSTEM_CODES:
-        return met.errno
+    context = error.__context__  # torch.save raises its own error after a failed write
+    if isinstance(context, OSError) and context.errno in _SYSTEM_CODES:
+        return context.errno
     message = str(error)
     rust = _RUST_CODE.search(message)
     if rust:

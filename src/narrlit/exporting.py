@@ -136,8 +136,8 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
         ModelError: if the difference is above 1e-5.
     """
     texts = [story.text for story in read_stories(stories)]
-    peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    difference = float(np.abs(peer.encode(texts) - load(folder, device="cpu").embed(texts)).max())
+    exported = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    difference = float(np.abs(exported.encode(texts) - load(folder, device="cpu").embed(texts)).max())
     if not difference <= LARGEST_DIFFERENCE:  # or NaN
         raise ModelError(f"{folder}: narrlit and sentence-transformers differ by {difference:.1e}")
     return difference
@@ -220,8 +220,8 @@ def write_model_folder(
         encoder: encoder to export.
         folder: folder to write; must be new or empty.
         source: name of the encoder, for the card.
-        trained: state in the card that the encoder was trained on stories.
-        postprocess: provenance of the encoder's post-processing, for the card.
+        trained: the encoder was trained on stories, which the card states.
+        postprocess: steps and stories of the encoder's post-processing, for the card.
 
     Raises:
         OptionError: if the folder is not empty, or the encoder reads both views and sentences.

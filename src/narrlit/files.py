@@ -53,7 +53,7 @@ class Output:
                 suffix, and {suffix}; default: {path}.
             written: function from all arguments of the command to the paths, if they depend on other options as well.
             suffixes: allowed suffixes; empty: any.
-            continued: the command itself resumes an earlier run, or refuses its files.
+            continued: the command itself resumes an earlier run, or refuses to overwrite its files.
             parameter: name of the parameter in the library's error messages; None: the same as that of the option.
         """
         self.names = names or ("{path}",)
@@ -109,7 +109,7 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
             (folder / name).unlink()  # before the release, after which it may be another run's
         lock.release()
         if new:
-            with suppress(OSError):  # it holds what the block wrote
+            with suppress(OSError):  # the block may have written to it
                 folder.rmdir()
 
 
@@ -122,7 +122,7 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
         folder: True if the target is a folder, which must be new or empty.
 
     Raises:
-        OptionError: if the suffix is not allowed, something else is in the target's place, or its parent can't be
+        OptionError: if the suffix is not allowed, the path is taken by a folder or a device, or the parent can't be
             created or written to.
     """
     target = Path(target)
@@ -151,7 +151,7 @@ def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kin
     Args:
         files: files to be written.
         overwrite: existing files may be overwritten.
-        note: remark on the existing file, for the error message.
+        note: remark about the existing file, for the error message.
         kind: what the option names: file or folder.
 
     Raises:
@@ -222,8 +222,8 @@ def check_continued(files: Sequence[str | Path], record: str | Path, settings: s
 def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path next to `target`, which is renamed to `target` if the block ends without an error.
 
-    The temporary name has the suffix of `target`, for writers that choose their format by it. A private file is
-    readable and writable for its owner only.
+    The temporary name has the suffix of `target`, for writers that choose their format by it. Only its owner can read
+    and write a private file.
 
     Raises:
         OptionError: if the folder can't be created or written to, or `target` is a folder.
@@ -315,7 +315,7 @@ def _identities(path: str | Path) -> set[object]:
     """Return the resolved path and, for an existing file, its device and inode, which hard links share."""
     identities: set[object] = {os.path.realpath(path)}
     with suppress(OSError, ValueError):  # the word is not a path
-        status = os.stat(path)  # noqa: PTH116  (of words longer than Path accepts)
+        status = os.stat(path)  # noqa: PTH116  (words may be longer than Path accepts)
         identities.add((status.st_dev, status.st_ino))
     return identities
 

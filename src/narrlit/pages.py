@@ -59,7 +59,7 @@ def bokeh_parts(
     script, divisions = embed.components(plots, theme=Theme(json={"attrs": THEME}))
     library = "\n".join(Resources("inline", components=list(components), log_level="warn").js_raw)
     drawing = script.partition(">")[2].rpartition("</script>")[0]
-    marked = {name: Markup(division) for name, division in divisions.items()}  # noqa: S704 (holds ids alone)
+    marked = {name: Markup(division) for name, division in divisions.items()}  # noqa: S704 (contains only ids)
     return [library, drawing], marked
 
 

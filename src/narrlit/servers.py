@@ -37,7 +37,7 @@ class SettingNames(NamedTuple):
     serve: str = ""
 
     def check(self, key_variable: str, concurrency: int, max_retries: int, timeout: float) -> None:
-        """Check the ranges of settings; errors name the setting, and never repeat a value that may be a key."""
+        """Check the ranges of settings; errors name the setting, but never a value that may be a key."""
         for name, value, least in ((self.concurrency, concurrency, 1), (self.max_retries, max_retries, 0)):
             if value < least:
                 raise OptionError(f"{name} {value}: must be at least {least}")
@@ -47,7 +47,7 @@ class SettingNames(NamedTuple):
             raise OptionError(f"{self.key_variable}: give the NAME of an environment variable, not the key itself")
 
     def check_url(self, url: str) -> str:
-        """Return a URL without trailing slash; the OptionError for an invalid one never repeats its credentials."""
+        """Return a URL without trailing slash; the OptionError for an invalid one never contains its credentials."""
         try:
             parts = urlsplit(url)
             valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -71,7 +71,12 @@ class Endpoint:
     def __init__(
         self, url: str, model: str, names: SettingNames, *, key_variable: str, max_retries: int, timeout: float
     ) -> None:
-        """Check the URL, the key (OptionError) and that the package openai is installed; nothing is sent yet."""
+        """Check the URL, the key, and that the package openai is installed; no request is sent.
+
+        Raises:
+            MissingExtraError: if openai is not installed.
+            OptionError: if the URL or the key is invalid.
+        """
         self._openai = require("openai", "llm")
         self.url, self.model, self._names = names.check_url(url), model, names
         self._key_variable, self._max_retries, self._timeout = key_variable, max_retries, timeout
@@ -127,7 +132,7 @@ class Endpoint:
             return "does the URL end in /v1?"
         if self.model in known:
             return f"the model is served, but not for this task; with vLLM: vllm serve {self.model}{self._names.serve}"
-        return f"it serves {self._without_key(', '.join(known[:5])) or 'no model'}: name one by {self._names.model}"
+        return f"it serves {self._without_key(', '.join(known[:5])) or 'no model'}: name one with {self._names.model}"
 
     def _key(self) -> str:
         key = os.environ.get(self._key_variable, "").strip()

@@ -1,4 +1,4 @@
-"""The shared task's submission: a zip with track_a.jsonl and/or track_b.npy at its root, rows in input order."""
+"""Submission to the shared task: a zip with track_a.jsonl and/or track_b.npy at its root, rows in input order."""
 
 import io
 import json
@@ -31,7 +31,7 @@ DIMENSIONS_ALLOWED = range(10, 8193)
 LARGEST_FILE = 2**30
 """Bytes of an unpacked file: 30,000 embeddings of the largest dimension. A small zip can unpack to terabytes."""
 SAMPLE = 16
-"""Number of stories whose independence is checked."""
+"""Number of stories that are checked for independence of other stories."""
 TOLERANCE = 1e-5
 """Largest difference of unit vectors in float32 that counts as equal."""
 
@@ -40,7 +40,7 @@ class Tracks(NamedTuple):
     """Results of both tracks.
 
     Attributes:
-        answers: True for each triple of Track A whose candidate A is closer; None without Track A.
+        answers: answer to each triple of Track A, True if candidate A is closer; None without Track A.
         embeddings: (N, D) vectors of the stories of Track B; None without Track B.
     """
 
@@ -78,7 +78,7 @@ class Contents:
         return cls(track_a_rows, track_b_rows, dimension)
 
     def check_rows(self, rows_a: int | None, rows_b: int | None, name: Path) -> None:
-        """Refuse other numbers of rows than those of the test files, where these are known.
+        """Check that each track has as many rows as its test file, if that number is known.
 
         Args:
             rows_a: rows that Track A must have, if known.
@@ -86,7 +86,7 @@ class Contents:
             name: name of the zip, for the message.
 
         Raises:
-            DataError: naming the track, its number of rows and that of the test file.
+            DataError: if the numbers differ.
         """
         if rows_a is not None and self.track_a_rows != rows_a:
             raise DataError(f"{name}: {TRACK_A} has {self.track_a_rows or 'no'} rows, the test file has {rows_a}")
@@ -103,12 +103,12 @@ class Contents:
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """A submission that is valid.
+    """Valid submission.
 
     Attributes:
         path: the zip.
         contents: rows of each track.
-        answers: True for each triple of Track A whose candidate A is closer; None without Track A.
+        answers: answer to each triple of Track A, True if candidate A is closer; None without Track A.
         embeddings: (N, D) vectors of the stories of Track B; None without Track B.
     """
 
@@ -136,12 +136,12 @@ def submit(
 
     Args:
         system: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, or a measure of
-            `narrlit.measures` with an encoder; None where `answers` are all.
+            `narrlit.measures` with an encoder; None if only `answers` are submitted.
         track_a: the triples of Track A.
-        track_b: the stories of Track B, each of which gets a vector that must not depend on the others.
-        answers: file of Track A's answers, which replace the system's: text_a_is_closer in JSON Lines or CSV, as
+        track_b: the stories of Track B; the vector of a story must not depend on the others.
+        answers: file of answers to Track A, used instead of the system's: text_a_is_closer in JSON Lines or CSV, as
             `narrlit judge` and `narrlit predict` write it, or a submission.
-        layout: columns and lines of a file of Track B.
+        layout: columns and lines of the file of Track B.
         out: zip to write.
         progress: print how files were read, and show a progress bar, on stderr.
 
@@ -149,9 +149,9 @@ def submit(
         A `Submission`: `.path`, `.contents`, `.answers`, `.embeddings`.
 
     Raises:
-        DataError: if a file can't be read, or the answers are not to its triples.
+        DataError: if a file can't be read, or the answers belong to other triples.
         ModelError: if the model can't be loaded, or a vector of Track B depends on other stories.
-        OptionError: if there is nothing to write, or no system where one is needed.
+        OptionError: if there is nothing to write, or a system is missing.
     """
     if track_a is None and track_b is None:
         raise OptionError("give `track_a`, `track_b` or both")
@@ -186,15 +186,16 @@ def check_submission(
 
     Args:
         path: the zip.
-        track_a: the triples of Track A, of which each needs an answer.
-        track_b: the stories of Track B, of which each needs a vector.
-        layout: columns and lines of a file of Track B.
+        track_a: the triples of Track A, each of which needs an answer.
+        track_b: the stories of Track B, each of which needs a vector.
+        layout: columns and lines of the file of Track B.
 
     Returns:
         A `Submission`: `.path`, `.contents`, `.answers`, `.embeddings`.
 
     Raises:
-        DataError: naming the file inside the zip, the row, and what is wrong; or if a test file can't be read.
+        DataError: if the submission is invalid, naming the file inside the zip and the row; or if a test file can't be
+            read.
 
     >>> path = getfixture("tmp_path") / "submission.zip"
     >>> _ = write_submission(path, [True, False], None)
@@ -212,7 +213,7 @@ def check_submission(
 def _read_tracks(
     track_a: str | Path | Triples | None, track_b: str | Path | Stories | None, layout: Layout
 ) -> tuple[Triples | None, Stories | None]:
-    """Read the test files; a submission's rows correspond to theirs, so that none may be dropped."""
+    """Read the test files; no row may be dropped, because those of a submission correspond to them."""
     triples = read_triples(track_a, strict=True) if isinstance(track_a, str | Path) else track_a
     stories = read_stories(track_b, strict=True, layout=layout) if isinstance(track_b, str | Path) else track_b
     return triples, stories
@@ -224,15 +225,15 @@ def _count(rows: Triples | Stories | None) -> int | None:
 
 
 def _state_after_interrupt(measure: Similarity, out: Path) -> str:
-    """Describe which files there are after an interruption."""
-    unchanged = f"{out} is as it was"
+    """Describe what is kept after an interruption."""
+    unchanged = f"{out} is unchanged"
     if measure.encoder is None or measure.encoder.cache is None:
         return unchanged
     return f"finished embeddings are kept in {measure.encoder.cache}: repeat the command to resume; {unchanged}"
 
 
 def _read_answers_to(triples: Triples, answers: Path) -> list[bool]:
-    """Read the answers to triples; refuse those to triples with other texts."""
+    """Read the answers to triples; refuse answers to triples with other texts."""
     choices = read_answers(answers, len(triples)).choices
     if answers.suffix != ".zip" and triples.report is not None:
         read_triples(triples.report.path, labels=answers)  # compares the texts
@@ -240,15 +241,15 @@ def _read_answers_to(triples: Triples, answers: Path) -> list[bool]:
 
 
 def _compute(measure: Similarity, triples: Triples | None, stories: Sequence[Story] | None, progress: bool) -> Tracks:
-    """Answer triples, and embed stories, none of whose vectors may depend on another story."""
+    """Answer triples, and embed stories; the vector of a story must not depend on others."""
     stories_of_triples = [] if triples is None else triples.stories
     measure = measure.fitted_for([*stories_of_triples, *(stories or [])])
     answers = embeddings = None
     if stories is not None:
         encoder = measure.encoder
         if encoder is None:
-            raise OptionError(f"`track_b` needs a model: {measure.name} gives a story no vector")
-        if triples is not None:  # prepared before the model is loaded: a mistake in a file of views costs no waiting
+            raise OptionError(f"`track_b` needs a model: {measure.name} does not embed stories")
+        if triples is not None:  # before the model is loaded, so that errors in a file of views are found early
             encoder.texts.prepare_triples(triples)
         embeddings = _embed_independently(encoder, list(stories), progress)
     if triples is not None:
@@ -264,9 +265,9 @@ def _embed_independently(encoder: StoryEncoder, stories: list[Story], progress: 
     encoder.prepare(stories)
     encoder.require_one_prompt("Track B")
     embeddings = encoder.embed(stories, progress=progress)
-    finding = check_independence(encoder, stories, embeddings)
+    summary = check_independence(encoder, stories, embeddings)
     if progress:
-        say(finding)
+        say(summary)
     return embeddings
 
 
@@ -277,17 +278,17 @@ def write_submission(
     rows_a: int | None = None,
     rows_b: int | None = None,
 ) -> Contents:
-    """Write a submission zip, which is checked before it takes its name.
+    """Write a submission zip, and check it before it replaces an earlier file.
 
     Args:
         path: the zip.
-        track_a: True for each triple whose candidate A is closer.
+        track_a: answer to each triple, True if candidate A is closer.
         track_b: (N, D) embeddings of the stories.
         rows_a: rows that Track A must have, if known.
         rows_b: rows that Track B must have, if known.
 
     Raises:
-        DataError: as `check_submission` does; an earlier zip then stays.
+        DataError: as `check_submission` does; an earlier file is kept.
     """
     with atomic_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -311,7 +312,7 @@ def read_submission(path: Path, name: Path | None = None) -> Tracks:
         name: name of the zip in messages, if not `path`.
 
     Raises:
-        DataError: as `check_submission` does, whatever the number of rows.
+        DataError: as `check_submission` does; the number of rows is not checked.
     """
     name = name or path
     with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:
@@ -329,15 +330,15 @@ def read_submission(path: Path, name: Path | None = None) -> Tracks:
 
 
 def _check_members(members: Sequence[str], name: Path) -> None:
-    """Refuse a zip that holds other files than those of the tracks, none, or both files of Track B."""
+    """Refuse a zip that is empty, contains other files than those of the tracks, or two files of Track B."""
     unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
     if unknown or not members:
         raise DataError(
-            f"{name}: it holds {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
+            f"{name}: it contains {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
             "are allowed, at its root"
         )
     if TRACK_B in members and TRACK_B_LINES in members:
-        raise DataError(f"{name}: it holds {TRACK_B} and {TRACK_B_LINES}; remove one")
+        raise DataError(f"{name}: it contains {TRACK_B} and {TRACK_B_LINES}; remove one")
 
 
 def _parse_answers(content: bytes, where: str) -> list[bool]:
@@ -359,7 +360,7 @@ def _parse_array(content: bytes, where: str) -> FloatArray:
 
 def _parse_lines_of_embeddings(content: bytes, where: str) -> FloatArray:
     """Parse the embeddings of track_b.jsonl."""
-    with reading("embeddings", where, "every row needs `embeddings`, a list of equally many numbers"):
+    with reading("embeddings", where, "every row needs `embeddings`, all lists of the same length"):
         rows = _parse_json_lines(content, where)
         embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float64)
     _check_embeddings(embeddings, where)
@@ -372,22 +373,22 @@ def read_answers(path: Path, rows: int | None = None) -> Answers:
     Args:
         path: text_a_is_closer in JSON Lines, CSV or TSV, as `narrlit judge` and `narrlit predict` write it, or a
             submission (.zip).
-        rows: number of triples that the answers must fit, if known.
+        rows: number of triples, which must equal the number of answers, if known.
 
     Raises:
-        DataError: naming file and line, if the file can't be read, an answer is neither true nor false, or their number
-            is another.
+        DataError: if the file can't be read, an answer is neither true nor false, or the number of answers differs; the
+            message names file and line.
     """
     if path.suffix == ".zip":
         choices = read_submission(path).answers
         if not choices:
-            raise DataError(f"{path}: it holds no {TRACK_A}; name a file of answers")
+            raise DataError(f"{path}: it contains no {TRACK_A}; name a file of answers")
         answers = Answers(choices)
     else:
         answers = _read_answer_rows(path)
     if rows is not None and len(answers.choices) != rows:
         raise DataError(
-            f"{path} has {len(answers.choices)} answers for {rows} triples; give one for each, in their order"
+            f"{path} has {len(answers.choices)} answers for {rows} triples; give one per triple, in the same order"
         )
     return answers
 
@@ -413,7 +414,7 @@ def _finite(value: Any) -> float:
     """Convert a value to a number; refuse NaN and infinity."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no number")
+        raise ValueError(f"{number} is not a finite number")
     return number
 
 
@@ -421,10 +422,10 @@ def _unpack(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
     """Read a file of a zip; refuse one that is too large."""
     with archive.open(member) as file:
         declared_size = archive.getinfo(member).file_size
-        # The declared size may be a lie: not more is read than allowed.
+        # The declared size may be wrong; no more than the maximum is read.
         content = b"" if declared_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
     if max(declared_size, len(content)) > LARGEST_FILE:
-        raise DataError(f"{where}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is so large")
+        raise DataError(f"{where}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is that large")
     return content
 
 
@@ -439,26 +440,27 @@ def _parse_json_lines(content: bytes, where: str) -> list[Any]:
 
 
 def _check_embeddings(embeddings: object, where: str) -> None:
-    """Refuse what is no array of vectors that the task allows."""
+    """Check that the embeddings are an array of vectors with a dimension that the task allows."""
     if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
-        raise DataError(f"{where}: one array of numbers, rows x dimension, is needed (numpy.save)")
+        raise DataError(f"{where}: not an array of numbers, rows x dimension; write one with numpy.save")
     if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
         raise DataError(f"{where}: the dimension is {embeddings.shape[1]}, the task allows 10 to 8192")
     check_vectors(embeddings, where)
 
 
 def check_vectors(vectors: NDArray[np.generic], where: str) -> None:
-    """Refuse vectors (N, D) of any number type that have no cosine in float32.
+    """Check that vectors (N, D) of any number type have cosines in float32.
 
     Raises:
-        DataError: naming the first row that holds NaN, infinity or a number beyond float32, or is all zeros there.
+        DataError: naming the first row that contains NaN, infinity or a number beyond the range of float32, or is all
+            zeros in float32.
     """
     with np.errstate(over="ignore"):
         single = vectors.astype(np.float32)
     faulty_rows = {
-        "holds NaN or infinity": ~np.isfinite(vectors).all(axis=1),
-        "holds a number beyond the range of float32": ~np.isfinite(single).all(axis=1),
-        "is all zeros in float32, which has no cosine": ~single.any(axis=1),
+        "contains NaN or infinity": ~np.isfinite(vectors).all(axis=1),
+        "contains a number beyond the range of float32": ~np.isfinite(single).all(axis=1),
+        "is all zeros in float32 and has no cosine": ~single.any(axis=1),
     }
     for fault, is_faulty in faulty_rows.items():
         if is_faulty.any():
@@ -467,18 +469,18 @@ def check_vectors(vectors: NDArray[np.generic], where: str) -> None:
 
 
 def check_independence(encoder: StoryEncoder, stories: Sequence[Story], embeddings: FloatArray | None = None) -> str:
-    """Check that a story's vector does not depend on the stories it is embedded with, as Track B demands.
+    """Check that a story's vector does not depend on the stories it is embedded with, as Track B requires.
 
     Args:
         encoder: embeds the stories.
         stories: all stories, as they are in their file.
-        embeddings: (N, D) vectors to be submitted, which the sample's must equal, if there are any.
+        embeddings: (N, D) vectors to be submitted, if any, with which those of the sample are compared.
 
     Returns:
         A sentence with the largest difference found.
 
     Raises:
-        ModelError: naming the first step that gives a story another text or vector elsewhere.
+        ModelError: if a vector depends on other stories; the message names the first step that causes this.
     """
     # Half precision rounds differently in other batches.
     return check_steps(encoding_steps(encoder), stories, embeddings, encoder.facts.rounding_error)
@@ -490,21 +492,21 @@ def check_steps(
     embeddings: FloatArray | None = None,
     rounding_error: float = 0.0,
 ) -> str:
-    """Check that no step of a batch gives a story another text or vector elsewhere, as `check_independence` does.
+    """Check that the result of each step for a story does not depend on the batch, as `check_independence` does.
 
-    A sample, spread over the lengths, goes through the steps in reverse order, in two batches, and story by story.
+    A sample of all lengths is encoded step by step: in reverse order, in two batches, and story by story.
 
     Args:
         steps: as `encoding_steps` returns them.
         stories: all stories, as they are in their file.
         embeddings: (N, D) vectors to be submitted, if there are any.
-        rounding_error: largest difference of a number's rounding in different batches.
+        rounding_error: largest difference that rounding causes between batches.
 
     Returns:
         A sentence with the largest difference.
 
     Raises:
-        ModelError: naming the first step that gives a story another text or vector elsewhere.
+        ModelError: if a vector depends on other stories; the message names the first step that causes this.
     """
     sample = _sample_by_length(stories)
     reverse = BatchedRun("in reverse order", [sample[::-1]], stories)
@@ -518,21 +520,20 @@ def check_steps(
             for index in sample:
                 difference = _difference(reverse.values[index], run.values[index])
                 if not difference <= tolerance:  # or NaN
-                    raise _dependence(index, name, f"{run.name} it differs", difference)
+                    raise _dependence(index, name, run.name, difference)
                 largest = max(largest, difference)
     if embeddings is not None:
         for index in sample:
             difference = _difference(embeddings[index], alone.values[index])
             if not difference <= tolerance:
-                name, where = "a step over all stories", "from the vector to be written it differs"
-                raise _dependence(index, name, where, difference)
+                raise _dependence(index, "a step over all stories", "from the vector to be written", difference)
             largest = max(largest, difference)
     count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
     return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0g}"
 
 
 def _sample_by_length(stories: Sequence[Story]) -> list[int]:
-    """Choose the indices of stories that are evenly spaced by length."""
+    """Choose stories evenly spaced by length, as indices."""
     by_length = np.argsort([len(story.text) for story in stories], kind="stable")
     positions = np.unique(np.linspace(0, len(stories) - 1, SAMPLE).round().astype(int))
     indices: list[int] = by_length[positions].tolist()
@@ -540,12 +541,12 @@ def _sample_by_length(stories: Sequence[Story]) -> list[int]:
 
 
 class BatchedRun:
-    """A sample of stories on their way through the steps of encoding, in batches of its own.
+    """Sample of stories that is encoded step by step, in batches.
 
     Attributes:
-        name: how the sample is divided, for messages.
+        name: how the sample is divided into batches, for messages.
         batches: indices of stories.
-        values: text or vector of each story after the last step, by its index.
+        values: story or vector after the last step, by index.
     """
 
     def __init__(self, name: str, batches: Sequence[Sequence[int]], stories: Sequence[Story]) -> None:
@@ -570,7 +571,7 @@ class BatchedRun:
 
 
 Step = tuple[str, Callable[[Any], Any]]
-"""Name and function of a step of a batch: of stories, or of stories to vectors, or of vectors (N, D)."""
+"""Name of a step, and its function from a batch of stories to stories or vectors (N, D), or from vectors to vectors."""
 
 
 def encoding_steps(encoder: StoryEncoder) -> list[Step]:
@@ -597,16 +598,16 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
 
 
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
-    """Describe the story and the step that makes its vector depend on others; an infinite difference is left out."""
+    """Describe the story and the step that makes its vector depend on others; an infinite difference is omitted."""
     amount = f" by {difference:.0e}" if np.isfinite(difference) else ""
     return ModelError(
-        f"Track B: the vector of story {index + 1} depends on other stories, by {name}: {where}{amount}; "
-        "a submission's may not"
+        f"Track B: the vector of story {index + 1} must not depend on other stories, but differs {where}{amount}, "
+        f"because of {name}"
     )
 
 
 def _difference(first: Any, second: Any) -> float:
-    """Compute the largest difference of two unit vectors; of stories 0 if they are equal, else infinity."""
+    """Compute the largest difference of two unit vectors; for stories 0 if they are equal, else infinity."""
     if isinstance(first, Story):
         return 0.0 if first == second else float("inf")
     return float(np.abs(_unit(first) - _unit(second)).max())

@@ -1,4 +1,4 @@
-"""Tiny models that tell stories apart."""
+"""Tiny models with different embeddings of different stories."""
 
 import pytest
 from tiny_models import DistinctModels

@@ -1,4 +1,4 @@
-"""Cached embeddings of a frozen encoder: loaded only when needed, equal from a server, never mixed with another's."""
+"""Cached embeddings of a frozen encoder: loaded only when needed, equal from a server, never mixed with other ones."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ def no_encoder(monkeypatch):
 
 @pytest.fixture
 def serve(distinct):
-    """serve(model): a server of that tiny encoder, which knows of no prompt."""
+    """serve(model): a server of that tiny encoder, which adds no prompt."""
     running = []
 
     def start(model=None):
@@ -126,7 +126,7 @@ def test_one_prompt_serves_both_roles_or_each_has_its_own(cached):
     assert len(keys) == 60
 
 
-def test_a_released_encoder_is_let_go_of(cached, monkeypatch):
+def test_the_memory_of_a_released_encoder_is_freed(cached, monkeypatch):
     alive = weakref.WeakSet()
 
     def load(config):
@@ -183,7 +183,7 @@ def test_a_server_gives_the_embeddings_of_the_encoder_at_length_one(cached, dist
                 stored(cached(server.url, **change))
 
 
-def test_another_model_or_a_wrong_order_is_found_out_by_what_is_cached(cached, serve, distinct):
+def test_a_different_model_or_order_is_detected_by_cached_embeddings(cached, serve, distinct):
     stored(cached(), TEXTS[:10])
     mixing = serve()
     mixing.alter = wrong_order
@@ -194,7 +194,7 @@ def test_another_model_or_a_wrong_order_is_found_out_by_what_is_cached(cached, s
     assert len(cached().cache) == 10
 
 
-def test_an_encoder_after_another_models_server_is_found_out(cached, serve, distinct):
+def test_an_encoder_after_the_server_of_another_model_is_detected(cached, serve, distinct):
     stored(cached(serve(distinct(1)).url), TEXTS[:10])
     with pytest.raises(ModelError, match=r"cached in .*: text \d+ has cosine"):
         stored(cached())
@@ -207,7 +207,7 @@ def known_file(folder, model, texts=TEXTS[:6], **config):
     return str(path)
 
 
-def test_another_model_is_found_out_by_known_embeddings(cached, serve, distinct, tmp_path):
+def test_a_different_model_is_detected_by_known_embeddings(cached, serve, distinct, tmp_path):
     known = known_file(tmp_path, distinct())
     for other in (cached(serve(distinct(1)).url, known), cached("encoder", known, model=distinct(1))):
         with pytest.raises(ModelError, match=r"known\.jsonl: text \d+ has cosine"):
@@ -229,7 +229,7 @@ def test_a_secret_in_a_url_is_refused_and_not_repeated(source):
 
 
 @pytest.mark.parametrize("source", ["", "Encoder", "localhost:8000/v1", "file:///etc/passwd", "http://h:99999/v1"])
-def test_what_is_no_source_is_refused_by_name(source):
+def test_invalid_sources_are_refused_by_name(source):
     with pytest.raises(OptionError, match=r"embeddings\.source"):
         EmbeddingSource(source=source)
 
@@ -280,7 +280,7 @@ def test_vllm_gets_texts_cut_at_its_limit_and_its_faults_are_one_line(monkeypatc
         source.embed(TEXTS)
 
 
-def test_vllm_where_there_is_none_is_named_only_when_it_is_needed(cached, monkeypatch):
+def test_missing_vllm_is_named_only_when_it_is_needed(cached, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     stored(cached(), TEXTS[:5])
     assert stored(cached("vllm"), TEXTS[:5]).shape == (5, 32)
@@ -290,7 +290,7 @@ def test_vllm_where_there_is_none_is_named_only_when_it_is_needed(cached, monkey
 
 @pytest.fixture
 def hashed(tmp_path, monkeypatch):
-    """hashed(prompts): embeddings that follow from prompt and text, in place of an encoder's."""
+    """hashed(prompts): embeddings that depend only on prompt and text, instead of an encoder."""
 
     def open_source(config, source, prompts, device):
         def embed(texts, role):
@@ -312,7 +312,7 @@ def by_hand(texts, prompt=""):
     return torch.tensor([hashed_vector(prompt + text) for text in texts])
 
 
-def test_a_storys_sentences_stand_in_their_order_and_are_made_once(hashed):
+def test_sentences_of_a_story_are_in_order_and_embedded_once(hashed):
     cached = hashed()
     features = frozen_features(cached, [*STORIES, STORIES[0]], "sentence")
     assert features.lengths.tolist() == [3, 1, 2, 3]
@@ -353,7 +353,7 @@ def test_two_prompts_give_two_sets_of_positions(hashed):
     assert same.tolist() == [1, 0, -1]
 
 
-def test_a_story_without_a_sentence_is_named_before_anything_is_made(hashed):
+def test_a_story_without_a_sentence_is_named_before_anything_is_embedded(hashed):
     cached = hashed()
     with pytest.raises(DataError, match="story 2 of 3 has no sentence"):
         frozen_features(cached, [STORIES[0], " \n ", ""], "sentence")

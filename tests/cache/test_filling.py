@@ -1,4 +1,4 @@
-"""Filling a store: what it lacks is made, nothing else, whoever else is at it and however often it is killed."""
+"""Filling a cache: only missing embeddings are computed, with several processes and after any number of kills."""
 
 import multiprocessing
 import random
@@ -50,7 +50,7 @@ def filled(folder, embed, count, begin=0):
     return cache, fill(cache, keys, lambda positions: (embed([begin + i for i in positions]), None), progress=False)
 
 
-def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):
+def test_everything_is_computed_once_in_several_shards(tmp_path, embed, spans_of_eight):
     store, made = filled(tmp_path, embed, 60)
     assert made == 60
     assert sorted(embed.texts) == sorted(TEXTS[:60])
@@ -59,7 +59,7 @@ def test_all_is_made_once_in_several_shards(tmp_path, embed, spans_of_eight):
     assert torch.equal(store.read(KEYS[:60]), (expected()[:60]))
 
 
-def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
+def test_only_missing_embeddings_are_computed(tmp_path, embed, spans_of_eight):
     filled(tmp_path, embed, 30, begin=20)
     embed.calls.clear()
     store, made = filled(tmp_path, embed, 50)
@@ -73,7 +73,7 @@ def test_only_what_is_missing_is_made(tmp_path, embed, spans_of_eight):
     assert embed.calls == []
 
 
-def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, spans_of_eight):
+def test_embeddings_of_another_process_are_not_computed_again(tmp_path, embed, spans_of_eight):
     def beside(positions):
         if not embed.calls:  # all of the other's work, while this process makes its first span
             filled(tmp_path, Counting(), 40, begin=24)
@@ -87,7 +87,7 @@ def test_what_another_process_made_meanwhile_is_not_made_again(tmp_path, embed, 
     assert torch.equal(store.read(KEYS[:60]), (expected()[:60]))
 
 
-def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
+def test_finished_shards_survive_an_error(tmp_path, embed, spans_of_eight):
     def failing(positions):
         if len(embed.calls) == 3:
             raise KeyboardInterrupt
@@ -113,7 +113,7 @@ def test_an_error_loses_no_finished_shard(tmp_path, embed, spans_of_eight):
         (lambda found: found.where(torch.arange(8)[:, None] < 7, torch.inf), "1 of 8 embeddings .* not finite"),
     ],
 )
-def test_what_can_be_no_vectors_of_the_texts_is_refused(tmp_path, embed, spans_of_eight, wrong, said):
+def test_results_that_are_not_embeddings_of_the_texts_are_refused(tmp_path, embed, spans_of_eight, wrong, said):
     with pytest.raises(ModelError, match=said):
         filled(tmp_path, lambda positions: wrong(embed(positions)), 16)
     assert len(EmbeddingCache(tmp_path)) == 0
@@ -144,7 +144,7 @@ def lines(log):
 
 
 def stored_texts(folder):
-    """Text of each row of each finished shard, read without the store."""
+    """Text of each row of each finished shard, read without the cache."""
     text_of = dict(zip(KEYS, TEXTS, strict=True))
     shards = [load_file(path)["keys"].numpy() for path in folder.glob("[!.]*.safetensors")]
     return [text_of[key.tobytes()] for keys in shards for key in keys]
@@ -157,7 +157,7 @@ def assert_all_right(folder):
 
 
 @pytest.mark.slow
-def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
+def test_a_kill_neither_loses_nor_repeats_a_finished_shard(tmp_path):
     chance = random.Random(5)
     folder = tmp_path / "store"
     log = tmp_path / "log"
@@ -179,7 +179,7 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
         assert not finished & set(embedded), death
         assert finished <= set(stored_texts(folder))
 
-    assert sorted(stored_texts(folder)) == sorted(TEXTS)  # none stands in two shards
+    assert sorted(stored_texts(folder)) == sorted(TEXTS)  # none is in two shards
     assert_all_right(folder)
 
     left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
@@ -187,7 +187,7 @@ def test_no_kill_loses_or_repeats_a_finished_shard(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_beside_each_other_end_with_every_vector_right(tmp_path):
+def test_two_processes_at_once_store_every_embedding_correctly(tmp_path):
     folder = tmp_path / "store"
     logs = [tmp_path / "one", tmp_path / "two"]
     processes = [worker(folder, log) for log in logs]
@@ -220,7 +220,7 @@ def test_an_error_in_one_process_ends_the_others_too(tmp_path, port):
 
 
 @pytest.mark.slow
-def test_in_step_the_first_process_alone_decides_and_writes(tmp_path, port):
+def test_in_step_only_the_first_process_decides_and_writes(tmp_path, port):
     folder = tmp_path / "cache"
     logs = [tmp_path / "one", tmp_path / "two"]
     EmbeddingCache(folder / "0").add(KEYS[:100], expected()[:100])

@@ -73,7 +73,7 @@ def test_embeddings_come_in_the_order_of_the_texts(server, alter, batch_size):
         assert own == {"model": "served", "encoding_format": "float", "dimensions": 6}
 
 
-def test_as_many_requests_as_wished_go_out_at_once(server):
+def test_requests_are_sent_at_once_up_to_a_limit(server):
     together = threading.Barrier(3)
     server.on_request = lambda server, number: together.wait(20)
     assert np.array_equal(client(server, batch_size=1, concurrency=3).embed(TEXTS[:9]), expected(TEXTS[:9]))
@@ -87,11 +87,11 @@ def test_as_many_requests_as_wished_go_out_at_once(server):
         (repeat_an_index, "an answer does not have one embedding with each index"),
         (without_index, "an answer does not have one embedding with each index"),
         (lambda entries, number: None, "an answer does not have one embedding with each index"),
-        (one_shorter, "equally many numbers"),
-        (shorter_later, "equally many numbers"),
+        (one_shorter, "of the same length"),
+        (shorter_later, "of the same length"),
         (with_number(float("nan")), "NaN or infinity"),
         (with_number(1e300), "NaN or infinity"),
-        (with_number("x"), "equally many numbers"),
+        (with_number("x"), "of the same length"),
     ],
 )
 def test_answers_that_do_not_fit_are_refused(server, alter, words):
@@ -112,7 +112,7 @@ def test_answers_that_do_not_fit_are_refused(server, alter, words):
         (Refusal(200, "{broken"), ("served",), 1),
     ],
 )
-def test_a_refusal_says_what_was_said_and_what_to_do(server, refusal, words, requests):
+def test_a_refusal_quotes_the_answer_and_names_a_remedy(server, refusal, words, requests):
     server.refusals = itertools.repeat(refusal)
     message = refusal_of(server, concurrency=1, batch_size=64)
     assert all(word in message for word in words), message
@@ -122,19 +122,19 @@ def test_a_refusal_says_what_was_said_and_what_to_do(server, refusal, words, req
 def test_an_unknown_model_and_a_wrong_path_are_named(server):
     server.refusals = itertools.repeat(Refusal(404, {"message": "The model `served` does not exist."}))
     server.models = ("one", "two")
-    assert "it serves one, two: name one by embeddings.server.model" in refusal_of(server)
+    assert "it serves one, two: name one with embeddings.server.model" in refusal_of(server)
     server.url = server.url.removesuffix("/v1")
     assert "does the URL end in /v1" in refusal_of(server)
 
 
-def test_no_server_there_is_told_with_how_to_start_one(server):
+def test_a_missing_server_is_reported_with_how_to_start_one(server):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
         server.url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         assert "vllm serve served --runner pooling" in refusal_of(server, max_retries=1)
 
 
-def test_a_server_that_does_not_answer_in_time_is_told(server):
+def test_a_server_that_does_not_answer_in_time_is_reported(server):
     released = threading.Event()
     server.on_request = lambda server, number: released.wait(20)
     message = refusal_of(server, timeout=0.5, max_retries=1, batch_size=64)
@@ -172,7 +172,7 @@ def test_ctrl_c_ends_a_call(server, request):
 
 
 @pytest.mark.parametrize("status", [401, 404, 500])
-def test_the_key_shows_nowhere(server, monkeypatch, status):
+def test_the_key_is_shown_nowhere(server, monkeypatch, status):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server.refusals = itertools.repeat(Refusal(status, {"error": {"message": f"wrong key: {KEY}, {KEY}"}}))
     server.models = (KEY,)
@@ -186,14 +186,14 @@ def test_the_key_shows_nowhere(server, monkeypatch, status):
     assert KEY not in "".join(shown)
 
 
-def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
+def test_a_key_that_is_invalid_in_a_header_is_refused_without_being_shown(server, monkeypatch):
     for broken in (f"{KEY} x", f"{KEY}ß", f"{KEY}\n{KEY}"):
         monkeypatch.setenv("OPENAI_API_KEY", broken)
         with pytest.raises(OptionError, match="OPENAI_API_KEY") as caught:
             client(server).embed(TEXTS)
         assert KEY not in "".join(traceback.format_exception(caught.value))
 
-    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")  # as files hold it
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")  # as in a file
     client(server).embed(TEXTS[:1])
 
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
@@ -226,7 +226,7 @@ def test_options_out_of_range_are_refused_by_name(field, value):
         ("a little too deep", "the reply is nested too deeply"),
     ],
 )
-def test_a_reply_without_bounds_costs_one_line(server, reply, words):
+def test_an_endless_reply_costs_one_line(server, reply, words):
     timeout = 0.5 if reply == "drip" else 60
     with hostile_server(REPLIES[reply]) as (server.url, requests):
         assert words in refusal_of(server, timeout=timeout, max_retries=0, batch_size=64)

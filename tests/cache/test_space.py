@@ -1,4 +1,4 @@
-"""What decides an embedding: spaces, their keys and folders."""
+"""What an embedding depends on: spaces, their keys and folders."""
 
 import dataclasses
 import shutil
@@ -89,7 +89,7 @@ def model(tmp_path):
     return folder
 
 
-def test_a_model_folder_is_known_by_its_files_wherever_it_lies(model, tmp_path):
+def test_a_model_folder_is_identified_by_its_files_at_any_path(model, tmp_path):
     copy = tmp_path / "far" / "away" / "model"
     shutil.copytree(model, copy)
     (copy / "README.md").write_text("# A model")

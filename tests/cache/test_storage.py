@@ -48,7 +48,7 @@ def test_embeddings_are_those_stored_in_the_order_of_the_keys(tmp_path, spans, d
         assert mapped[np.array([], dtype=np.int64)].shape == (0, 6)
 
 
-def test_arrays_are_none_where_one_is_missing(tmp_path):
+def test_arrays_are_none_if_one_is_missing(tmp_path):
     assert read_arrays(tmp_path, KEYS[:1]) is None
     cache_of(tmp_path, [(0, 10)])
     assert read_arrays(tmp_path, KEYS[:11]) is None
@@ -74,12 +74,12 @@ def test_any_positions_over_any_shards_equal_a_plain_loop(data):
     assert found.tolist() == expected
 
 
-def test_what_is_read_does_not_change_the_cache(tmp_path):
+def test_reading_does_not_change_the_cache(tmp_path):
     cache_of(tmp_path, [(0, 40)]).mapped(KEYS)[np.arange(40)].zero_()
     assert torch.equal(EmbeddingCache(tmp_path).read(KEYS), GIVEN)
 
 
-def test_what_others_add_is_seen_after_a_refresh(tmp_path):
+def test_additions_of_others_are_visible_after_a_refresh(tmp_path):
     cache = cache_of(tmp_path, [(0, 10)])
     cache_of(tmp_path, [(5, 20)])
     assert cache.missing(KEYS) == list(range(10, 40))
@@ -167,7 +167,7 @@ def test_shards_of_other_origin(tmp_path, capsys):
     (tmp_path / ".half-written.safetensors").write_bytes(b"half")
 
     assert torch.equal(EmbeddingCache(tmp_path).read(KEYS[:2]), vectors)
-    assert "foreign.safetensors is damaged (it is no shard of embeddings)" in capsys.readouterr().err
+    assert "foreign.safetensors is damaged (it is not a shard of embeddings)" in capsys.readouterr().err
     assert (read_arrays(tmp_path, KEYS[:2])[0] == vectors.numpy()).all()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         ".half-written.safetensors",
@@ -176,7 +176,7 @@ def test_shards_of_other_origin(tmp_path, capsys):
     ]
 
 
-def test_another_dimension_and_numbers_that_are_none_are_refused(tmp_path):
+def test_different_dimensions_and_nan_are_refused(tmp_path):
     cache = cache_of(tmp_path, [(0, 10)])
     with pytest.raises(ModelError, match=r"dimension 5 do not fit the cache .* holds dimension 6"):
         cache.add(KEYS[10:11], torch.ones(1, 5))

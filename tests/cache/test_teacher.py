@@ -47,14 +47,14 @@ def test_every_story_in_each_role(tiny, tmp_path, kind, prompts):
     assert len(list(tmp_path.iterdir())) == (3 if prompts.anchor is None else 5)
 
 
-def test_a_text_that_stands_twice_is_embedded_once(tiny, tmp_path):
+def test_a_text_that_occurs_twice_is_embedded_once(tiny, tmp_path):
     encoder = Encoder(EncoderConfig(tiny())).eval()
     table = filled(encoder, tmp_path, texts=[*TEXTS, TEXTS[2]]).table
     assert torch.equal(table[9], table[2])
     assert len(EmbeddingCache(tmp_path)) == 9
 
 
-def test_half_precision_embeddings_are_units_again(tiny, tmp_path):
+def test_half_precision_embeddings_are_normalized_again(tiny, tmp_path):
     found = filled(Encoder(EncoderConfig(tiny())).eval(), tmp_path, "float16")
     assert found.table.dtype == torch.float16
     assert torch.allclose(found.of(torch.arange(9), "anchor").norm(dim=1), torch.ones(9), atol=1e-6)

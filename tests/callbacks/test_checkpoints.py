@@ -1,4 +1,4 @@
-"""Checkpoints appear whole or not at all, and the best so far outlives a resumption."""
+"""Checkpoints are complete or missing, and a resumed fit keeps the best one so far."""
 
 import os
 
@@ -10,7 +10,7 @@ from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.errors import OptionError
 
 
-def test_a_checkpoint_is_written_beside_its_target_and_synced(tmp_path, monkeypatch):
+def test_a_checkpoint_is_written_next_to_its_target_and_synced(tmp_path, monkeypatch):
     target = tmp_path / "run/last.ckpt"
     synced = []
     replaced = []
@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_best_checkpoint_that_is_gone_is_forgotten_with_its_score(tmp_path):
+def test_a_deleted_best_checkpoint_is_forgotten_with_its_score(tmp_path):
     before = BestCheckpoint(dirpath=str(tmp_path / "old"), monitor="validation/accuracy", mode="max")
     state = {
         **before.state_dict(),

@@ -1,4 +1,4 @@
-"""Validations and wrong answers of a run: gathered, sorted, taken over by a resumed fit."""
+"""Validations and wrong answers of a run: gathered, sorted, kept by a resumed fit."""
 
 import json
 from types import SimpleNamespace
@@ -93,7 +93,7 @@ def test_nothing_is_written_of_a_trial(trainer, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_model_before_training_is_recorded_once_and_taken_over(trainer, tmp_path):
+def test_the_model_before_training_is_recorded_once_and_kept(trainer, tmp_path):
     callback, checkpoint = begun(tmp_path), {}
     trainer.sanity_checking = True
     callback.on_validation_start(trainer, None)

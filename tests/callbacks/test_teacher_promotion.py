@@ -1,4 +1,4 @@
-"""Who is promoted, and what the state holds."""
+"""Which student is promoted, and what the state contains."""
 
 import math
 from dataclasses import asdict

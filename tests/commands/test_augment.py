@@ -1,4 +1,4 @@
-"""narrlit augment backtranslate: rows in, rows and their versions out, resumed, told and refused."""
+"""narrlit augment backtranslate: rows in, rows and their versions out, resumed, reported and refused."""
 
 import json
 import multiprocessing
@@ -37,7 +37,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def rows(tmp_path):
-    """Eight rows, the first of a group of its own."""
+    """Eight rows, the first in a separate group."""
     texts = [f"{text}. {other}" for text, other in zip(short_texts(24), short_texts(25)[1:], strict=True)]
     indices = zip(*[iter(range(24))] * 3, strict=True)
     groups = ["mine", *[None] * 7]
@@ -192,7 +192,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
         (["--nllb", "n"], "--nllb translates in both directions"),
     ],
 )
-def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_path):
+def test_mistakes_cost_one_line(options, message, narrlit, arguments, tmp_path):
     found = narrlit(*last_of(*arguments(*options)))
     assert found.code == 2
     assert message in found.err
@@ -200,7 +200,7 @@ def test_mistakes_are_told_in_a_line(options, message, narrlit, arguments, tmp_p
     assert not (tmp_path / "b.jsonl").exists()
 
 
-def test_a_killed_job_goes_on_and_makes_nothing_twice(arguments, narrlit, tmp_path):
+def test_a_killed_job_resumes_and_translates_nothing_twice(arguments, narrlit, tmp_path):
     log = tmp_path / "b.translations.jsonl"
     command = [str(word) for word in arguments("--batch-tokens", 1, pivots="fr")]
 

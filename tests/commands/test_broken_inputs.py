@@ -118,7 +118,7 @@ def test_broken_data_costs_one_line(narrlit, files, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_is_no_file_costs_one_line(narrlit, files, name):
+def test_folders_and_broken_links_cost_one_line(narrlit, files, name):
     path = files / name
     for make in (lambda: None, lambda: path.symlink_to("nowhere"), lambda: path.symlink_to(path.name), path.mkdir):
         path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ def caches(tmp_path):
     return {name: cache.folder for name, cache in caches.items()}
 
 
-def test_ls_prints_a_line_or_an_object_a_cache(narrlit, caches, tmp_path):
+def test_ls_prints_a_line_or_an_object_per_cache(narrlit, caches, tmp_path):
     found = narrlit("cache", "ls")
     assert found.code == 0
     assert found.err == ""
@@ -58,7 +58,7 @@ def test_rm_removes_what_is_selected_and_nothing_without_yes(narrlit, caches):
 
 
 def test_a_damaged_shard_costs_one_line_and_no_answer(narrlit, world_files, tiny):
-    """Of embeddings that compare keeps, a byte changes; later a shard is cut. The answers are those of before."""
+    """A byte of the embeddings that compare caches changes; later a shard is cut. The answers stay the same."""
     compare = ("compare", world_files / "validation.jsonl", "--models", tiny(), "--baselines", "longer", "--out")
     assert narrlit(*compare, "one").code == 0
 

@@ -53,7 +53,7 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
     ("arguments", "words"),
     [
         (["none.jsonl"], "none.jsonl does not exist; check the path"),
-        (["{validation}", "--threshold", "0"], "--threshold 0.0: a number above 0"),
+        (["{validation}", "--threshold", "0"], "--threshold 0.0: must be above 0"),
         (["{validation}", "--labels", "{stories}"], 'column "text_a_is_closer" is missing'),
         (["{validation}", "--fusion", "equal"], "need --model"),
         ([], "VALIDATION is missing"),
@@ -84,7 +84,7 @@ def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files
 
     found = narrlit("check-data", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
     assert found.code == 2
-    assert "by post-processing fitted on the batch" in found.err
+    assert "because of post-processing fitted on the batch" in found.err
 
 
 def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, tmp_path):

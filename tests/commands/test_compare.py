@@ -94,17 +94,17 @@ def test_a_submission_is_scored_on_the_track_of_the_triples(narrlit, triples, ma
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["two.zip"], "two.zip holds answers (Track A) and vectors (Track B): give --track a if the triples are of"),
-        (["b.zip"], "b.zip holds vectors: give --stories"),
-        (["two.zip", "--track", "b"], "two.zip holds vectors: give --stories"),
-        (["b.zip", "--track", "a"], "b.zip holds Track B alone, and the triples are of Track A by --track: leave"),
+        (["two.zip"], "two.zip contains answers (Track A) and embeddings (Track B): give --track a for triples of"),
+        (["b.zip"], "b.zip contains embeddings: give --stories"),
+        (["two.zip", "--track", "b"], "two.zip contains embeddings: give --stories"),
+        (["b.zip", "--track", "a"], "b.zip contains Track B only, but the triples belong to Track A by --track: leave"),
         (
             ["a.zip", "--stories", "stories.jsonl"],
-            "of Track B since stories.jsonl holds their stories: leave a.zip out",
+            "Track B because stories.jsonl contains their stories: leave a.zip out",
         ),
         (
             ["two.zip", "--stories", "double.jsonl"],
-            "has 27 vectors, double.jsonl 28 stories; give the file they are of",
+            "has 27 embeddings, double.jsonl 28 stories; give the embedded file",
         ),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
         (["--answers", "run"], "--answers run: not a .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
         (["--models", "meanmax:"], "meanmax: must be followed by a model"),
         (["--models", "minilm", "--windows", "3"], "--tau need a system meanmax:MODEL"),
-        (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is no number; score_a and score_b are numbers"),
+        (["--answers", "nan.jsonl"], "nan.jsonl:1: nan is not a finite number; score_a and score_b are numbers"),
         (["--models", "runs/none"], "runs/none: does not exist"),
         (
             ["--baselines", "all", "--by", "knd"],

@@ -1,4 +1,4 @@
-"""The demo's way, with a short training; `make demo` is the long one."""
+"""The steps of the demo, with a short training; `make demo` runs the long one."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from narrlit.commands import demo as module
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-def test_the_demo_goes_the_whole_way_and_ends_with_a_report(narrlit, monkeypatch, tmp_path):
+def test_the_demo_runs_all_steps_and_ends_with_a_report(narrlit, monkeypatch, tmp_path):
     long_way = module._run
 
     def shorter(command, *words):

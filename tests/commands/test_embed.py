@@ -89,7 +89,7 @@ def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkey
     assert abs(np.load("w.npy") - peer_embeddings(tiny(), ["A b.", "C d."])).max() < 1e-5
 
 
-def test_embed_checks_before_the_work_what_a_workbook_holds(narrlit, tmp_path):
+def test_embed_checks_the_limits_of_a_workbook_before_embedding(narrlit, tmp_path):
     (tmp_path / "s.jsonl").write_text(json.dumps({"text": "a" * 40_000}))
     found = narrlit("embed", "s.jsonl", "--model", "none", "--out", "v.xlsx")
     assert found.code == 2
@@ -146,7 +146,7 @@ def test_a_model_with_role_prompts_embeds_one_role_and_evaluates_both(narrlit, w
 
 
 @pytest.mark.parametrize("command", ["embed", "submit", "export"])
-def test_the_place_is_checked_before_any_work(narrlit, tmp_path, command):
+def test_the_output_is_checked_before_embedding(narrlit, tmp_path, command):
     (tmp_path / "file").write_text("x")
     # Neither the stories nor the model is there: a search for them would fail first.
     arguments = {
@@ -180,13 +180,13 @@ def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, mo
     monkeypatch.setattr("narrlit.models.embedding.embed", lambda *_: signal.raise_signal(signal.SIGINT))
     found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", "v.npy")
     kept = "finished embeddings are kept in runs/embeddings: repeat the command to resume"
-    last = f"narrlit: interrupted: {kept}; v.npy is as it was"
+    last = f"narrlit: interrupted: {kept}; v.npy is unchanged"
 
     assert found.code == 130
     assert found.err.splitlines()[-1] == last
 
 
-def test_a_missing_model_is_answered_with_its_neighbors_or_the_offline_variable(narrlit, world_files, monkeypatch):
+def test_for_a_missing_model_similar_names_or_the_offline_variable_are_printed(narrlit, world_files, monkeypatch):
     def load(source, **_):
         raise ModelError(f"loaded {source}")
 

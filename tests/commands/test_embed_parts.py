@@ -1,4 +1,4 @@
-"""narrlit embed --out FOLDER: parts that are whole or not there, resumed, shared by processes and by Ray."""
+"""narrlit embed --out FOLDER: complete or missing parts, resumed, shared by processes and by Ray."""
 
 import json
 import multiprocessing
@@ -82,7 +82,7 @@ def test_parts_are_the_rows_of_one_run(narrlit, tiny, rows):
 
 
 def test_files_of_a_folder_are_one_input(narrlit, tiny, rows, make, tmp_path):
-    """Parts reach over files of three kinds; rows without a text leave a gap, or a part without rows."""
+    """Parts span files of three kinds; rows without a text leave a gap, or a part without rows."""
     (tmp_path / "in").mkdir()
     make("in/a.jsonl", [{"id": row["id"], "plot": row["plot"]} for row in rows[:7]] + [{"id": "x", "plot": " "}])
     lines = [f'{row["id"]};"{row["plot"]}\n\u00e9"\r\n' for row in rows[7:12]]
@@ -122,7 +122,7 @@ def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
         words = {**dict(zip(embed[2::2], embed[3::2], strict=True)), **dict([changed])}
         found = narrlit("embed", "rows.jsonl", *(word for pair in words.items() for word in pair))
         assert found.code == 2, changed
-        assert "out holds embeddings with other" in found.err, changed
+        assert "out contains embeddings with other" in found.err, changed
 
     make("rows.jsonl", rows[1:])
 
@@ -163,7 +163,7 @@ def test_two_processes_share_the_parts(narrlit, tiny, rows, monkeypatch):
 
 
 def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
-    """kill -9 while a part is embedded; what is there is not embedded again."""
+    """kill -9 while a part is embedded; finished parts are not embedded again."""
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", "2"]
     assert narrlit(*embed, "--out", "one").code == 0
 
@@ -196,9 +196,9 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch):
+def test_ray_loses_nothing_if_a_worker_dies(narrlit, tiny, rows, make, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # or tests beside this one starve the workers
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # or tests that run at the same time starve the workers
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 1]
 
     assert narrlit(*embed, "--out", "one").code == 0
@@ -228,7 +228,7 @@ def test_ray_loses_nothing_with_a_worker(narrlit, tiny, rows, make, monkeypatch)
 
 
 @pytest.mark.parametrize("format", ["parquet", "npy"])
-def test_a_damaged_part_is_embedded_again_and_said(narrlit, tiny, rows, format):
+def test_a_damaged_part_is_reported_and_embedded_again(narrlit, tiny, rows, format):
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 5, "--format", format]
     assert narrlit(*embed, "--out", "out").code == 0
 

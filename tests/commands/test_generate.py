@@ -120,7 +120,7 @@ def test_a_job_ends_and_counts_every_failure(generate, server, kind, mode, reaso
         assert "no views" in done.err
 
 
-def test_what_fails_in_some_rows_leaves_the_others_whole_and_is_made_later(generate, server, writer):
+def test_failures_of_some_rows_do_not_affect_others_and_are_retried_later(generate, server, writer):
     anchor = read_examples("rows.jsonl").texts()[1][0]
     server.mode = lambda body: "500" if json.loads(body["messages"][1]["content"])["anchor"] == anchor else None
     done = generate("negatives", "--retries", "0")
@@ -146,7 +146,7 @@ def test_what_fails_in_some_rows_leaves_the_others_whole_and_is_made_later(gener
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(narrlit, tmp_path, arguments, said):
+def test_mistakes_cost_one_line(narrlit, tmp_path, arguments, said):
     write_rows_of(tmp_path / "rows.jsonl", 1)
     done = narrlit("generate", *arguments, "--base-url", "http://127.0.0.1:9/v1", "--llm-model", "tiny")
     assert done.code == 2

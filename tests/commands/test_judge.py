@@ -116,7 +116,7 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert found.out == (tmp_path / "a.jsonl.report.md").read_text()
 
 
-def test_errors_by_label_add_up_and_stand_in_the_table(judge, triples, tmp_path):
+def test_errors_by_label_add_up_and_are_in_the_table(judge, triples, tmp_path):
     assert judge().code == 0
 
     answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
@@ -151,7 +151,7 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
 
     record = read_json(tmp_path / "a.jsonl.report.json")
     assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
-    # Another temperature makes other requests; the record holds what was sent.
+    # A different temperature changes the requests; the record contains what was sent.
     assert record["sampling"]["temperature"] == 0
     assert judge("--prompt", "p.txt", "--temperature", "0.1", "--overwrite").code == 0
     assert {body["temperature"] for body in server.bodies[ROWS:]} == {0.1}
@@ -173,7 +173,7 @@ def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny)
     assert accuracy == {name: evaluated[name] for name in accuracy}
 
 
-def test_the_same_command_requests_again_what_made_no_choice_alone(judge, server, tmp_path):
+def test_the_same_command_requests_only_missing_choices_again(judge, server, tmp_path):
     assert judge().code == 0
     assert len(server.bodies) == ROWS
 
@@ -206,7 +206,7 @@ def test_a_submission_is_what_the_task_takes(judge, narrlit, tmp_path):
         assert archive.read("track_a.jsonl") == (tmp_path / "a.jsonl").read_bytes()
 
 
-def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
+def test_labels_may_be_in_another_file_or_unknown(judge, triples, tmp_path):
     assert judge().code == 0
 
     whole = read_json(tmp_path / "a.jsonl.report.json")
@@ -222,11 +222,11 @@ def test_labels_may_stand_apart_or_be_unknown(judge, triples, tmp_path):
 
     found = judge(file="bare.jsonl", out="c.jsonl")
     assert found.code == 0, found.err
-    assert found.out.startswith(f"{ROWS} triples, none has a label.")
+    assert found.out.startswith(f"{ROWS} triples without labels.")
     assert read_json(tmp_path / "c.jsonl.report.json")["overrides"]["n"] == whole["overrides"]["n"]
 
 
-def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent_again(judge, server, tmp_path):
+def test_triples_of_failed_requests_are_decided_by_similarities_and_sent_again(judge, server, tmp_path):
     server.modes = iter(["500"] * 5)
     found = judge("--retries", "0", "--concurrency", "1")
     assert found.code == 1
@@ -243,8 +243,8 @@ def test_requests_that_fail_leave_their_triples_to_the_similarities_and_are_sent
     assert len(server.bodies) == sent + 5 + UNUSABLE - 1  # one of them was among those that failed
 
 
-def test_the_key_stands_nowhere(judge, server, monkeypatch, tmp_path):
-    # Ends that no digest or story has; a few digits would stand in a similarity by chance.
+def test_the_key_is_written_nowhere(judge, server, monkeypatch, tmp_path):
+    # Endings that no digest or story has; a few digits would occur in a similarity by chance.
     wrong, server.key = "sk-wrong-JyVkZxQv", "sk-secret-QzXwVkJy"
     monkeypatch.setenv("OPENAI_API_KEY", wrong)
     found = judge()
@@ -278,7 +278,7 @@ def test_a_model_is_needed_and_every_row(narrlit, judge, server, tmp_path):
     assert len(read_triples(tmp_path / "t.jsonl")) == ROWS
 
 
-def test_views_and_pseudonyms_apply_to_the_similarities_alone(judge, server, triples, tmp_path):
+def test_views_and_pseudonyms_apply_only_to_the_similarities(judge, server, triples, tmp_path):
     given = ("--missing-views", "positional", "--fusion", "submitted")
     assert judge().code == judge(*given, out="b.jsonl").code == 0
 

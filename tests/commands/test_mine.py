@@ -42,7 +42,7 @@ def test_rows_get_mined_negatives_after_their_own(mined, world_files, tmp_path):
     assert "the margin excluded 0.0 % of dissimilar stories" in found.err
 
 
-def test_the_margin_is_told_and_a_low_one_leaves_nothing(mined, tmp_path):
+def test_the_margin_is_printed_and_a_low_one_leaves_nothing(mined, tmp_path):
     found = mined("--margin", "-1.9")
     assert found.code == 0, found.err
     assert "0 negatives mined for 12 examples; 12 got fewer than 9, 12 none; the margin excluded 100.0 %" in found.err

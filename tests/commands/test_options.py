@@ -32,7 +32,7 @@ def test_systems_are_named_in_the_order_of_models_files_and_baselines():
     assert SystemOptions(baselines="all").names == list(BASELINES)
 
 
-def test_a_baseline_stands_in_place_of_a_model():
+def test_a_baseline_replaces_a_model():
     none = ModelOptions()
     minilm = ModelOptions(model="minilm")
     assert model_or_baseline(none, StoryOptions(), ScorerOptions(), "tfidf").name == "tfidf"

@@ -256,7 +256,7 @@ def test_every_option_that_names_an_output_is_declared_and_has_a_case(name):
     assert bool(declared) == (name not in READ_ONLY)
 
 
-def test_every_command_has_its_place():
+def test_every_command_is_in_a_list():
     assert {case.words.split()[0] for case in CASES} | READ_ONLY | RUNS == OTHERS.keys() | TRAINING.keys()
 
 
@@ -325,7 +325,7 @@ def test_a_folder_with_other_files_is_refused(narrlit, files, case):
     found = narrlit(*case.command)
 
     assert found.code == 2, found.err
-    assert "name a new folder" in found.err or "is no index" in found.err, found.err
+    assert "name a new folder" in found.err or "is not an index" in found.err, found.err
     assert contents(files) == before
 
 

@@ -43,7 +43,7 @@ def test_pairs_are_printed_and_written_with_their_groups(narrlit, make):
     assert "The Wolf" in first
     assert "The Hood" in first
     assert "| 0.9" in first
-    assert "Threshold 0.9, as chosen." in found.out
+    assert "Threshold 0.9, as requested." in found.out
     assert "1. The Wolf; The Hood\n\n1 group with 2 of 4 stories." in found.out
 
     rows = [row.value for row in read_rows("pairs.csv").rows]
@@ -99,7 +99,7 @@ def test_diversity_is_printed_or_one_json_object(narrlit, make):
     assert "(cosine of 0.99 or more): 0 stories" in shown
 
 
-def test_no_escape_of_a_story_reaches_the_terminal_or_the_graph(narrlit, make):
+def test_no_escape_sequence_of_a_story_reaches_the_terminal_or_the_graph(narrlit, make):
     rows = [{**tale, "id": f"{tale['id']}\x1b[2J", "title": f"\x1b[31m{tale['id']}", "a\x1bb": 1} for tale in TALES]
     make("tales.jsonl", rows)
     found = narrlit("pairs", "tales.jsonl", "--threshold", "0.9", "--out", "pairs.graphml")

@@ -1,4 +1,4 @@
-"""narrlit pseudonymize: every layout, the map, the way back, and refusals."""
+"""narrlit pseudonymize: every layout, the map, restoring, and refusals."""
 
 import csv
 import stat

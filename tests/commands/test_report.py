@@ -40,7 +40,7 @@ def test_a_submission_is_reported_with_its_track(narrlit, world_files, tmp_path)
     found = narrlit(*command)
 
     assert found.code == 2
-    assert "s.zip holds answers (Track A) and vectors (Track B): give --track a" in found.err
+    assert "s.zip contains answers (Track A) and embeddings (Track B): give --track a" in found.err
     assert narrlit(*command, "--stories", "stories.jsonl").code == 0
     assert "vectors of Track B" in (tmp_path / "r.html").read_text()
 
@@ -69,7 +69,10 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
     ("arguments", "words"),
     [
         (["jaccard", "--out", "a.html"], "give --triples"),
-        (["jaccard", "run", "--out", "a.html"], "run: its validation triples gone.jsonl are gone: give --triples"),
+        (
+            ["jaccard", "run", "--out", "a.html"],
+            "run: its validation triples gone.jsonl no longer exist: give --triples",
+        ),
         (["jaccard", "jaccard", "--out", "a.html"], "named twice"),
         (["jaccard", "--out", "a.pdf"], "a.pdf: name a file that ends in .html, .htm"),
         (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "--by genre"),

@@ -3,7 +3,7 @@
 from narrlit.data.tales import TABLE, sample_tales
 
 
-def test_sample_writes_a_file_a_tale_and_the_table_and_may_be_repeated(narrlit, tmp_path):
+def test_sample_writes_a_file_per_tale_and_the_table_and_may_be_repeated(narrlit, tmp_path):
     for _ in range(2):
         found = narrlit("sample", "tales")
         assert found.code == 0
@@ -15,7 +15,7 @@ def test_sample_writes_a_file_a_tale_and_the_table_and_may_be_repeated(narrlit, 
     assert (tmp_path / "tales" / "tales.csv").read_bytes() == TABLE.read_bytes()
 
 
-def test_sample_leaves_a_file_of_the_same_name_alone(narrlit, tmp_path):
+def test_sample_does_not_replace_a_file_of_the_same_name(narrlit, tmp_path):
     (tmp_path / "tales").mkdir()
     (tmp_path / "tales" / "tales.csv").write_text("title\nmine\n")
     found = narrlit("sample", "tales")

@@ -81,7 +81,7 @@ def test_results_become_a_workbook_or_a_page_with_escaped_texts(indexed, narrlit
     assert cells[1][:3] == (1, "t4", "<b>Tale</b>")
 
 
-def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
+def test_mistakes_cost_one_line(indexed, narrlit, tiny):
     for arguments, message in (
         (["search", "i", "  "], "the query is empty"),
         (["search", "i"], "give a text, or --like ID"),
@@ -92,7 +92,7 @@ def test_mistakes_are_told_in_one_line(indexed, narrlit, tiny):
         (["search", "i", "x", "--exclude-same", "country"], "needs a story of the index (--like ID)"),
         (["search", "i", "x", "--k", "0"], "at least 1"),
         (["search", "i", "x", "--out", "r.docx"], "name a file that ends in"),
-        (["search", "tales", "x"], "tales is no index; make one: narrlit index"),
+        (["search", "tales", "x"], "tales is not an index; create one: narrlit index"),
         (["index", "tales", "--model", tiny(pooling="cls"), "--out", "i"], "whose files have changed"),
         (["index", "tales", "--model", tiny(), "--out", "tales"], "this file is read"),
     ):

@@ -1,4 +1,4 @@
-"""Folders that a run resumes: one writer at a time, readers meanwhile, and a killed run's lock that means nothing."""
+"""Folders that a run resumes: one writer at a time, readers meanwhile, the ignored lock of a killed run."""
 
 import os
 import signal
@@ -121,7 +121,7 @@ def test_a_lock_leaves_nothing(tmp_path):
 
 
 def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
-    """Before any fit: a second run would remove what the first has begun."""
+    """Before any fit: a second run would remove unfinished work of the first."""
     space = {"model.init_args.scale": {"low": 5, "high": 30}}
     plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):

@@ -107,7 +107,7 @@ def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
         assert triples[0].a_is_closer is True
 
 
-def test_a_run_trained_on_pseudonyms_warns_where_stories_keep_their_names(narrlit, tiny, files, monkeypatch):
+def test_a_run_trained_on_pseudonyms_warns_of_stories_with_original_names(narrlit, tiny, files, monkeypatch):
     monkeypatch.setattr("narrlit.models.registry.load_encoder", lambda *_, **__: view_encoder(tiny()))
     (files / "run").mkdir()
     trained = {"train": {"pseudonyms": {"backend": "spacy", "scope": "triple"}}}

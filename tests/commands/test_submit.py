@@ -54,7 +54,7 @@ def test_mistakes_cost_one_line(narrlit, arguments, words):
     assert found.err.count("\n") == 1
 
 
-def test_answers_stand_beside_a_model(narrlit, world_files, tiny, make, tmp_path):
+def test_answers_and_a_model_make_one_submission(narrlit, world_files, tiny, make, tmp_path):
     tracks = ["--track-a", world_files / "validation.jsonl", "--track-b", world_files / "stories.jsonl"]
     answers = [n % 2 == 0 for n in range(9)]
     make("a.jsonl", [{"text_a_is_closer": answer, "score": 1} for answer in answers])
@@ -82,7 +82,7 @@ def test_answers_stand_beside_a_model(narrlit, world_files, tiny, make, tmp_path
         assert not (tmp_path / "no.zip").exists()
 
 
-def test_mean_max_answers_track_a(narrlit, world_files, tiny, tmp_path):
+def test_mean_max_is_used_for_track_a(narrlit, world_files, tiny, tmp_path):
     triples = world_files / "validation.jsonl"
     options = ["--model", tiny(), "--scorer", "meanmax", "--gamma", "0"]
     assert narrlit("submit", "--track-a", triples, *options, "--out", "s.zip").code == 0
@@ -100,8 +100,8 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
     command = ["submit", "--track-b", stories, "--model", tiny(), "--out", "s.zip", "--postprocess", "whiten"]
     for fit, words in (
         (["--fit-on", stories], "9 of its 9 stories are also embedded; give other stories, or add --transductive"),
-        (["--fit-on", triples, "--transductive"], "by post-processing fitted on the batch"),
-        (["--transductive"], "by post-processing fitted on the batch"),
+        (["--fit-on", triples, "--transductive"], "because of post-processing fitted on the batch"),
+        (["--transductive"], "because of post-processing fitted on the batch"),
     ):
         found = narrlit(*command, *fit)
         assert found.code == 2, found.err
@@ -119,7 +119,7 @@ def test_what_is_fitted_on_the_stories_themselves_is_refused(narrlit, world_file
 def test_vectors_may_differ_by_the_rounding_of_the_format_they_are_computed_in(
     narrlit, world_files, tiny, monkeypatch, precision
 ):
-    """Rounding differs between batches on some processors alone: here small batches are rounded, others are not."""
+    """Rounding differs between batches only on some processors: here small batches are rounded, others are not."""
     forward = Encoder.forward
 
     def rounded_in_small_batches(encoder, stories):
@@ -135,4 +135,4 @@ def test_vectors_may_differ_by_the_rounding_of_the_format_they_are_computed_in(
         assert "9 stories alone, in other batches" in found.err, found.err
     else:
         assert found.code == 2
-        assert "depends on other stories, by the encoder" in found.err
+        assert "because of the encoder" in found.err

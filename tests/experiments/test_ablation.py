@@ -43,7 +43,7 @@ def overlays(tmp_path):
 
 @pytest.fixture
 def triples():
-    """Candidates that have nothing to do with the anchor, so that systems differ."""
+    """Candidates that are unrelated to the anchor, so that systems differ."""
     stories = StoryTable.of(t.anchor.text for t in StoryWorld(3).triples(EVALUATED + 2, "validation"))
     return Triples(stories, [Triple(i, i + 1, i + 2, a_is_closer=i % 2 == 0) for i in range(EVALUATED)])
 
@@ -171,11 +171,11 @@ def check_other_data(ablate):
         Path(name).write_text(kept.replace("the", "a", 1))
         found = ablate()
         assert found.code == 2, found.err
-        assert f"out/full: {name} changed since" in found.err, found.err
+        assert f"out/full: {name} changed since the fit" in found.err, found.err
         Path(name).write_text(kept)
     answers = Path("out/triplet/validation_answers.json")
     answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
-    assert "out/triplet: the validation triples or their labels changed since" in ablate().err
+    assert "out/triplet: the validation triples or their labels changed since the fit" in ablate().err
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypat
     monkeypatch.setattr(plan, "run_fit", refuse)
     found = ablate()
     assert "same is left out: abl/quickstart_same.yaml changes nothing compared with full" in found.err
-    assert "full, fit 1 of 2: the config as given" in found.err
+    assert "full, fit 1 of 2: the unchanged config" in found.err
 
 
 def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
@@ -266,7 +266,7 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
         (HITS, ["x/hits_full.yaml"], "two rows are named full"),
     ],
 )
-def test_overlays_that_make_no_row_are_named(tmp_path, monkeypatch, fit, named, words):
+def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, words):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "hits_a", "hits_full"):
         write(f"x/{name}.yaml")

@@ -29,7 +29,7 @@ ROWS = 10
 
 @pytest.fixture
 def crossval(narrlit, tiny):
-    """crossval(*options): cross-validate a tiny model on d.jsonl, in which every triple stands twice, into cv."""
+    """crossval(*options): cross-validate a tiny model on d.jsonl, in which every triple occurs twice, into cv."""
     stories = StoryTable()
     world = StoryWorld(3).triples(ROWS)
     triples = synthetic_examples(world, [[] for _ in world], stories).rows
@@ -76,7 +76,7 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     found = crossval()
 
     assert found.code == 0, found.err
-    assert "20 of 22 examples are evaluated, 2 synthetic or without a dissimilar story only train; 11" in found.err
+    assert "20 of 22 examples are evaluated; 2, which are synthetic or have no dissimilar story, are only" in found.err
     assert "fold_0: already finished" in found.err
     assert read_json("cv/fold_0/run.json") == first
     assert not Path("cv/fold_1/left").exists()
@@ -209,7 +209,7 @@ def fit_of(fold, last, best):
     return Fit(PlannedFit(f"fold_{fold}", {}, "", fold=described_fold(fold)), None)
 
 
-def test_a_fold_without_an_accuracy_leaves_the_whole_without_one():
+def test_without_the_accuracy_of_a_fold_there_is_no_pooled_one():
     made = crossval_report([fit_of(0, 6, 8), fit_of(1, None, 7)], [])
     assert made.content["pooled"]["last_epoch"]["accuracy"] is None
     assert made.content["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}

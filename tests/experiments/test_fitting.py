@@ -106,7 +106,7 @@ def test_a_diverged_trial_is_recorded(arguments, tmp_path):
     assert "the loss is" in result.reason
 
 
-def test_fits_give_their_memory_back(config, tmp_path):
+def test_fits_free_their_memory(config, tmp_path):
     def living():
         gc.collect()
         return sum(type(one) is Encoder for one in gc.get_objects())
@@ -117,7 +117,7 @@ def test_fits_give_their_memory_back(config, tmp_path):
     assert living() <= before
 
 
-def test_several_processes_are_a_command_of_their_own(config, tmp_path, monkeypatch):
+def test_several_processes_run_a_separate_command(config, tmp_path, monkeypatch):
     commands = []
     monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
     several = {**config, "trainer": {**config["trainer"], "devices": 2, "strategy": "ddp"}}
@@ -144,7 +144,7 @@ def test_options_of_partial_fits_are_refused(arguments, option):
         parse_fit(arguments(*option), "a test")
 
 
-def test_deciding_callbacks_are_named():
+def test_callbacks_that_affect_a_fit_are_named():
     names = ("lightning.pytorch.callbacks.EarlyStopping", "narrlit.callbacks.RunRecord")
     config = {"trainer": {"callbacks": [{"class_path": name} for name in names]}}
     assert fitting.deciding_callbacks(config) == ["EarlyStopping"]

@@ -92,7 +92,7 @@ def planted(search, embeddings, part, rows):
 
 
 @pytest.mark.parametrize("setting", ["full_only", "submitted", "action_only"])
-def test_a_setting_is_what_evaluate_says_of_it(plain, narrlit, world, tiny, setting):
+def test_a_setting_has_the_accuracy_of_evaluate(plain, narrlit, world, tiny, setting):
     options = ["--model", tiny(), "--views", world[1], "--fusion", setting, "--json"]
     alone = json.loads(narrlit("evaluate", world[0], *options).out)
     found = by_name(plain["models"][0])[setting]
@@ -112,7 +112,7 @@ def test_settings_are_compared_with_the_text_alone(plain):
         assert against["difference"] == pytest.approx(gain / 30)
 
 
-def test_the_table_is_printed_and_kept_alike(fuse, world, tmp_path):
+def test_the_printed_table_equals_the_written_one(fuse, world, tmp_path):
     found, kept = fuse("--views", f"{world[1]} , {world[1]}")
     assert len(kept["views"]["files"]) == 2
     assert (tmp_path / "o/fuse.md").read_text() == found.out
@@ -124,7 +124,7 @@ def test_the_table_is_printed_and_kept_alike(fuse, world, tmp_path):
     assert kept["views"]["missing"] == "refuse"
 
 
-def test_a_mistake_in_a_later_model_leaves_the_earlier_one(fuse, tiny, tmp_path):
+def test_a_mistake_in_a_later_model_keeps_the_results_of_an_earlier_one(fuse, tiny, tmp_path):
     found, _ = fuse(models=f"{tiny()},no/such-model")
     assert found.code == 2
     assert "no/such-model" in found.err
@@ -158,11 +158,11 @@ def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path
     options = ["--models", tiny(), "--settings", "own.yaml", *QUICK]
     cut = narrlit("fuse", world[0], "--missing-views", "positional", *options)
     assert cut.code == 0, cut.err
-    assert "views: no file; stories without views are cut by position" in cut.out
+    assert "views: no file; stories without views are split by position" in cut.out
     assert cut.out.split("\n\n")[1] != found.out.split("\n\n")[1]
 
 
-def test_noise_on_one_fold_does_not_choose_for_it():
+def test_noise_on_a_fold_does_not_affect_its_selection():
     search, embeddings = search_of(1)
     rows = set(search.folds[1].tolist())
     accuracies = search.evaluate(planted(search, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
@@ -224,7 +224,7 @@ def test_broken_settings_are_named(tmp_path, content, words):
         (["--device", "mps"], "--device mps: this machine has none"),
         (["--models", "no/such-model"], "no/such-model"),
         (["--settings", "none.yaml"], "none.yaml: No such file"),
-        (["--grid", "0.3"], "--grid 0.3: a step from 0.01 to 1"),
+        (["--grid", "0.3"], "--grid 0.3: must be a step from 0.01 to 1"),
         (["--scope", "triple"], "need --pseudonymize"),
         (["--fusion", "equal"], "fusion"),
         (["--max-length", "0"], "--max-length"),
@@ -295,11 +295,11 @@ def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, worl
         assert kept["models"][0]["max_length"] == 5
         assert kept["models"][0]["truncated"] > 20
         assert kept["pseudonyms"] is None
-        assert "Names:" not in found.out
+        assert "Names, found by" not in found.out
     else:
         assert kept["pseudonyms"]["backend"] == "spacy"
         assert kept["pseudonyms"]["scope"] == "triple"
-        assert "Names: placeholders, found by spacy, the same within a triple." in found.out
+        assert "Names, found by spacy, are replaced with placeholders, the same within a triple." in found.out
 
     assert "views: triples, " in found.err
     assert found.err.count("27 with positional views") == 1
@@ -314,7 +314,7 @@ def record(folder, train, validation="v", **flags):
     return str(folder / "run")
 
 
-def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files, tiny, monkeypatch, tmp_path):
+def test_contamination_is_printed_and_reported(fuse_by_position, narrlit, world_files, tiny, monkeypatch, tmp_path):
     kept, found = fuse_by_position()
     assert kept["models"][0]["seen_in_training"] is None
     assert SEEN not in found.out
@@ -330,7 +330,7 @@ def test_the_block_and_the_report_say_so(fuse_by_position, narrlit, world_files,
     assert SEEN in Path("o/fuse.md").read_text()
 
 
-def test_python_gives_what_the_command_prints(fuse, world, tiny, tmp_path):
+def test_python_returns_what_the_command_prints(fuse, world, tiny, tmp_path):
     found, kept = fuse()
     encoder = load(tiny(), views=world[1])
     result = fusion.fuse(world[0], [encoder], grid=0.5, folds=3)
@@ -351,7 +351,7 @@ def test_triples_in_memory_have_no_file(tiny):
     assert result.report.content["triples"] == {"n": 4}
 
 
-def test_models_that_read_other_texts_are_refused(world, tiny):
+def test_models_that_read_different_texts_are_refused(world, tiny):
     views = load(tiny(), views=world[1])
     positional = load("minilm", missing_views="positional")
     with pytest.raises(OptionError, match=r"minilm reads other views or names than "):

@@ -95,7 +95,7 @@ def test_the_grid_is_every_multiple_of_the_step(steps):
 
 @pytest.mark.parametrize("step", [0.3, 0, -0.1, 2, 0.001, float("nan"), 0.15])
 def test_a_step_that_does_not_divide_1_is_refused(step):
-    with pytest.raises(OptionError, match=f"`grid={step}`: a step from 0.01 to 1"):
+    with pytest.raises(OptionError, match=f"`grid={step}`: must be a step from 0.01 to 1"):
         simplex_grid(step)
 
 
@@ -111,7 +111,7 @@ def test_the_most_right_answers_win_then_equal_weights_then_the_first():
 
 
 @given(st.integers(0, 500))
-def test_a_folds_own_triples_decide_nothing(seed):
+def test_selection_ignores_the_triples_of_a_fold(seed):
     generator = np.random.default_rng(seed)
     weights = simplex_grid(0.25)
     right = generator.random((len(weights), 12)) < 0.5

@@ -88,7 +88,7 @@ def test_the_page_states_what_was_counted(case):
 
     closer = 1 - np.array([pair[0 if label else 1] for pair, label in zip(model.scores, model.labels, strict=True)])
     assert f"closer {closer.mean():.3f} ± {closer.std():.3f}, other " in page
-    assert "trained on triples that it was validated by" in page
+    assert "trained on its own validation triples" in page
     assert re.search(r"[Nn]o difference", page)
     assert re.search(r"train\.jsonl</td>\s*<td[^>]*>77", page)
 
@@ -146,7 +146,7 @@ def test_marked_words():
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")
-def test_in_a_browser_it_is_quiet_shows_texts_and_fits_a_phone(case, tmp_path):
+def test_in_a_browser_it_logs_no_error_shows_texts_and_fits_a_phone(case, tmp_path):
     browser = Browser(CHROMIUM, tmp_path)
     try:
         browser.open(case[2], 1280)

@@ -19,7 +19,7 @@ def columns(rows):
     return tuple(list(column) for column in zip(*rows, strict=True))
 
 
-def test_accuracy_counts_only_what_has_a_choice_and_a_label():
+def test_accuracy_counts_only_triples_with_a_choice_and_a_label():
     found = accuracy_of([T, F, T, N, T, F], [T, F, F, T, N, F])
     assert found.n == 4
     assert found.correct == 3

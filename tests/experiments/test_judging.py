@@ -79,7 +79,7 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     assert len(llm.bodies) == 13
     assert math.isnan(judged.accuracy)
     assert judged.summary.n == 0
-    assert str(judged).startswith("9 triples, none has a label.")
+    assert str(judged).startswith("9 triples without labels.")
     with pytest.raises(OptionError, match=r"made with other settings: give `overwrite`"):
         judge(seed=7)
     with pytest.raises(OptionError, match=r"made with other settings"):
@@ -131,7 +131,7 @@ def test_requests_that_fail_are_listed(judge, llm):
     assert judge().failed == []
 
 
-def test_a_notebook_has_a_loop_already(judge):
+def test_it_works_in_a_notebook_with_a_running_event_loop(judge):
     async def cell():
         return judge()
 
@@ -141,7 +141,7 @@ def test_a_notebook_has_a_loop_already(judge):
 def test_mistakes_name_parameters(judge, triples, tmp_path):
     with pytest.raises(OptionError, match=r"a.csv: must end in .jsonl, or in .zip"):
         narrlit.judge(triples, llm=LLMOptions(), out=tmp_path / "a.csv")
-    with pytest.raises(OptionError, match="`labels` belong to a file"):
+    with pytest.raises(OptionError, match="`labels` need a file of triples"):
         judge(labels="l.jsonl")
     with pytest.raises(OptionError, match="`temperature=3`: must be between 0 and 2"):
         LLMOptions(temperature=3)

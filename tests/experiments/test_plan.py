@@ -17,7 +17,7 @@ from narrlit.files import exclusive
 from narrlit.metrics.significance import AccuracySummary
 
 
-def test_a_config_is_kept_and_another_one_refused(tmp_path):
+def test_a_config_is_stored_and_a_different_one_refused(tmp_path):
     plan = tmp_path / "p/plan.yaml"
     content = {"a": {"b": 1}, "c": [1, 2]}
     keep_config(plan, content, tmp_path / "p")
@@ -119,7 +119,7 @@ BETTER = Scored(AccuracySummary(200, 130), frozenset(range(20, 90)))
 NONE = Scored(AccuracySummary(200, 0, undefined=7))
 
 
-def test_pooling_sums_counts_and_one_nan_leaves_no_accuracy():
+def test_pooling_sums_counts_and_one_nan_means_no_accuracy():
     folds = {
         0: Outcome({"last_epoch": GOOD, "best_epoch": GOOD, "reference": GOOD}, 3, ["transductive"]),
         1: Outcome({"last_epoch": BETTER, "best_epoch": NONE}, 2),

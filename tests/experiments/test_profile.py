@@ -1,4 +1,4 @@
-"""narrlit.profile: what a model's similarity follows, on Twice Told and on files of one's own."""
+"""narrlit.profile: what a model's similarity depends on, on Twice Told and on other files."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def result(tiny):
     return narrlit.profile({"tiny": tiny()})
 
 
-def test_words_follow_worlds_and_not_plots(result):
+def test_words_depend_on_worlds_and_not_on_plots(result):
     tfidf = result.models[-1]
     assert tfidf.name == "tfidf"
     assert tfidf.shares["world"].share > 1.5 * abs(tfidf.shares["plot"].share)
@@ -28,7 +28,7 @@ def test_words_follow_worlds_and_not_plots(result):
     assert sum(share.share for share in tfidf.shares.values()) == pytest.approx(1)
 
 
-def test_a_model_that_knows_plots_has_them_as_its_share():
+def test_a_model_that_knows_plots_has_a_large_share_of_plots():
     corpus = TwiceTold.read()
     names = [plot.plot for plot in corpus.plots]
     tellings = [*corpus.tellings, *corpus.changes]
@@ -56,7 +56,7 @@ def test_tables_have_every_figure_with_its_interval(result):
     assert "| far, strong" in text
 
 
-def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
+def test_other_triples_and_questions_are_added(tiny, tmp_path):
     triples = [
         {"anchor_text": "A king falls ill.", "text_a": "A queen falls ill.", "text_b": "A fox steals.", "cell": "near"},
         {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"},
@@ -79,7 +79,7 @@ def test_ones_own_triples_and_questions_are_added(tiny, tmp_path):
     assert "Other sets" in str(result)
 
 
-def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
+def test_intervals_of_other_triples_are_by_plot(tiny, tmp_path):
     row = {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"}
     other = {**row, "text_a_is_closer": True, "plot": "rain"}
     rows = [{**row, "text_a_is_closer": False, "plot": "theft"}] * 50 + [other] * 50
@@ -93,7 +93,7 @@ def test_intervals_of_ones_own_triples_are_by_plot(tiny, tmp_path):
     assert tfidf.n == 100
 
 
-def test_what_is_wrong_is_named(tiny, tmp_path):
+def test_mistakes_are_named(tiny, tmp_path):
     choices = tmp_path / "q.jsonl"
     for line, words in (
         ({"anchor_text": "A", "choices": ["B", "C"], "answer": 2}, "q.jsonl:1: answer 2: there are 2 choices, from 0"),

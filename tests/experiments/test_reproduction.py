@@ -146,8 +146,8 @@ def test_a_backbone_reaches_the_fit(system, row, given, model):
     assert (encoder["pooling"] == "last") == own
 
 
-def test_an_absent_encoder_is_named():
-    with pytest.raises(ModelError, match="nobody/nothing is absent; give another"):
+def test_a_missing_encoder_is_named():
+    with pytest.raises(ModelError, match="nobody/nothing is not available; give another"):
         Backbone("nobody/nothing").require("; give another")
 
 
@@ -176,7 +176,7 @@ def folder(tmp_path, world_files):
 
 @pytest.fixture
 def reproduction(folder, tmp_path):
-    """reproduction(system, numbers, ...): begin one in out/SYSTEM, or go on with it."""
+    """reproduction(system, numbers, ...): begin one in out/SYSTEM, or resume it."""
 
     def begin(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
         settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=list(options))
@@ -207,7 +207,7 @@ def computed(monkeypatch):
     return keys, until
 
 
-def test_a_killed_reproduction_goes_on(reproduction, computed):
+def test_a_killed_reproduction_resumes(reproduction, computed):
     keys, until = computed
     until[0] = 3
     with pytest.raises(KeyboardInterrupt):
@@ -237,7 +237,7 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
         narrlit.reproduce("mendel292", **options, seeds=0)
 
 
-def test_the_report_holds_earlier_tables_too(reproduction, computed):
+def test_the_report_includes_earlier_tables(reproduction, computed):
     reproduction(numbers=("1",)).compute()
     second = reproduction(numbers=("4",))
     assert len(report_of(second).tables) == 1
@@ -256,14 +256,14 @@ def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed
 
     path = first.folder / "record.json"
     written = path.read_text()
-    other = r"narrlit 0.0.9 wrote it in version 1, and this is .*: choose another `folder`, or install that narrlit"
+    other = r"written by narrlit 0.0.9 in version 1, but this is .*: choose another `folder`, or install that release"
     path.write_text(written.replace(f'"narrlit": "{narrlit.__version__}"', '"narrlit": "0.0.9"'))
 
     with pytest.raises(OptionError, match=f"record.json: {other}"):
         reproduction()
 
     path.write_text(written.replace('"version": 1', '"version": 7, "cells_by_name": true'))
-    with pytest.raises(OptionError, match=r"wrote it in version 7, and this is narrlit .* with version 1"):
+    with pytest.raises(OptionError, match=r"in version 7, but this is narrlit .* with version 1"):
         reproduction()
 
     path.write_text("{")
@@ -275,7 +275,7 @@ def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed
         reproduction()
 
 
-def test_a_record_that_was_written_before_its_fields_were_typed_goes_on(reproduction, computed, tmp_path, monkeypatch):
+def test_a_record_written_before_its_fields_were_typed_is_resumed(reproduction, computed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     keys, _ = computed
     cells = {
@@ -309,7 +309,7 @@ def test_changed_data_are_refused(reproduction, folder):
     inputs = reproduction().inputs
     inputs.triples("dev A")
     (folder / "dev/dev_track_a.jsonl").write_text("{}\n")
-    with pytest.raises(OptionError, match=r"dev_track_a.jsonl changed since .*record.json was begun"):
+    with pytest.raises(OptionError, match=r"dev_track_a.jsonl has changed since .*record.json was begun"):
         inputs.triples("dev A")
 
 
@@ -325,7 +325,7 @@ def test_columns_have_their_triples(reproduction, folder):
     assert len(other.triples("test B")) == 9
 
 
-def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
+def test_replacements_of_missing_files_are_recorded(reproduction, folder):
     inputs = reproduction("ttda704", numbers=("7",)).inputs
     (folder / "views").mkdir()
     (folder / "views/llama.jsonl").touch()
@@ -342,7 +342,7 @@ def test_what_stands_in_for_absent_files_is_recorded(reproduction, folder):
     assert other.record.stand_ins == {}
 
 
-def test_negatives_are_mined_once_where_there_are_none(reproduction, folder, tiny):
+def test_missing_negatives_are_mined_once(reproduction, folder, tiny):
     inputs = reproduction("hits", numbers=("1",), backbones=(tiny(),)).inputs
     row = PaperRow(fit="baseline", published={})
     (mined,) = inputs.files("negatives", row)
@@ -436,7 +436,7 @@ def compared(result, published=0.55, published_n=200, column="dev B"):
         ({"flags": {"transductive": True}}, {"published": 0.62}, None),
         ({"accuracy": None}, {}, "none: scores are NaN"),
         ({"not_run": "labels not given"}, {}, "labels not given"),
-        ({"not_run": "x is absent"}, {}, "not run: x is absent"),
+        ({"not_run": "x is not available"}, {}, "not run: x is not available"),
     ],
 )
 def test_why_a_cell_has_no_difference(result, options, expected):
@@ -472,13 +472,13 @@ def test_the_papers_numbers_of_triples():
     assert all((40 * figure) == pytest.approx(round(40 * figure)) for figure in figures)
 
 
-def test_the_report_gives_differences_and_no_verdict(reproduction, computed):
+def test_the_report_contains_differences_but_no_verdict(reproduction, computed):
     report = report_of(reproduction())
     row = next(iter(report.tables.values()))[0]
     low, high = difference_interval(0.5, 10, 0.55, 200)
 
     assert row["ours - published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
-    assert "Ours - published: with the 95 % interval" in report.notes[-1]
+    assert "Ours - published: difference with its 95 % interval" in report.notes[-1]
 
     text = report.markdown()
     assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
@@ -514,7 +514,7 @@ def test_mistakes_are_one_line(narrlit, words, message):
 
 
 def test_an_option_that_no_row_can_take_is_refused(reproduction):
-    with pytest.raises(OptionError, match="--label: unknown option; as one of narrlit fit it needs a table with fits"):
+    with pytest.raises(OptionError, match="--label: unknown option; options of narrlit fit need a table with fits"):
         reproduction(options=["--label", "x"])
 
 
@@ -524,9 +524,9 @@ def test_notes_say_what_is_missing(reproduction, folder):
     cells = [row["ours - published"] for rows in report.tables.values() for row in rows]
 
     assert cells[1:] == ["labels not given", "not run", "not run"]
-    assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is absent."
+    assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is not available."
     assert [note.partition(":")[0] for note in report.notes[1:]] == [
-        "Absent encoders",
+        "Encoders that are not available",
         "Test labels",
         "Ours - published",
     ]
@@ -535,7 +535,7 @@ def test_notes_say_what_is_missing(reproduction, folder):
 def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
     found = narrlit("reproduce", "comhis", "--data", folder)
     assert found.code == 2
-    assert "Qwen/Qwen3-Embedding-8B is absent; give --backbone minilm" in found.err
+    assert "Qwen/Qwen3-Embedding-8B is not available; give --backbone minilm" in found.err
     assert not Path("runs").exists()
 
 
@@ -565,7 +565,7 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     assert "not run" in lines["baseline", "dev A"]
     assert "Not run: the paper does not say which baseline" in found.out
     assert "Encoder: model for Qwen3-Embedding-8B." in found.out
-    assert "beside those of the tables: --trainer.max_epochs 1" in found.out
+    assert "in addition to those of the tables: --trainer.max_epochs 1" in found.out
 
     record = json.loads(Path("out/comhis/record.json").read_text())
     assert record["cells"]["1 | full system | test B"]["n"] == 5

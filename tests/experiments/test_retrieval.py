@@ -37,11 +37,11 @@ def test_both_layouts_of_judgments_are_read(make):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a1\ta2\tyes\n", "q.tsv:1: 'a1 a2 yes' is no judgment; write query-id"),
-        ("a1\ta2\t1\nb1\tb2\tinf\n", "q.tsv:2: the score inf is no finite number"),
-        ("a1 0 a2 nan\n", "q.tsv:1: the score nan is no finite number"),
-        ("a1\ta2\n", "q.tsv:1: 'a1 a2' is no judgment"),
-        ("a1\ta2\t0\n", "names no relevant story"),
+        ("a1\ta2\tyes\n", "q.tsv:1: 'a1 a2 yes' is not a relevance judgment; write query-id"),
+        ("a1\ta2\t1\nb1\tb2\tinf\n", "q.tsv:2: the score inf is not a finite number"),
+        ("a1 0 a2 nan\n", "q.tsv:1: the score nan is not a finite number"),
+        ("a1\ta2\n", "q.tsv:1: 'a1 a2' is not a relevance judgment"),
+        ("a1\ta2\t0\n", "contains no relevant story"),
     ],
 )
 def test_broken_judgments_are_refused_by_line(make, content, words):
@@ -62,11 +62,11 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_score():
 
     other = Relevance.of_qrels({"x": {"y": 1.0}}, ["x"], ids).metrics(score)
     assert dict(zip(METRICS, other[0], strict=True))["mrr"] == 1 / 3
-    with pytest.raises(DataError, match="there is no story 'w', which the qrels name"):
+    with pytest.raises(DataError, match="the qrels contain story 'w', which does not exist"):
         Relevance.of_qrels({"x": {"w": 1.0}}, None, ids)
-    with pytest.raises(DataError, match="there is no query 'w'"):
+    with pytest.raises(DataError, match="the qrels contain query 'w'"):
         Relevance.of_qrels({"w": {"x": 1.0}}, ["x"], ids)
-    with pytest.raises(DataError, match="the qrels call 'x' relevant to itself"):
+    with pytest.raises(DataError, match="'x' is relevant to itself in the qrels"):
         Relevance.of_qrels({"x": {"x": 1.0, "y": 1.0}}, None, ids)
 
 
@@ -188,7 +188,7 @@ def test_the_record_and_tables_have_every_figure():
         assert words in text
 
 
-def test_the_first_system_is_warned_of():
+def test_warnings_are_about_the_first_system():
     stories = versioned()
     lengths = np.log([len(text.split()) for text in stories.texts])
     long = lengths[:, None] + np.random.default_rng(0).normal(size=(40, 40))
@@ -227,7 +227,7 @@ def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
         retrieval({"one": tales, "two": Collection.of(frame[::-1])}, same="atu")
 
 
-def test_what_is_no_column_or_has_no_versions_is_refused():
+def test_unknown_columns_and_columns_without_versions_are_refused():
     tales = Collection.of(pd.DataFrame([*TALES[:3], {"text": "A fox sleeps.", "atu": "", "country": "Peru"}]))
     with pytest.raises(OptionError, match="`same=type`: stories has no such column; available: atu, country"):
         retrieval(tales, same="type")
@@ -235,13 +235,15 @@ def test_what_is_no_column_or_has_no_versions_is_refused():
         retrieval(tales, same="atu", control="book", measures=["cosine"])
     with pytest.raises(DataError, match="`same=country`: no two stories of stories have the same value"):
         retrieval(tales, same="country")
-    with pytest.raises(OptionError, match="`same`: give a column of the stories, or relevance judgments by `qrels`"):
+    with pytest.raises(
+        OptionError, match="give either `same`, a column of the stories, or `qrels`, relevance judgments"
+    ):
         retrieval(tales)
-    with pytest.raises(OptionError, match="`control` is of versions"):
+    with pytest.raises(OptionError, match="`control` needs versions"):
         retrieval(tales, {"a": {"b": 1.0}}, control="country")
 
 
-def test_a_file_an_index_and_texts_are_collections(make, tmp_path):
+def test_files_indexes_and_texts_are_accepted_as_collections(make, tmp_path):
     path = make("tales.jsonl", TALES)
     index = Index.create(tmp_path / "tales.index", pd.DataFrame(TALES))
     for stories in (path, str(index.path), pd.DataFrame(TALES)):
@@ -255,7 +257,7 @@ def test_a_file_an_index_and_texts_are_collections(make, tmp_path):
     ("options", "words"),
     [
         (["--qrels", "q.tsv", "--baseline", "jaccard"], '"jaccard"'),
-        ([], "--same: give a column of the stories, or relevance judgments by --qrels"),
+        ([], "give either --same, a column of the stories, or --qrels, relevance judgments"),
         (["--qrels", "none.tsv"], "none"),
         (["--same", "text"], "--same text: stories.jsonl has no such column; available: none"),
         (["--same", "kind", "--measure", "cosin"], "--measure cosin (did you mean cosine?): give one of"),

@@ -21,7 +21,7 @@ def record(run, **changes):
 
 
 def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="evaluated no validation triples; let it train at least one whole epoch"):
+    with pytest.raises(OptionError, match="evaluated no validation triples; train for at least one whole epoch"):
         record(tmp_path / "a", validations=[]).outcome()
 
     result = record(tmp_path / "b")
@@ -38,7 +38,7 @@ def test_contamination_flags_are_read(tmp_path):
     assert result.outcome().flags == ["transductive"]
 
 
-def test_what_a_fit_left(tmp_path):
+def test_the_result_of_a_fit_is_read(tmp_path):
     run = record(tmp_path / "a")
     outcome = run.outcome()
     assert outcome.last.wrong == {2}
@@ -49,7 +49,7 @@ def test_what_a_fit_left(tmp_path):
     assert str(run).endswith("a: finished, best validation accuracy 0.750 [0.301, 0.954] (3 of 4)")
 
 
-def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path):
+def test_the_reference_of_a_new_head_is_the_frozen_encoder(tmp_path):
     before = {"n": 4, "correct": 1, "accuracy": 0.25, "interval": [0.0, 0.7]}
     run = record(tmp_path / "a", untrained=before, frozen={**before, "correct": 2, "accuracy": 0.5})
     path = run.folder / "validation_answers.json"
@@ -60,8 +60,8 @@ def test_the_reference_is_the_frozen_encoder_where_there_is_a_new_head(tmp_path)
     assert reference.wrong == {0, 3}
 
 
-def test_a_folder_without_a_record_is_no_run_and_a_plan_begins_it(tmp_path):
-    with pytest.raises(OptionError, match=r"is no run: it has no run\.json"):
+def test_a_folder_without_a_record_is_not_a_run_and_a_plan_begins_it(tmp_path):
+    with pytest.raises(OptionError, match=r"is not a run: it has no run\.json"):
         Run.read(tmp_path)
 
     run = Run.at(tmp_path)

@@ -45,7 +45,7 @@ def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_seeds_of_a_fit_are_runs_that_stay(tiny, narrlit, tmp_path):
+def test_finished_seeds_of_a_fit_are_not_repeated(tiny, narrlit, tmp_path):
     arguments = [*fit_arguments(tiny(), tmp_path, epochs=1), "--trainer.logger.init_args.version", "null"]
     found = narrlit(*arguments, "--seeds", "1,2")
     assert found.code == 0, found.err

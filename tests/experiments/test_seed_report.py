@@ -12,7 +12,7 @@ N = 10
 
 
 def outcome(last, best, reference=None, flags=()):
-    """What a fit of N triples leaves, from the positions that are wrong after the last and in the best epoch."""
+    """Result of a fit of N triples, from the positions that are wrong after the last and in the best epoch."""
     wrong = {"last_epoch": last, "best_epoch": best} | ({} if reference is None else {"reference": reference})
     scores = {name: Scored(AccuracySummary(N, N - len(each)), set(each)) for name, each in wrong.items()}
     return Outcome(scores, 3, flags)
@@ -55,7 +55,7 @@ def test_nan_and_contamination_are_shown():
     assert "Flags of the runs: mined." in text
 
     results["x"][2] = outcome([], [], flags=["trained_on_validation"])
-    assert "No result: validation triples were trained on." in seeds_report(results, "full").markdown()
+    assert "NOT A RESULT: the fits were trained on validation triples." in seeds_report(results, "full").markdown()
 
 
 def test_folds_are_pooled_by_seed_and_compared_with_the_frozen_encoder():
@@ -68,7 +68,7 @@ def test_folds_are_pooled_by_seed_and_compared_with_the_frozen_encoder():
     assert systems["trained"]["last_epoch"]["difference"]["mean"] == pytest.approx(0.05)
 
 
-def test_without_a_reference_there_is_the_trained_system_alone():
+def test_without_a_reference_only_the_trained_system_is_shown():
     assert list(with_frozen({1: outcome([0], [0], [1]), 2: outcome([0], [0])})) == ["trained"]
 
 

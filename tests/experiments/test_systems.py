@@ -104,7 +104,7 @@ def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, un
         answer(by_role)
 
 
-def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unloadable):
+def test_views_and_fusion_change_the_embeddings(answer, labeled, tiny, unloadable):
     fused = StoryOptions(missing_views="positional", fusion="equal")
     action = StoryOptions(missing_views="positional", fusion="action_only")
     expected = load(tiny(), missing_views="positional", fusion="action_only").score(labeled)
@@ -117,7 +117,7 @@ def test_views_and_fusion_are_part_of_what_is_read(answer, labeled, tiny, unload
     np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
 
 
-def test_post_processing_is_known_by_what_it_was_fitted_on(answer, labeled, tiny, make):
+def test_post_processing_depends_on_the_stories_of_its_fit(answer, labeled, tiny, make):
     texts = [
         {"text": f"A {name} seeks a {thing}."} for name in ("knight", "diver") for thing in ("grail", "pearl", "key")
     ]
@@ -152,7 +152,7 @@ def test_meanmax_scores_as_in_evaluate_and_by_its_settings(answer, labeled, tiny
     assert abs(pooled.scores - expected).max() > 1e-3
 
 
-def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
+def test_a_run_is_identified_by_the_content_of_its_checkpoint(tmp_path):
     run = tmp_path / "runs/mine/version_0"
     (run / "checkpoints").mkdir(parents=True)
     base = tmp_path / "base"
@@ -179,7 +179,7 @@ def test_a_run_is_known_by_its_checkpoints_contents(tmp_path):
     assert load(run).fingerprint != first
 
 
-def test_files_of_answers_vectors_and_submissions(answer, labeled, tiny, world_files, tmp_path):
+def test_files_of_answers_embeddings_and_submissions_are_read(answer, labeled, tiny, world_files, tmp_path):
     model = answer(tiny())
     rows = [
         {"text_a_is_closer": bool(a), "score_a": x, "score_b": y}
@@ -231,7 +231,7 @@ def test_rows_have_every_systems_answers(answer, labeled, make):
         assert "b.jsonl.margin" not in row
 
 
-def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
+def test_the_flags_of_a_run_are_kept_with_its_answers(tiny, world_files, tmp_path):
     folder = Path(shutil.copytree(tiny(), tmp_path / "run"))
     triples = str(world_files / "validation.jsonl")
     record = {
@@ -247,7 +247,7 @@ def test_a_runs_flags_stand_beside_its_answers(tiny, world_files, tmp_path):
     assert flags_of(tiny(), triples) == {}
 
 
-def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
+def test_meanmax_needs_a_model_of_whole_texts(answer, tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.encoder.Encoder.reads", property(lambda self: "sentences"))
     with pytest.raises(ModelError, match="name the encoder that it contains"):
         answer(f"meanmax:{tiny()}")
@@ -259,19 +259,19 @@ def test_a_model_that_reads_sentences_has_no_meanmax(answer, tiny, monkeypatch):
         (
             "a.jsonl",
             [{"text_a_is_closer": True}] * 8,
-            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one a row",
+            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one answer per row",
         ),
         ("a.jsonl", [{"text_a_is_closer": 7}] * 9, "a.jsonl:1: text_a_is_closer must be true or false"),
         ("a.csv", "closer\ntrue\n", "a.csv:2: text_a_is_closer must be"),
         (
             "a.jsonl",
             [{"text_a_is_closer": True, "text_a": "another"}] * 9,
-            "a.jsonl:1: text_a is not that of the triples; give answers to these",
+            "a.jsonl:1: text_a differs from that of the triples; give answers to the same triples",
         ),
-        ("v.npy", b"broken", "vectors .*v.npy: .*numpy.save or narrlit embed"),
+        ("v.npy", b"broken", "embeddings .*v.npy: .*numpy.save or narrlit embed"),
         ("z.zip", b"broken", "is it a zip file"),
         ("none.jsonl", None, "none.jsonl does not exist"),
-        ("none.npy", None, "vectors .*none.npy: no such file"),
+        ("none.npy", None, "embeddings .*none.npy: no such file"),
     ],
 )
 def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, content, words):
@@ -284,18 +284,18 @@ def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, con
 @pytest.mark.parametrize(
     ("vectors", "texts", "error", "words"),
     [
-        (np.ones((2, 3)), None, OptionError, "v.npy holds vectors: give `stories`"),
-        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 vectors, s.jsonl 3 stories"),
+        (np.ones((2, 3)), None, OptionError, "v.npy contains embeddings: give `stories`"),
+        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 embeddings, s.jsonl 3 stories"),
         (
             np.ones((2, 3)),
             ["a", "b"],
             DataError,
-            "s.jsonl lacks the story '.{20,62}' of triple 1: give the stories of these",
+            "s.jsonl does not contain the story '.{20,62}' of triple 1: give the stories of these",
         ),
-        (np.ones(2), ["a", "b"], DataError, "v.npy: one array of numbers"),
+        (np.ones(2), ["a", "b"], DataError, "v.npy: not an array of numbers"),
         (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
-        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 holds NaN or infinity"),
-        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 holds a number beyond .* float32"),
+        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 contains NaN or infinity"),
+        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 contains a number beyond .* float32"),
         (np.array([[1e-60, 0], [1, 2]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros in float32"),
     ],
 )
@@ -314,6 +314,6 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
     make("a.jsonl", [{"text_a_is_closer": True}] * 2)
 
     with pytest.raises(
-        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl, of which 1 can't be read"
+        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl; correct the 1 invalid ones"
     ):
         answers_of("a.jsonl", labeled)

@@ -70,7 +70,7 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
 
     found = narrlit(*options)
     assert found.code == 0, found.err
-    assert "fold 0: 12 examples train, 12 are evaluated in every trial" in found.err
+    assert "fold 0: 12 training examples and 12 evaluated examples in every trial" in found.err
     assert "trial 1:" not in found.err
     assert "trial 3: " in found.err
 
@@ -217,10 +217,10 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
             "model.init_args.optimization.learning_rate: {choices: [1.0e+30, 1.0e+31]}",
             "the loss is nan; last good checkpoint: none; lower --model.optimization.learning_rate",
         ),
-        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; let it train"),
+        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; train"),
     ],
 )
-def test_a_search_without_any_accuracy_ends_in_one_line(arguments, narrlit, space, words):
+def test_a_search_without_any_accuracy_prints_one_line(arguments, narrlit, space, words):
     Path("space.yaml").write_text(space)
     found = narrlit(*arguments(trials=2))
     assert found.code == 2, found.err
@@ -247,8 +247,8 @@ def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
         ("model.a: {low: x, high: 2}", "model.a: could not convert string to float"),
         ("model.a: {choices: [1]}", "model.a has a single value"),
         ("model.a: {choices: []}", "model.a: "),
-        ("--model.a: {low: 1, high: 2}", "--model.a is no setting of narrlit fit"),
-        ("config: {choices: [a.yaml, b.yaml]}", "config is no setting of narrlit fit"),
+        ("--model.a: {low: 1, high: 2}", "--model.a is not a setting of narrlit fit"),
+        ("config: {choices: [a.yaml, b.yaml]}", "config is not a setting of narrlit fit"),
     ],
 )
 def test_broken_spaces_are_named(tmp_path, monkeypatch, content, words):
@@ -301,7 +301,7 @@ def go_on(study, space, until):
         run_trial(study, ask(study, space, 42), Path("unused"), dict)
 
 
-def test_a_resumed_study_tries_what_the_unbroken_one_tries(search, monkeypatch):
+def test_a_resumed_study_has_the_trials_of_an_uninterrupted_one(search, monkeypatch):
     fake_fit(monkeypatch, lambda settings: [0.1, 1 - abs(settings["model.scale"] - 12) / 30])
     whole, space = search("whole")
     go_on(whole, space, 12)  # more than the sampler's random ones

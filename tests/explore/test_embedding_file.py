@@ -1,4 +1,4 @@
-"""Files of embeddings written from Python: vectors in the stories' order, beside the columns of their rows."""
+"""Files of embeddings written from Python: embeddings in the order of the stories, with the columns of their rows."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_vectors_and_columns_are_in_the_order_of_the_stories(make, tiny, tmp_pat
     assert np.allclose([line["embedding"] for line in lines], expected)
 
 
-def test_columns_of_replaced_embeddings_go(make, tiny, tmp_path):
+def test_columns_of_replaced_embeddings_are_removed(make, tiny, tmp_path):
     encoder = narrlit.load(tiny())
     embed_to_file(make("s.jsonl", ROWS), tmp_path / "v.npy", encoder, layout=PLOT)
     assert (tmp_path / "v.columns.csv").exists()

@@ -56,7 +56,7 @@ def triple(encoder):
 
 
 def scores_of(collection):
-    """Match scores (N, N) of a collection, less the mean of its passages."""
+    """Match scores (N, N) of a collection, after subtracting the mean of its passages."""
     mean = np.concatenate([story.vectors for story in collection.passages]).mean(axis=0)
     vectors = [centered(story.vectors, mean) for story in collection.passages]
     return np.array([[match_score(one, other) for other in vectors] for one in vectors])
@@ -184,7 +184,7 @@ def test_sample_tales_of_the_same_type_are_no_background(encoder):
 def test_the_text_opens_with_the_verdict_and_stays_narrow(triple, tales):
     lines = str(triple).splitlines()
     assert lines[0].startswith("minilm finds Snow closer to Loaf than to Rocket: similarity 0.")
-    assert lines[2] == "Passages of Snow that speak most for Loaf, by their shares with both:"
+    assert lines[2] == "Passages of Snow that contribute most to the margin of Loaf, by difference of shares:"
     assert lines[3].startswith("+0.")
     assert max(map(len, lines)) <= 100
 

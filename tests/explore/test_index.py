@@ -246,7 +246,7 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
     assert embedded == []
 
 
-def test_an_interrupted_index_keeps_its_batches_and_goes_on(tales, tiny, tmp_path, embedded, monkeypatch):
+def test_an_interrupted_index_keeps_its_batches_and_resumes(tales, tiny, tmp_path, embedded, monkeypatch):
     monkeypatch.setattr(index_writing, "span_end", lambda words, start, size: min(start + 8, len(words)))
     commit, batches = IndexStorage.commit, []
 
@@ -278,7 +278,7 @@ def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tal
     with pytest.raises(KeyboardInterrupt):
         Index.create(tmp_path / "i", tales, tiny())
     for use in (Index.collection, lambda index: index.search("A knight.")):
-        with pytest.raises(DataError, match="no story yet"):
+        with pytest.raises(DataError, match="has no stories: add some"):
             use(Index(tmp_path / "i"))
 
 
@@ -355,7 +355,7 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
 
     for file in (copied / "stories.lance" / "data").iterdir():
         file.write_bytes(b"x" * 10)
-    with pytest.raises(DataError, match="is broken; remove the folder and index again"):
+    with pytest.raises(DataError, match="is damaged; remove the folder and index again"):
         Index(copied).like("s1")
 
     (copied / "index.json").write_text("{")
@@ -425,7 +425,7 @@ def test_progress_is_in_words(tales, tiny, tmp_path, capfd):
 
     assert bar.call_args.kwargs["total"] == words
     assert bar.call_args.kwargs["unit"] == "word"
-    assert "4 of 30 stories are there unchanged" in capfd.readouterr().err
+    assert "4 of 30 stories are unchanged" in capfd.readouterr().err
 
 
 def test_several_texts_are_searched_at_once(made, embedded):
@@ -461,7 +461,7 @@ def test_empty_cells_are_missing_values(tiny, tmp_path):
     assert sorted(index.like("2", exclude_same="year").id) == ["1", "3"]
 
 
-def test_numbers_of_another_file_replace_nothing(tiny, tmp_path):
+def test_row_numbers_of_another_file_replace_nothing(tiny, tmp_path):
     Index.create(tmp_path / "i", ["A fox ran.", "A king fell ill."], tiny())
     with pytest.raises(DataError, match="no column of ids"):
         Index.create(tmp_path / "i", ["Bread was sold."], tiny())
@@ -469,9 +469,9 @@ def test_numbers_of_another_file_replace_nothing(tiny, tmp_path):
     assert index.collection().frame.set_index("id")["text"].to_dict() == {"1": "A fox ran.", "2": "A queen fell ill."}
 
 
-def test_columns_that_no_index_can_hold_are_refused(tiny, tmp_path, copied):
+def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
     for name in ("vector", "similarity", "a.b", "_x"):
-        with pytest.raises(DataError, match="rename its column"):
+        with pytest.raises(DataError, match="rename column"):
             Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
 
     with pytest.raises(DataError, match="the id s1"):
@@ -508,7 +508,7 @@ LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]
 READING = ["--missing-views positional", "--text-column plot"]
 OF_AN_INDEX = [
     *[("search", option) for option in [*LOADING, "--text-column plot"]],
-    *[("explain", option) for option in LOADING],  # its columns are those of the files beside the index
+    *[("explain", option) for option in LOADING],  # its columns are those of files given together with the index
     *[(name, option) for name in ("map", "pairs", "diversity", "retrieval") for option in LOADING + READING],
 ]
 
@@ -560,12 +560,12 @@ def test_a_damaged_record_is_named_with_its_field(copied, change):
 
 @pytest.mark.parametrize("where", ["text = $1", "id IN (?)", "id = :name", "$1"])
 def test_a_condition_with_a_parameter_is_refused(made, where):
-    with pytest.raises(OptionError, match="write a value in place of"):
+    with pytest.raises(OptionError, match="write a value instead of"):
         made.search("x", where=where)
     assert made.search("x", where="title != '$1 ? :a'", k=3).shape[0] == 3
 
 
-def test_values_that_are_no_text_are_refused(made, tiny, tmp_path):
+def test_values_that_are_not_text_are_refused(made, tiny, tmp_path):
     with pytest.raises(OptionError, match="is not text"):
         made.like("\udce9")
     with pytest.raises(OptionError, match="needs a name in UTF-8"):

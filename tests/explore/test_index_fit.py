@@ -1,4 +1,4 @@
-"""Fits of measures that an index keeps: what they hold, when they are made again, and how hubs are found."""
+"""Fits of measures that an index stores: their content, when they are repeated, and how hubs are found."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,7 +115,7 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
         assert after.hubs[digest] == pytest.approx(np.mean(sorted(others)[-10:]), abs=1e-5)  # float32
 
 
-def test_a_large_index_is_fitted_again_where_references_are_gone_or_it_has_doubled(snapshot, monkeypatch):
+def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubled(snapshot, monkeypatch):
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fit = IndexFit.updated("csls", snapshot.take(range(12)))
     assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
@@ -165,7 +165,7 @@ def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot
         path.write_bytes(b"x")
 
 
-def test_the_cosine_keeps_nothing_and_a_folder_that_cannot_be_written_costs_only_time(snapshot):
+def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapshot):
     IndexFit.current("cosine", snapshot)
     assert not (snapshot.path / "fits").exists()
 

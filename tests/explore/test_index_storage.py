@@ -54,7 +54,7 @@ def storage(frame, tmp_path):
     return storage
 
 
-def test_stories_and_record_are_there_when_it_is_opened_again(storage, frame):
+def test_stories_and_record_remain_when_it_is_opened_again(storage, frame):
     again = IndexStorage(storage.path)
     assert index_at(storage.path)
     assert len(again) == 2
@@ -146,7 +146,7 @@ def test_stories_are_removed(storage):
     storage.delete(["b"])
     assert list(storage.digests()) == ["a"]
     storage.delete(["a"])
-    with pytest.raises(DataError, match="no story yet"):
+    with pytest.raises(DataError, match="has no stories: add some"):
         storage.require_stories()
 
 
@@ -167,7 +167,7 @@ def test_another_process_may_make_the_same_index_and_nothing_else(storage, frame
         IndexStorage.create(tmp_path / "other", frame, storage.record)
 
 
-def test_a_digest_is_of_all_that_is_kept_of_a_story():
+def test_a_digest_covers_everything_that_is_stored_of_a_story():
     frame = pd.DataFrame([{"id": "a", "text": "t", "year": 1}])
     story = Story("a", "t")
     [digest] = content_digests(frame, [story])

@@ -23,7 +23,7 @@ def collection(vectors, measure="cosine", **columns):
 
 
 def retold(works, versions, noise, seed=0, dimension=64):
-    """Vectors of versions of works that have nothing in common."""
+    """Vectors of versions of unrelated works."""
     rng = np.random.default_rng(seed)
     centers = np.repeat(rng.normal(size=(works, dimension)), versions, axis=0)
     return centers + noise * rng.normal(size=centers.shape)
@@ -61,12 +61,12 @@ def test_a_collection_without_retellings_has_hardly_a_group():
     assert len(retelling_groups(collection(retold(1000, 1, 0)))[0]) <= 4
 
 
-def test_a_threshold_of_ones_own_decides_and_larger_groups_come_first():
+def test_a_given_threshold_is_used_and_larger_groups_come_first():
     stories = collection([[1, 0, 0], [1, 0.1, 0], [0, 1, 0], [0, 1, 0.2], [0, 1, 0.1], [0, 0, 1]])
     groups, _, reason = retelling_groups(stories, threshold=0.9)
     assert groups["id"].tolist() == ["s2", "s3", "s4", "s0", "s1"]
     assert groups["group"].tolist() == [1, 1, 1, 2, 2]
-    assert reason == "Threshold 0.9, as chosen."
+    assert reason == "Threshold 0.9, as requested."
     assert retelling_groups(stories, threshold=1.0)[0].empty
 
 
@@ -83,7 +83,7 @@ def test_the_threshold_rises_with_the_number_of_pairs():
 
 
 @pytest.mark.parametrize("measure", ["cosine", "csls"])
-def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_tells_apart(measure):
+def test_all_copies_of_a_text_are_one_group_even_if_all_stories_are_similar(measure):
     alike = retold(40, 1, 0) * 0.2 + 1
     copies = collection(np.concatenate([alike, alike[:1].repeat(30, axis=0)]), measure)
     groups, _, _ = retelling_groups(copies)
@@ -91,7 +91,7 @@ def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_te
     assert (groups["group"] == 1).sum() == 31
 
 
-def test_a_graph_holds_titles_metadata_groups_and_similarities(tmp_path):
+def test_a_graph_contains_titles_metadata_groups_and_similarities(tmp_path):
     stories = collection([[1, 0], [1, 0.1], [0, 1]], atu=["510A", None, "333\x00"], year=[1697, 860, 1812])
     found = similar_pairs(stories, k=1)
     write_graph(tmp_path / "g.graphml", stories, found, retelling_groups(stories, 0.9, found)[0])

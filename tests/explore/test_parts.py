@@ -1,4 +1,4 @@
-"""Folders of embeddings written from Python: all rows, in parts, by the encoder that is given."""
+"""Folders of embeddings written from Python: all rows, in parts, by a given encoder."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def vectors(folder, manifest):
     return np.concatenate([np.load(folder / part.file) for part in manifest.parts])
 
 
-def test_parts_hold_the_vectors_of_the_encoder(stories, tiny, tmp_path):
+def test_parts_contain_the_embeddings_of_the_encoder(stories, tiny, tmp_path):
     encoder = narrlit.load(tiny())
     manifest = embed_to_folder(stories, tmp_path / "v", encoder, parts=NPY)
     assert manifest.complete is True

@@ -34,7 +34,7 @@ def test_a_text_finds_what_the_index_finds(index):
     assert "t4" not in without.table()["id"].tolist()
 
 
-def test_several_texts_are_printed_under_each_other(index):
+def test_results_of_several_texts_are_printed_one_below_the_other(index):
     texts = [text_of(index, id) for id in ("t7", "t2")]
     found = narrlit.search(index, texts, k=2)
     assert found.table()["query"].tolist() == [0, 0, 1, 1]

@@ -45,7 +45,7 @@ def test_a_collection_brings_titles_and_its_source(tiny):
         finder.find("c")
 
 
-def test_what_is_no_story_is_refused(make):
+def test_anything_but_a_story_is_refused(make):
     rows = make("s.jsonl", ROWS)
     finder = StoryFinder.read(str(rows), LAYOUT)
     for word, message in (

@@ -68,7 +68,7 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
     assert {row["group"] for row in result.group_rows()} == {1, 2, 3}
 
 
-def test_names_are_words_of_a_group_that_others_lack_and_central_stories_are_in_it():
+def test_names_are_words_only_of_the_group_and_central_stories_are_in_it():
     frame, vectors = collection(size=4)
     groups = frame["type"].to_numpy()
     names = name_groups(frame["text"].tolist(), groups)
@@ -144,8 +144,8 @@ def test_texts_of_a_large_page_are_cut(monkeypatch):
 
 
 @pytest.mark.long
-def test_a_plane_puts_stories_beside_those_that_the_measure_finds_near():
-    """Neighbors by words, though the vectors say otherwise."""
+def test_a_plane_puts_stories_near_their_nearest_neighbors_by_the_measure():
+    """Neighbors by words, although their embeddings are far apart."""
     frame, vectors = collection(size=110)
     mixed = np.random.default_rng(2).permutation(vectors)
     result = arrange_stories(frame, similarities_of(mixed, frame["text"].tolist(), "lexical"), k=5)
@@ -161,7 +161,7 @@ def test_a_plane_puts_stories_beside_those_that_the_measure_finds_near():
     assert "measure lexical" in result.arrangement.method
 
 
-def test_two_stories_are_no_map():
+def test_two_stories_are_too_few_for_a_map():
     frame, vectors = collection(size=1, groups=2)
     with pytest.raises(DataError, match="at least 3"):
         arrange_stories(frame, similarities_of(vectors))
@@ -189,7 +189,7 @@ def test_copies_of_one_text_are_drawn(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
 @pytest.mark.parametrize("kind", ["dendrogram", "plane"])
-def test_in_a_browser_pages_are_quiet_show_texts_and_fit_a_phone(kind, tmp_path):
+def test_in_a_browser_pages_log_no_error_show_texts_and_fit_a_phone(kind, tmp_path):
     frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
     result = arrange_stories(frame, similarities_of(vectors), k=3)
 

@@ -39,7 +39,7 @@ class EmbeddingServer:
     Attributes:
         vector_of: the vector of a text, a list of numbers; one call at a time.
         models: names that GET /v1/models lists.
-        refusals: answers given before any vectors; None in between stands for an answer with vectors.
+        refusals: answers given before any vectors; None in between means an answer with vectors.
         alter: alter(entries, number) changes the entries of the answer to the request of this number.
         on_request: on_request(server, number) is called while the request of this number waits for its answer.
         requests: those for vectors, in the order of arrival.

@@ -75,12 +75,12 @@ class LLMServer:
     Attributes:
         reply_of: the reply to a request's body; one call at a time.
         mode: how every request goes wrong, one of MODES; None: it doesn't. mode(body) may decide by the request.
-        modes: how the first requests go, before `mode` holds; None in between stands for a sound one.
+        modes: how the first requests go wrong, before `mode` applies; None in between: one that does not.
         refuses: fields of a request that it refuses with 400, as `response_format`.
         key: what clients must send; None: whatever they like.
         seconds: how long a reply takes.
         on_request: on_request(number) is called while the request of this number, from 0 on, waits for its answer.
-        bodies: of the requests for completions, in the order of arrival; `headers` beside them.
+        bodies: of the requests for completions, in the order of arrival; `headers` are theirs.
         answered: how often each question was answered with a whole reply that reached the client.
         most_at_once: how many requests waited at the same time.
         batches: files and batches.

@@ -1,4 +1,4 @@
-"""A small job for the scripted server, one request an item and one short reply each; a writer of StoryWorld."""
+"""A small job for the scripted server, with one request and one short reply per item; a writer of StoryWorld."""
 
 import json
 from hashlib import sha256

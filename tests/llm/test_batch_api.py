@@ -39,7 +39,7 @@ def test_a_batch_has_a_limit_of_requests_and_bytes(batched, llm, monkeypatch):
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
-def test_a_batch_that_ends_early_keeps_what_came_and_the_next_run_sends_the_rest(batched, llm, status):
+def test_answers_of_an_expired_batch_are_kept_and_the_next_run_sends_the_rest(batched, llm, status):
     llm.batches.ends = iter([status])
     themes = batched()
     assert themes.count(f"batch_{status}") == 6
@@ -144,7 +144,7 @@ def test_a_server_without_batches_is_named(batched, llm, monkeypatch):
     ],
     ids=["cut", "list", "deep", "other type", "bytes"],
 )
-def test_a_broken_line_costs_its_own_answer_alone(batched, job, llm, capfd, damage):
+def test_a_broken_line_affects_only_its_own_answer(batched, job, llm, capfd, damage):
     get = llm.batches.get
 
     def damaged(path):

@@ -31,7 +31,7 @@ def test_replies_come_in_the_order_of_the_items_and_are_sent_once(job, llm):
     assert job.llm.usage.prompt_tokens == 0
 
 
-def test_the_body_holds_prompt_story_schema_and_sampling(job, llm):
+def test_the_body_contains_prompt_story_schema_and_sampling(job, llm):
     job(["x"], {"temperature": 0.5, "top_p": 0.9, "seed": 7})
     (body,) = llm.bodies
     assert body["temperature"] == 0.5
@@ -52,7 +52,7 @@ def test_equal_requests_under_way_are_sent_once(job, llm):
     assert len(llm.bodies) == 1
 
 
-def test_anything_that_decides_the_answer_makes_another_request(job, llm):
+def test_every_setting_that_affects_the_answer_changes_the_request(job, llm):
     for sampling in ({}, {"seed": 43}, {"temperature": 0.1}, {"top_p": 0.5}, {"max_tokens": 9}):
         job(["x"], sampling)
     assert len(llm.bodies) == 5
@@ -66,7 +66,7 @@ def test_concurrency_is_a_limit_that_is_reached(job, llm):
 
 
 @pytest.mark.parametrize("mode", ["429", "500", "503 page", "dropped"])
-def test_a_failure_that_passes_is_retried(job, llm, mode):
+def test_a_temporary_failure_is_retried(job, llm, mode):
     job(["warm up"])
     llm.modes = iter([mode, mode])
     assert job(["x"], retries=2)[0].startswith("{")
@@ -84,7 +84,7 @@ def test_retry_after_is_honored(job, llm):
     ("mode", "reason"),
     [("500", "HTTP 500"), ("time-out", "timeout"), ("no choices", "malformed answer"), ("cut off", "length")],
 )
-def test_a_failure_that_stays_is_counted_and_sent_again_by_the_next_run(job, llm, mode, reason):
+def test_a_permanent_failure_is_counted_and_sent_again_by_the_next_run(job, llm, mode, reason):
     job(["fine"])
     llm.modes = iter([mode])
     assert job(["fine", "x"], concurrency=1, timeout=0.3 if mode == "time-out" else 20)[1] == reason
@@ -98,7 +98,7 @@ def test_a_failure_that_stays_is_counted_and_sent_again_by_the_next_run(job, llm
     assert len(llm.bodies) == sent + (not is_reply)
 
 
-def test_a_server_that_fails_again_and_again_gets_no_more_requests(job, llm):
+def test_a_server_that_fails_repeatedly_gets_no_more_requests(job, llm):
     llm.mode = "500"
     reasons = job([f"story {i}" for i in range(50)], concurrency=1)
     assert len(llm.bodies) == MAX_FAILURES
@@ -112,7 +112,7 @@ def test_a_server_that_fails_again_and_again_gets_no_more_requests(job, llm):
         ({"mode": "quota"}, "no credit left"),
     ],
 )
-def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, words):
+def test_an_error_of_every_request_ends_the_job(job, llm, monkeypatch, setting, words):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-JyVkZxQv")
     for name, value in setting.items():
         setattr(llm, name, value)
@@ -124,7 +124,7 @@ def test_what_no_request_can_mend_ends_the_job(job, llm, monkeypatch, setting, w
 
 
 def test_an_unknown_model_and_a_missing_server_are_named(job, llm):
-    with pytest.raises(ModelError, match="it serves tiny: name one by `llm_model`"):
+    with pytest.raises(ModelError, match="it serves tiny: name one with `llm_model`"):
         job(["x"], llm_model="tinny")
     with pytest.raises(ModelError, match="does the URL end in /v1"):
         job(["x"], base_url=llm.url.removesuffix("/v1"))
@@ -165,7 +165,7 @@ def test_a_story_cannot_leave_its_place_in_the_request(job, llm, story):
     assert "stolen" not in system["content"]
 
 
-def test_the_key_comes_from_the_environment_and_stands_nowhere(job, llm, monkeypatch, tmp_path):
+def test_the_key_comes_from_the_environment_and_is_written_nowhere(job, llm, monkeypatch, tmp_path):
     monkeypatch.setenv("MY_KEY", f" {KEY}\n")
     llm.key = KEY
     job(STORIES, api_key_env="MY_KEY")
@@ -216,14 +216,14 @@ def test_ctrl_c_ends_the_job_and_the_next_run_resumes(job, llm):
         ("http://me:secret@host/v1", "leave out user, password and query"),
     ],
 )
-def test_urls_that_are_none(monkeypatch, tmp_path, url, words):
+def test_invalid_urls_are_refused(monkeypatch, tmp_path, url, words):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(OptionError, match=words) as caught:
         LLM(LLMOptions(base_url=url, llm_model="m"), tmp_path / "c")
     assert "secret" not in str(caught.value)
 
 
-def test_url_and_model_may_stand_in_the_environment(monkeypatch):
+def test_url_and_model_may_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://there/v1/")
     monkeypatch.setenv("NARRLIT_LLM_MODEL", "big")
     options = LLMOptions()
@@ -245,7 +245,7 @@ def test_url_and_model_may_stand_in_the_environment(monkeypatch):
         ("a little too deep", "malformed answer"),
     ],
 )
-def test_a_reply_without_bounds_is_a_failure_of_its_item(job, reply, reason):
+def test_an_endless_reply_is_a_failure_of_its_item(job, reply, reason):
     with hostile_server(REPLIES[reply]) as (job.url, requests):
         assert job(["story"], timeout=0.5 if reply == "drip" else 60) == [reason]
     assert len(requests) == 1

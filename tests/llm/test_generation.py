@@ -80,7 +80,7 @@ def test_views_of_texts_and_stories(generate, rows, llm, tmp_path):
     assert generate("views", texts[:1], overwrite=True).table()["text"].tolist() == texts[:1]
 
 
-def test_what_is_incomplete_is_told_and_requested_again(generate, rows, writer, llm, tmp_path):
+def test_incomplete_rows_are_reported_and_requested_again(generate, rows, writer, llm, tmp_path):
     writer.spoil = lambda kind, content, attempt: "I cannot." if attempt < 2 else None
     made = generate("views", [read_examples(rows).stories.texts[0]], texts={"attempts": 2})
     assert made.num_complete == 0

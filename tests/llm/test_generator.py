@@ -44,7 +44,7 @@ def anchors(writer):
         json.dumps(VIEWS).replace("t", "t\n", 1).replace("t\nheme", "theme"),
     ],
 )
-def test_the_object_of_a_reply_is_read_whatever_stands_around_it(text):
+def test_the_object_of_a_reply_is_read_with_any_text_around_it(text):
     assert parse_reply(text, StoryViews) == StoryViews(**VIEWS)
 
 
@@ -107,7 +107,7 @@ def test_a_rejected_reply_is_replaced_and_counted(model, writer):
     assert all(anchor not in texts for texts in result.accepted.values())
 
 
-def test_attempts_end_and_what_lacks_is_named(model, writer):
+def test_attempts_end_and_missing_texts_are_named(model, writer):
     writer.spoil = lambda kind, content, attempt: "..." if kind == "outcome" else None
     given = anchors(writer)
     job = model()
@@ -139,7 +139,7 @@ def test_the_result_does_not_depend_on_the_order_of_the_answers(model, writer, l
     assert [result.accepted for result in one] == [result.accepted for result in other]
 
 
-def test_prompts_of_ones_own_replace_the_packages(model, tmp_path, llm, writer):
+def test_custom_prompts_replace_those_of_the_package(model, tmp_path, llm, writer):
     (tmp_path / "views.txt").write_text("# mine\n---\nWrite views.\n")
     options = GenerationOptions(prompts=str(tmp_path))
     generate_views(model(), list(anchors(writer))[:1], options)
@@ -181,7 +181,7 @@ def test_the_work_of_reading_a_reply_grows_with_its_length(monkeypatch, piece):
     assert work[1] <= 5 * work[0]
 
 
-def test_what_all_attempts_rejected_is_requested_again_by_the_next_run(model, writer, llm):
+def test_texts_rejected_in_all_attempts_are_requested_again_by_the_next_run(model, writer, llm):
     llm.mode = "wrong schema"
     options = GenerationOptions(attempts=2, candidates=1)
     stories = anchors(writer)

@@ -41,7 +41,7 @@ def nearest(body):
         ('<think>A or B?</think>{"closer": "A"}', True),
     ],
 )
-def test_a_choice_is_read_from_a_letter_or_json(text, is_a):
+def test_a_choice_is_read_as_a_letter_or_json(text, is_a):
     assert read_choice(text) is is_a
 
 
@@ -55,7 +55,7 @@ def test_a_choice_is_read_from_a_letter_or_json(text, is_a):
         ('{"answer": "A"}', "closer missing"),
     ],
 )
-def test_anything_else_is_no_choice(text, reason):
+def test_anything_else_is_not_a_choice(text, reason):
     with pytest.raises(Rejected, match=reason):
         read_choice(text)
 
@@ -107,7 +107,7 @@ def test_whatever_the_server_does_there_is_a_decision(judge, llm, mode, reason, 
         assert judgement.a_is_closer is True
 
 
-def test_a_tie_counts_as_b_and_one_answer_of_two_is_no_choice():
+def test_a_tie_counts_as_b_and_one_answer_of_two_is_not_a_choice():
     tie = Judgement((0.5, 0.5), (Answer(None, "empty"),))
     assert tie.a_is_closer is False
     assert tie.by_similarity is False

@@ -31,7 +31,7 @@ def content(story):
 
 
 def write_themes(url, folder, transport, ready):
-    """The job: one request a story, one short reply each; out.json when it has all."""
+    """The job: one request and one short reply per story; out.json when it has all."""
     options = LLMOptions(base_url=url, llm_model="tiny", concurrency=4, batch=transport == "batch")
     llm = LLM(options, folder / "answers.sqlite")
     generators = {"theme": Generator(Prompt("themes", "Tell the theme.", "digest"), Theme, {}, Sampling(64))}

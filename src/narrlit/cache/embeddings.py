@@ -1,4 +1,4 @@
-"""Embeddings of a frozen encoder, read from the cache, or computed if they are missing."""
+"""Embeddings of a frozen encoder: read from the cache, or computed if they are missing there."""
 
 import gc
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from narrlit.models.pretrained import role_prompts
 from narrlit.preprocessing.sentences import split_sentences
 
 COMPARED = 16
-"""Number of cached embeddings that another source must reproduce before it adds its own."""
+"""Number of cached embeddings that another source must reproduce before it adds embeddings."""
 
 
 class CachedEmbeddings:
@@ -30,17 +30,17 @@ class CachedEmbeddings:
 
     Attributes:
         cache: where embeddings are stored.
-        space: all that decides an embedding but for its text, as plain data.
-        source: where missing embeddings come from.
+        space: settings that determine the embedding of a text, as plain data.
+        source: source of missing embeddings.
         symmetric: anchors and candidates have the same prompt.
         made: number of embeddings that this process has computed.
-        truncated: number of these whose text was longer than the encoder's limit.
+        truncated: number of these with a text longer than the encoder's limit.
     """
 
     def __init__(
         self, config: EncoderConfig, source: EmbeddingSource | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        """Open the cache of an encoder, which computes on `device`; raise ModelError if the cache is broken."""
+        """Open the cache of an encoder that computes on `device`; raise ModelError if the cache is damaged."""
         options = EmbeddingSource() if source is None else source
         prompts = role_prompts(config)
         self._config, self._options, self._prompts, self._device = config, options, prompts, torch.device(device)
@@ -68,7 +68,7 @@ class CachedEmbeddings:
         self.cache.refresh()
         missing = set(self.cache.missing(keys))
         known = [position for position in range(len(keys)) if position not in missing]
-        # From all over: neighbors may be too much alike to distinguish encoders.
+        # Spread over all texts, because neighbors may be too similar to distinguish encoders.
         compared = known[:: max(1, len(known) // COMPARED)][:COMPARED]
         agrees = not compared
 
@@ -85,12 +85,12 @@ class CachedEmbeddings:
             self.truncated += embedded.coverage.long
             return torch.from_numpy(embedded.embeddings), embedded.readings
 
-        # Also where nothing is missing: the processes of a fit wait for each other in there.
+        # Called even if nothing is missing, because the processes of a fit wait for each other in it.
         self.made += fill(self.cache, keys, compute, progress=progress)
         return keys
 
     def _open_source(self) -> Source:
-        """Return the source of missing embeddings, opened when it is first needed."""
+        """Return the source of missing embeddings, which is opened on first use."""
         if self._source is None:
             self._source = open_source(self._config, self._options, self._prompts, self._device)
         return self._source
@@ -100,9 +100,9 @@ class CachedEmbeddings:
         return self.cache.sources | {self._options.kind} != {"encoder"}
 
     def release(self) -> None:
-        """Release the source, whose encoder may be large."""
+        """Release the source and the memory of its encoder."""
         self._source = None
-        gc.collect()  # engines such as vLLM's are in reference cycles
+        gc.collect()  # engines such as vLLM's have reference cycles
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -116,9 +116,13 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
     """
 
     def __init__(self, embeddings: MappedEmbeddings, rows: IntArray, lengths: IntArray, num_stories: int) -> None:
-        """Arrange embeddings, by their `rows` (S,), at P positions with `lengths` (P,) of them.
+        """Assign embeddings to P positions.
 
-        P is `num_stories`, or twice that if candidates have another prompt than anchors.
+        Args:
+            embeddings: all embeddings.
+            rows: (S,) rows of the embeddings, position by position.
+            lengths: (P,) number of embeddings at each position.
+            num_stories: P, or half of it if candidates have a different prompt from anchors.
         """
         super().__init__(num_stories, symmetric=len(lengths) == num_stories)
         self._embeddings, self._rows, self.lengths = embeddings, rows, lengths
@@ -126,9 +130,9 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
         self.dimension = embeddings.dimension
 
     def select(self, positions: IntArray) -> PackedFeatures:
-        """Pack the stories at these positions (U,), in their order."""
+        """Pack the stories at these positions (U,), in this order."""
         lengths = self.lengths[positions]
-        # Where each story's embeddings begin, less the number of those before it in the batch.
+        # The first row of each story, minus the number of rows before it in the batch.
         shift = self._starts[positions] - (lengths.cumsum() - lengths)
         chosen = self._rows[np.repeat(shift, lengths) + np.arange(lengths.sum())]
         indices = torch.from_numpy(positions % self.num_stories)
@@ -140,7 +144,7 @@ def frozen_features(
     stories: Sequence[Story] | Sequence[str],
     unit: Literal["story", "sentence"] = "story",
 ) -> FrozenFeatures:
-    """Return the frozen embeddings of stories, by story index, computing those that the cache lacks."""
+    """Return the frozen embeddings of stories by story index; those that the cache lacks are computed."""
     texts = [story if isinstance(story, str) else story.text for story in stories]
     pieces = [split_sentences(text) for text in texts] if unit == "sentence" else [[text] for text in texts]
     lengths = np.array([len(sentences) for sentences in pieces], dtype=np.int64)

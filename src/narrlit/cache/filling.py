@@ -14,7 +14,7 @@ from narrlit.distributed import from_first, rank, together, world_size
 Embed = Callable[[list[int]], tuple[Tensor, Readings | None]]
 """Function from n positions to embeddings (n, D), and how much of each text was read, (n, 5), if known."""
 SECONDS_PER_SHARD = 5.0
-"""Time to compute a shard, which a killed process loses at most."""
+"""Seconds to compute a shard; a process that is killed loses at most one shard."""
 FEWEST, MOST = 32, 16384
 
 
@@ -23,27 +23,27 @@ def fill(
 ) -> int:
     """Compute the missing embeddings of a cache; an interrupted call resumes.
 
-    The processes of one fit divide them. Independent fits, on any node, begin at random positions and look for new
-    shards of the others before each of their own.
+    The processes of one fit divide the work. Independent fits, on any node, start at random positions, and look for
+    new shards of other fits before they compute one.
 
     Args:
         cache: in a folder that every process sees; a process that does not see it computes all embeddings.
-        keys: (N,) of the texts, each once.
-        embed: computes the embeddings of positions in `keys`.
-        in_step: `embed` is a collective call, as with sharded encoders: the first process decides what is missing, and
-            alone writes.
+        keys: (N,) distinct keys of the texts.
+        embed: function that computes the embeddings of positions in `keys`.
+        in_step: `embed` is a collective call, as for sharded encoders; only the first process then looks for missing
+            embeddings, and writes.
         progress: show a bar on stderr, in the first process.
 
     Returns:
         Number of embeddings that this process computed.
     """
     cache.refresh()
-    missing = from_first(lambda: cache.missing(keys))  # a network folder may show other processes less
+    missing = from_first(lambda: cache.missing(keys))  # others may see fewer files in a network folder
     if in_step:
         return _compute(cache, keys, embed, missing, progress and rank() == 0, in_step=True)
     bounds = [len(missing) * i // world_size() for i in range(world_size() + 1)]
-    own = missing[bounds[rank()] : bounds[rank() + 1]]
-    computed = together(lambda: _compute(cache, keys, embed, own, progress and rank() == 0))
+    share = missing[bounds[rank()] : bounds[rank() + 1]]
+    computed = together(lambda: _compute(cache, keys, embed, share, progress and rank() == 0))
     cache.refresh()
     return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
 
@@ -69,19 +69,19 @@ def _compute(
                 missing = cache.missing([keys[position] for position in span])
                 left = [span[number] for number in missing]
             if left:
-                began = time.monotonic()
+                start_time = time.monotonic()
                 embeddings, readings = embed(left)
-                own_keys = [keys[position] for position in left]
-                cache.add(own_keys, embeddings, readings, write=rank() == 0 or not in_step)
+                keys_of_shard = [keys[position] for position in left]
+                cache.add(keys_of_shard, embeddings, readings, write=rank() == 0 or not in_step)
                 computed += len(left)
-                size = _next_size(size, len(left), time.monotonic() - began)
+                size = _next_size(size, len(left), time.monotonic() - start_time)
                 size = from_first(partial(int, size)) if in_step else size
             bar.update(len(span))
     return computed
 
 
 def _next_size(size: int, computed: int, seconds: float) -> int:
-    """Choose the number of texts that take about as long as a shard should, growing in steps.
+    """Choose the number of texts for the next shard, which should take SECONDS_PER_SHARD; it grows in steps.
 
     >>> _next_size(32, 32, 0.1), _next_size(128, 128, 10.0), _next_size(64, 2, 1.0)
     (128, 64, 32)

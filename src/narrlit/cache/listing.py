@@ -20,7 +20,7 @@ class CacheInfo:
         folder: folder of its files.
         model: name of the model, or of the teacher's round.
         embeddings: number of embeddings.
-        dimension: of the embeddings; None while there are none.
+        dimension: dimension of the embeddings; None if there are none yet.
         dtype: number format on disk.
         bytes: size on disk.
     """
@@ -112,7 +112,7 @@ def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None =
 
 
 def describe_cache(folder: Path) -> CacheInfo:
-    """Describe the cache in a folder; raise ModelError if its record is broken."""
+    """Describe the cache in a folder; raise ModelError if its record is damaged."""
     space: dict[str, object] = {}
     if (folder / SPACE).is_file():
         with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
@@ -124,7 +124,7 @@ def describe_cache(folder: Path) -> CacheInfo:
 
 
 def remove_cache(folder: Path) -> None:
-    """Delete a cache, and its folder unless it has other files; raise OptionError if it is no cache."""
+    """Delete a cache, and its folder unless it contains other files; raise OptionError if it is not a cache."""
     files = list(folder.glob(f"[!.]*{SUFFIX}"))
     if (folder / SPACE).is_file():
         files.append(folder / SPACE)

@@ -1,4 +1,4 @@
-"""Embeddings of a server with an OpenAI-compatible API: vLLM, TEI, Ollama, llama.cpp, OpenAI itself."""
+"""Embeddings from a server with an OpenAI-compatible API: vLLM, TEI, Ollama, llama.cpp, OpenAI itself."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,16 +12,17 @@ from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError
 from narrlit.servers import Endpoint, SettingNames, run
 
-OWN_FIELDS = ("model", "input", "encoding_format")
-_OWN = "embeddings.server"
+RESERVED_FIELDS = ("model", "input", "encoding_format")
+"""Fields of a request that are set here."""
+_OPTION = "embeddings.server"
 NAMES = SettingNames(
     "embeddings.source (encoder, vllm, or a server's URL)",
-    f"{_OWN}.model",
-    f"{_OWN}.api_key_variable",
-    f"{_OWN}.concurrency",
-    f"{_OWN}.max_retries",
-    f"{_OWN}.timeout",
-    shorten=f"have the server truncate them: for vLLM, {_OWN}.parameters {{truncate_prompt_tokens: 512}}",
+    f"{_OPTION}.model",
+    f"{_OPTION}.api_key_variable",
+    f"{_OPTION}.concurrency",
+    f"{_OPTION}.max_retries",
+    f"{_OPTION}.timeout",
+    shorten=f"have the server truncate them: for vLLM, {_OPTION}.parameters {{truncate_prompt_tokens: 512}}",
     serve=" --runner pooling",
 )
 
@@ -32,12 +33,12 @@ class ServerOptions:
 
     Attributes:
         batch_size: texts per request.
-        concurrency: requests at a time.
-        max_retries: times a request is repeated when the server is busy, fails or can't be reached.
-        timeout: seconds that an answer may take, from the first byte sent to the last received.
+        concurrency: number of concurrent requests.
+        max_retries: number of times that a request is repeated if the server is busy, fails or can't be reached.
+        timeout: maximum time for an answer in seconds, from the first byte sent to the last byte received.
         api_key_variable: name of the environment variable that holds the API key, never the key itself.
-        model: the model's name on the server; None: the same as in the encoder's config.
-        parameters: further fields of each request, for example `truncate_prompt_tokens: 1024` for vLLM.
+        model: name of the model on the server; None: the same as in the encoder's config.
+        parameters: additional fields of each request, for example `truncate_prompt_tokens: 1024` for vLLM.
     """
 
     batch_size: int = 64
@@ -51,17 +52,17 @@ class ServerOptions:
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_variable, self.concurrency, self.max_retries, self.timeout)
         if self.batch_size < 1:
-            raise OptionError(f"{_OWN}.batch_size {self.batch_size}: must be at least 1")
-        own = [name for name in OWN_FIELDS if name in (self.parameters or {})]
-        if own:
-            raise OptionError(f"{_OWN}.parameters: {own[0]} is set already: remove it")
+            raise OptionError(f"{_OPTION}.batch_size {self.batch_size}: must be at least 1")
+        reserved = [name for name in RESERVED_FIELDS if name in (self.parameters or {})]
+        if reserved:
+            raise OptionError(f"{_OPTION}.parameters: {reserved[0]} is set already: remove it")
 
 
 class Server:
-    """A frozen encoder on a server."""
+    """Frozen encoder on a server."""
 
     def __init__(self, url: str, model: str, options: ServerOptions) -> None:
-        """Prepare requests to the model, or to `options.model`; none is sent yet."""
+        """Prepare requests to the model, or to `options.model`; no request is sent."""
         self._options = options
         self.endpoint = Endpoint(
             url,
@@ -73,10 +74,10 @@ class Server:
         )
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
-        """Embed N texts (N, D), with their prompts before them, in their order.
+        """Embed N texts, (N, D), which begin with their prompts.
 
         Raises:
-            ModelError: if the server can't be reached, refuses, or its answer doesn't fit the texts.
+            ModelError: if the server can't be reached or refuses the request, or its answer doesn't match the texts.
         """
         size = self._options.batch_size
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
@@ -88,7 +89,7 @@ class Server:
             tasks = [asyncio.ensure_future(self._request(client, slots, batch)) for batch in batches]
             try:
                 answers = await asyncio.gather(*tasks)
-            finally:  # after a failure, or Ctrl-C, no further request is sent or waited for
+            finally:  # after a failure or Ctrl-C, no request is sent or awaited any more
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
@@ -97,13 +98,14 @@ class Server:
     async def _request(self, client: Any, slots: asyncio.Semaphore, texts: list[str]) -> list[Any]:
         import openai
 
-        own = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
+        body = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
+        body |= self._options.parameters or {}
         try:
-            # Not `client.embeddings`, which makes a checked Python object of each number: slower than many a model.
+            # Not `client.embeddings`, which converts each number to a Python object: slower than many models.
             async with slots:
-                answer = await client.post("/embeddings", cast_to=object, body=own | (self._options.parameters or {}))
+                answer = await client.post("/embeddings", cast_to=object, body=body)
         except (openai.APIError, ValueError) as error:
-            raise await self.endpoint.error(error) from None  # without its cause, which may repeat the key
+            raise await self.endpoint.error(error) from None  # the cause may contain the key
         try:  # servers may answer out of order
             items = sorted((item["index"], position) for position, item in enumerate(answer["data"]))
             vectors = [answer["data"][position]["embedding"] for _, position in items]
@@ -116,15 +118,24 @@ class Server:
 
 
 def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:
-    """Stack `count` vectors of D finite numbers to (N, D); `name` is that of their source, for errors."""
+    """Stack N vectors of D finite numbers to (N, D).
+
+    Args:
+        vectors: the vectors as a server or an engine returned them.
+        count: N, the number of texts.
+        name: name of their source, for errors.
+
+    Raises:
+        ModelError: if their number differs from N, their lengths differ, or a number is not finite.
+    """
     try:
         with np.errstate(over="ignore"):
             embeddings: FloatArray = np.array(vectors, dtype=np.float32)
     except (TypeError, ValueError, OverflowError):
         embeddings = np.empty(0, dtype=np.float32)
     if len(vectors) != count or embeddings.ndim != 2 or not embeddings.shape[1]:
-        found = f"{len(vectors)} embeddings for {count} texts are no lists of equally many numbers"
-        raise ModelError(f"{name}: {found}; do several models answer there?")
+        fault = f"{len(vectors)} embeddings for {count} texts are not lists of numbers of the same length"
+        raise ModelError(f"{name}: {fault}; do several models answer there?")
     if not np.isfinite(embeddings).all():
-        raise ModelError(f"{name}: embeddings hold NaN or infinity; does it run in float16? Use bfloat16 or float32")
+        raise ModelError(f"{name}: embeddings contain NaN or infinity; does it run in float16? Use bfloat16 or float32")
     return embeddings

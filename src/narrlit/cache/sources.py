@@ -25,7 +25,7 @@ from narrlit.optional import require
 Source = Callable[[Sequence[str], Role], Embeddings]
 """Function that embeds N texts in a role."""
 LEAST_COSINE = 0.999
-"""Least cosine of two sources' embeddings of a text; half precision and other kernels stay above it."""
+"""Minimum cosine between two sources' embeddings of a text; half precision and different kernels stay above it."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class EmbeddingSource:
     """Source and cache of frozen embeddings.
 
     Attributes:
-        folder: folder of the caches, one for each model and its settings; every process must see it.
+        folder: folder of the caches, one for each model with its settings; all processes must share it.
         source: `encoder`, which this process loads; `vllm`, in this process (pip install 'narrlit[vllm]'); or the URL
             of an OpenAI-compatible server, which ends in /v1.
-        dtype: of cached embeddings.
+        dtype: number format of cached embeddings.
         known: file of embeddings that the source must agree with, as `narrlit embed --out FILE.jsonl` writes it.
         server: requests to a server.
     """
@@ -74,8 +74,8 @@ def open_source(
     else:
         if config.quantization is not None or config.normalize is not True:
             raise OptionError(
-                f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true; the "
-                "server decides the one, and servers differ in the other"
+                f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true, "
+                "because the server decides about quantization, and servers differ in normalization"
             )
         server = VLLM(config) if source.kind == "vllm" else Server(source.source, config.model, source.server)
 
@@ -95,7 +95,7 @@ def open_source(
 
 
 class VLLM:
-    """A frozen encoder that vLLM runs in this process; it needs a GPU and the extra vllm."""
+    """Frozen encoder that vLLM runs in this process; it needs a GPU and the extra vllm."""
 
     def __init__(self, config: EncoderConfig) -> None:
         """Load the model."""
@@ -113,26 +113,30 @@ class VLLM:
             )
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
-        """Embed N texts (N, D), in their order; longer ones are cut at the end.
+        """Embed N texts, (N, D); texts above the maximum length are truncated.
 
         Raises:
             ModelError: if vLLM fails, or its embeddings are not finite.
         """
         with reading("vLLM with model", self._name, "see vLLM's log above", ModelError):
-            # Cut here, as the encoder cuts: vLLM refuses long texts, and its option for it changes between releases.
+            # Truncated here: vLLM refuses long texts, and its option for truncation changes between releases.
             limit = self._llm.llm_engine.model_config.max_model_len
             ids = self._llm.get_tokenizer()(list(texts), truncation=True, max_length=limit)["input_ids"]
-            outputs = self._llm.embed([{"prompt_token_ids": one} for one in ids], use_tqdm=False)
+            outputs = self._llm.embed([{"prompt_token_ids": tokens} for tokens in ids], use_tqdm=False)
             vectors = [output.outputs.embedding for output in outputs]
         return stacked(vectors, len(texts), f"vLLM with {self._name}")
 
 
 def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> None:
-    """Compare a source's embeddings (N, D) with known ones (N, D) of the same texts."""
+    """Compare a source's embeddings (N, D) with known embeddings (N, D) of the same texts.
+
+    Raises:
+        ModelError: if their dimensions differ, or the cosine of a text is below 0.999; `origin` names the known ones.
+    """
     if embeddings.shape != known.shape:
         raise ModelError(
             f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it "
-            "another model, or are embeddings cut?"
+            "another model, or are embeddings truncated?"
         )
     norms = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(known, axis=1)
     cosines = (embeddings * known).sum(1) / np.maximum(norms, 1e-12)

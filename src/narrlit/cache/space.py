@@ -1,7 +1,7 @@
-"""Embedding spaces: all that decides an embedding, from which caches, indexes and teachers take their keys.
+"""Embedding spaces: the settings that determine embeddings, from which caches, indexes and teachers derive keys.
 
-An embedding depends on the model's files, on how they are loaded and stories read, on the prompt, and on the text. All
-but the last two are its space.
+An embedding depends on the model's files, on how the model is loaded and reads stories, on the prompt, and on the text.
+The space consists of everything but prompt and text.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ CONFIG_SETTINGS = ("revision", "pooling", "normalize", "max_length", "dtype", "q
 
 @dataclass(frozen=True)
 class EmbeddingSpace:
-    """Settings that decide an embedding, except its prompt and its text.
+    """Settings that determine an embedding, except its prompt and its text.
 
     Attributes:
         record: the settings as plain data; `model` names the cache's folder, `stored` the number format there.
@@ -51,11 +51,11 @@ class EmbeddingSpace:
         precision: Precision | None = None,
         fusion: Fusion | None = None,
     ) -> "EmbeddingSpace":
-        """Describe a trained model and how it is loaded and reads stories.
+        """Describe a trained model, and how it is loaded and reads stories.
 
         Args:
-            model: its name, as `model_identity` gives it.
-            files: digest of its files, as `model_identity` gives it.
+            model: name of the model, from `model_identity`.
+            files: digest of its files, from `model_identity`.
             max_length: maximum length of a text in tokens; None: that of the model's training.
             long: how to handle longer texts.
             precision: floating-point format of the computation; None: the model's own.
@@ -77,15 +77,16 @@ class EmbeddingSpace:
     def of_frozen(
         cls, config: EncoderConfig, stored: CacheDtype, parameters: Mapping[str, object] | None = None
     ) -> "EmbeddingSpace":
-        """Describe the encoder under a head that is trained.
+        """Describe a frozen encoder, on which a head is trained.
 
-        A model in a local folder is identified by its name and its files' digest, wherever it is; one of a hub by its
-        name and revision. If the revision is a branch that moves, earlier embeddings are still used.
+        A model in a local folder is identified by the name of the folder, wherever it is, and the digest of its files,
+        a model of the hub by its name and revision. If the revision is a branch, embeddings of earlier commits are
+        still used.
 
         Args:
-            config: of the encoder.
+            config: configuration of the encoder.
             stored: number format of stored embeddings.
-            parameters: of the requests to a server that computes them, if it has any.
+            parameters: additional fields of the requests to a server, if a server computes the embeddings.
         """
         folder = model_folder(config.model)
         record: dict[str, object] = {
@@ -103,14 +104,14 @@ class EmbeddingSpace:
     def of_teacher(
         cls, model: str, weights: str | None, config: EncoderConfig, *, max_length: int, normalized: bool
     ) -> "EmbeddingSpace":
-        """Describe a teacher of a round.
+        """Describe the teacher of a distillation round.
 
         Args:
-            model: its name.
+            model: name of the teacher.
             weights: digest of its weights, or of its files.
-            config: of its encoder.
-            max_length: tokens of a text that are read.
-            normalized: its vectors are scaled to length 1.
+            config: configuration of its encoder.
+            max_length: maximum length of a text in tokens.
+            normalized: embeddings are scaled to length 1.
         """
         return cls(
             {
@@ -127,7 +128,7 @@ class EmbeddingSpace:
         return content_keys({**self.record, "prompt": prompt}, texts)
 
     def folder(self, root: Path) -> Path:
-        """Name the folder of this space's cache under `root`."""
+        """Return the folder of this space's cache under `root`."""
         described = json.dumps(self.record, sort_keys=True, ensure_ascii=False)
         name = re.sub(r"[^\w.-]+", "-", str(self.record["model"]).rpartition("/")[2]) or "model"
         return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
@@ -140,15 +141,15 @@ def content_keys(settings: Mapping[str, object], texts: Sequence[str]) -> list[b
     False
     """
     described = json.dumps(settings, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    # The settings' length goes in first, so that no settings run on into a text.
+    # The length comes first, so that the end of the settings can't be read as the beginning of a text.
     start = len(described).to_bytes(8, "big") + described
     return [hashlib.sha256(start + text.encode("utf-8", "surrogatepass")).digest() for text in texts]
 
 
 def model_identity(model: str) -> tuple[str, str | None]:
-    """Name a model, and digest its checkpoint or its folder; of a hub's model, find the downloaded commit.
+    """Return the name of a model, and a digest of its checkpoint or folder; for a model of the hub, its commit.
 
-    A checkpoint, or the folder of a training, may hold a head or adapters alone: its encoder's files count too.
+    A checkpoint or run may contain only a head or adapters, so that the digest includes the files of its encoder.
     """
     checkpoint = find_checkpoint(model)
     if checkpoint is not None:
@@ -165,7 +166,7 @@ def model_identity(model: str) -> tuple[str, str | None]:
 
 
 def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
-    """Name a run by its folders, and digest its checkpoint and its encoder's files."""
+    """Return the name of a run, from its folders, and a digest of its checkpoint and its encoder's files."""
     if checkpoint.is_dir():  # sharded
         digest = folder_digest(checkpoint)
     else:
@@ -182,16 +183,16 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
 
 
 def _commit(model: str) -> str | None:
-    """Find the commit of a hub's model that was downloaded; None if it was not."""
+    """Return the commit of a model downloaded from the hub; None if it is not downloaded."""
     try:
         config = try_to_load_from_cache(model, "config.json")
-    except HFValidationError:  # no hub can have it: loading it says so
+    except HFValidationError:  # not a valid hub id; loading the model reports this
         return None
     return Path(config).parent.name if isinstance(config, str) else None
 
 
 def folder_digest(folder: Path) -> str:
-    """Compute SHA-256 over the names and contents of a folder's files, hidden ones and Markdown excepted."""
+    """Compute the SHA-256 of the names and contents of a folder's files, except hidden files and Markdown."""
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)

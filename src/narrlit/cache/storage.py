@@ -1,8 +1,8 @@
 """Embeddings on disk: immutable safetensors shards, memory-mapped reads.
 
-A cache is a folder of one model and its settings. A shard is written whole under a temporary name and renamed: no
-locks, and a half-written shard is never read. The same key always stands for the same embedding. A shard has a checksum
-of its contents, which is verified before the first of its embeddings is used.
+A cache is a folder of one model and its settings. A shard is written under a temporary name and then renamed: no locks
+are needed, and an incomplete shard is never read. A key always belongs to the same embedding. A shard has a checksum of
+its contents, which is verified before the first of its embeddings is used.
 """
 
 import hashlib
@@ -29,15 +29,15 @@ from narrlit.files import atomic_path
 Readings = NDArray[np.float64]
 """How much was read of each of N texts, (N, 5), as `models.coverage.Coverage.of_rows` takes it."""
 FORMAT, WITHOUT_READINGS, UNVERIFIED = "narrlit vectors 3", "narrlit vectors 2", "narrlit vectors 1"
-"""Formats of shards: with the coverage of each text, and of earlier versions, without it or without a checksum."""
+"""Formats of shards: the current one, and those of earlier versions without coverage, or also without a checksum."""
 READING_COLUMNS = 5
-"""Numbers of a text's coverage (`models.coverage.Coverage`); zeros where it is not known."""
+"""Number of values in a text's coverage (`models.coverage.Coverage`); zeros if it is not known."""
 SPACE = "space.json"
 SUFFIX, DAMAGED = ".safetensors", ".damaged"
 """Suffixes of shards, and of damaged shards, whose embeddings are computed again."""
 KEY_BYTES = 32
 COPIED_BYTES = 2**28
-"""Size of embeddings up to which shards are copied together once: batches from many shards are far slower."""
+"""Size of embeddings up to which shards are joined in memory, because batches from many shards are far slower."""
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Shard:
     """Contents of a shard.
 
     Attributes:
-        path: its file.
+        path: file of the shard.
         keys: (N, 32), uint8.
-        vectors: (N, D), memory-mapped where it is torch's.
+        vectors: (N, D) embeddings, memory-mapped if they are tensors of torch.
         readings: (N, 5) how much of each text was read; None in a shard of an earlier version.
-        sources: what computed them: encoder, server, vllm.
-        checksum: of keys and vectors when they were written; None in a shard of an earlier version.
+        sources: sources that computed the embeddings: encoder, server, vllm.
+        checksum: checksum of the arrays when they were written; None in a shard of an earlier version.
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Shard:
 
     @classmethod
     def open(cls, path: Path, framework: Literal["pt", "numpy"]) -> "Shard | None":
-        """Read a shard as arrays of torch or NumPy; a damaged one is set aside, and None returned."""
+        """Read a shard as arrays of torch or NumPy; set a damaged one aside, and return None."""
         try:
             with safe_open(path, framework=framework) as file:
                 metadata = file.metadata() or {}
@@ -70,7 +70,7 @@ class Shard:
                 readings = file.get_tensor("readings") if metadata.get("format") == FORMAT else None
         except FileNotFoundError:  # another process has set it aside, or removed the cache
             return None
-        except OSError as error:  # such as another user's file: it may be whole
+        except OSError as error:  # such as a file of another user, which may be intact
             say(f"shard of embeddings {path}: {reason(error)}; its embeddings are computed again")
             return None
         except Exception as error:  # noqa: BLE001  (safetensors has several for damaged files)
@@ -79,12 +79,12 @@ class Shard:
         sources = set(metadata.get("makers", "encoder").split())
         shard = cls(path, keys, vectors, readings, sources, metadata.get("checksum"))
         if not shard.is_sound(metadata.get("format")):
-            _set_aside(path, "it is no shard of embeddings")
+            _set_aside(path, "it is not a shard of embeddings")
             return None
         return shard
 
     def is_sound(self, format: str | None) -> bool:
-        """Return True if the format is known and the arrays have its shapes."""
+        """Return True if the format is known and the arrays have the shapes that it requires."""
         formats = (UNVERIFIED,) if self.checksum is None else (FORMAT, WITHOUT_READINGS)
         if format not in formats or self.keys.ndim != 2 or self.keys.shape[1] != KEY_BYTES:
             return False
@@ -94,7 +94,7 @@ class Shard:
         return bool(len(self.vectors) == count)
 
     def verify(self) -> bool:
-        """Compare the contents with their checksum; a changed shard is set aside, and False returned."""
+        """Compare the contents with their checksum; set a changed shard aside, and return False."""
         if self.checksum is None:
             return True
         arrays = [self.keys, self.vectors]
@@ -106,7 +106,7 @@ class Shard:
         return False
 
     def rows(self) -> Iterator[tuple[bytes, int]]:
-        """Return each key with its row."""
+        """Yield each key with its row."""
         joined = np.asarray(self.keys).tobytes()
         for row in range(len(self.keys)):
             yield joined[row * KEY_BYTES : (row + 1) * KEY_BYTES], row
@@ -142,14 +142,14 @@ class EmbeddingCache:
     """Embeddings by content key, in a folder that several processes may fill at once.
 
     Attributes:
-        folder: where the shards are.
+        folder: folder of the shards.
         dimension: D; None while the cache is empty.
-        dtype: of embeddings that are added.
-        sources: what computed the embeddings: encoder, server, vllm.
+        dtype: number format of embeddings that are added.
+        sources: sources that computed the embeddings: encoder, server, vllm.
     """
 
     def __init__(self, folder: Path, dtype: CacheDtype = "float32", source: str = "encoder") -> None:
-        """Read the keys of existing shards, if any; embeddings by `source` are added in `dtype`."""
+        """Read the keys of existing shards, if any; embeddings from `source` will be added in `dtype`."""
         self.folder = folder
         self.dimension: int | None = None
         self.sources: set[str] = set()
@@ -213,7 +213,7 @@ class EmbeddingCache:
         return self.mapped(keys)[np.arange(len(keys))].to(self.dtype)
 
     def readings(self, keys: Sequence[bytes]) -> Readings:
-        """Read how much of the texts of N keys was read, (N, 5); zeros where that is not known."""
+        """Return how much of the texts of N keys the encoder has read, (N, 5); zeros where this is not known."""
         rows = np.zeros((len(keys), READING_COLUMNS))
         for position, key in enumerate(keys):
             path, row = self._rows[key]
@@ -223,7 +223,7 @@ class EmbeddingCache:
         return rows
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
-        """Map the embeddings of N keys into memory; they are read when they are indexed."""
+        """Map the embeddings of N keys into memory; indexing reads them."""
         absent = self.missing(keys)
         if absent or self.dimension is None:
             raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
@@ -250,7 +250,7 @@ class EmbeddingCache:
             self._rows.setdefault(key, (path, row))
 
     def _forget(self, path: Path) -> None:
-        """Drop a shard; keys that another shard has, too, are computed again as well."""
+        """Drop a shard; all of its embeddings are computed again, even those that another shard has too."""
         del self._shards[path]
         self._ignored.add(path)
         self._rows = {key: row for key, row in self._rows.items() if row[0] != path}
@@ -293,7 +293,7 @@ class MappedEmbeddings:
 
 
 def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readings] | None:
-    """Read embeddings (N, D) and readings (N, 5) of N keys without importing torch; None if the folder lacks one."""
+    """Read embeddings (N, D) and readings (N, 5) of N keys without importing torch; None if one is missing."""
     wanted = set(keys)
     embeddings: dict[bytes, Any] = {}
     readings: dict[bytes, Any] = {}
@@ -316,9 +316,9 @@ def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readin
 def open_cache(
     root: Path, space: EmbeddingSpace, source: str = "encoder", facts: Mapping[str, object] | None = None
 ) -> EmbeddingCache:
-    """Open the cache of a space: its own folder under `root`, with the space described in `space.json`.
+    """Open the cache of a space: a folder under `root` with a description in `space.json`.
 
-    `facts` about the encoder are stored there as well, for use without loading it.
+    The description includes `facts` about the encoder, so that they are known without loading it.
     """
     folder = space.folder(root)
     if not (folder / SPACE).is_file():
@@ -329,7 +329,7 @@ def open_cache(
 
 
 def read_facts(root: Path, space: EmbeddingSpace) -> dict[str, Any] | None:
-    """Read the facts about a space's encoder that its cache keeps; None if there is no cache, or a damaged record."""
+    """Read the facts about the encoder from the cache of a space; None if there are none, or the record is damaged."""
     try:
         content = json.loads((space.folder(root) / SPACE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -26,7 +26,7 @@ class TeacherEmbeddings:
     """A teacher's embeddings of every story.
 
     Attributes:
-        table: (P, D), one for each story and each different prompt.
+        table: (P, D) embeddings, one for each story and each different prompt.
         candidates_from: first row of candidates; 0 if both roles have the same prompt.
     """
 
@@ -36,7 +36,7 @@ class TeacherEmbeddings:
     def of(self, indices: Tensor, role: Role) -> Tensor:
         """Return unit vectors (..., D) in float32 of story indices (...) in this role."""
         offset = self.candidates_from if role == "candidate" else 0
-        # Rounded to half precision, a unit vector is not quite one any more.
+        # A unit vector rounded to half precision has no longer exactly length 1.
         return F.normalize(self.table[indices + offset].float(), dim=-1)
 
     def to(self, device: torch.device) -> "TeacherEmbeddings":
@@ -48,9 +48,9 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
     """Return the content keys of every story, for each different prompt of the two roles.
 
     Args:
-        space: settings that decide the teacher's embeddings, except prompts.
-        prompts: by role.
-        texts: of the stories, by index.
+        space: settings that determine the teacher's embeddings, except prompts.
+        prompts: prompts by role.
+        texts: texts of the stories, by story index.
     """
     keys: list[bytes] = []
     for prompt in dict.fromkeys(prompts[role] for role in ROLES):
@@ -61,13 +61,13 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
 def fill_teacher(
     cache: EmbeddingCache, keys: Sequence[bytes], encoder: Encoder, tokens: TokenizedStories, progress: bool = True
 ) -> Tensor:
-    """Compute the missing embeddings, each process its share; an interrupted call resumes.
+    """Compute the missing embeddings of a teacher, divided among the processes; an interrupted call resumes.
 
-    Only the first process reads and writes the folder, since a shared file system may show files late, or not at all.
+    Only the first process reads and writes the folder, because others may see its files late, or not at all.
 
     Args:
-        cache: in a folder that the first process sees.
-        keys: (P,) of the tokenized stories' positions.
+        cache: cache in a folder of the first process.
+        keys: (P,) keys of the positions of `tokens`.
         encoder: the teacher, in evaluation mode, on its device.
         tokens: the stories.
         progress: show a bar on stderr, in the first process.
@@ -92,19 +92,19 @@ def fill_teacher(
 
 
 def embed_in_step(encoder: Encoder, tokens: TokenizedStories, positions: list[int]) -> Tensor:
-    """Embed N positions, (N, D) in float32, by all processes, with the same number of forward passes."""
+    """Embed N positions, (N, D) in float32, divided among the processes, with as many forward passes in each."""
     device = encoder.device
-    # Not more than the encoder itself takes at once: it would cut a pass further, and not alike in every process.
+    # At most the encoder's own budget: it would split a larger pass, differently in each process.
     budget = encoder.token_budget(device)
     passes = token_chunks([int(tokens.lengths[position]) for position in positions], budget, padded=True)
     # Half precision may be the default dtype here.
     embeddings = torch.zeros(len(positions), encoder.dimension, device=device, dtype=torch.float32)
     with fused_linears(encoder.transformer):
         for start in range(0, len(passes), world_size()):
-            own = start + rank()
-            chunk = passes[own if own < len(passes) else 0]  # as many passes in every process
+            number = start + rank()
+            chunk = passes[number if number < len(passes) else 0]  # repeated where there is no pass left
             vectors = encoder(tokens.select(np.array([positions[i] for i in chunk], dtype=np.int64)).to(device))
-            if own < len(passes):
+            if number < len(passes):
                 embeddings[chunk] = vectors.float()
     if world_size() > 1:
         dist.all_reduce(embeddings)

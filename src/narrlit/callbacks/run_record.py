@@ -306,7 +306,7 @@ class RunRecord(Callback):
             )
 
     def _compare(self, best: EvaluationRecord) -> dict[str, ComparedReference]:
-        """Compare the best evaluation with the frozen encoder and, where it differs, the untrained model."""
+        """Compare the best evaluation with the frozen encoder and, if its answers differ, with the untrained model."""
         when = (best["epoch"], best["step"])
         answers = next(answers for answers in self._answers if (answers["epoch"], answers["step"]) == when)
         best_wrong = set(cast(list[int], answers["wrong"]))  # not None, because the accuracy is known

@@ -27,20 +27,20 @@ STUDENTS = "students"
 
 
 class Student(EvaluationRecord):
-    """The best student of a round so far: its evaluation and the file of its weights, by its path in the folder."""
+    """Best student of a round so far: its evaluation, and the path of its weights in the folder of the rounds."""
 
     file: str
 
 
 class KeptCandidates(TypedDict):
-    """Share of the candidates that a teacher's mask kept, of their total number."""
+    """Share of the candidates that a teacher's mask has kept, and their total number."""
 
     share: float
     total: int
 
 
 class RoundRecord(TypedDict):
-    """Record of a finished round; `folder` is that of a promoted student."""
+    """Record of a finished round; `folder` contains the promoted student, if there is one."""
 
     round: int
     promoted: bool
@@ -77,7 +77,7 @@ class Rounds:
         return accuracy is not None and accuracy > (-1 if best is None else best)
 
     def close(self) -> RoundRecord:
-        """End the round, decide if its best student is promoted, and return the record that is added to the history."""
+        """End the round: decide if its best student is promoted, add a record to the history, and return it."""
         student = self.student["accuracy"] if self.student else None
         teacher = self.teacher["accuracy"] if self.teacher else None
         promoted, reason = verdict(student, teacher)
@@ -190,7 +190,7 @@ class TeacherPromotion(Callback):
             check_shared(Path(str(trainer.log_dir)), "trainer.logger.init_args.save_dir")
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Begin the first round, or resume the round of a checkpoint; a fit that had run out of patience ends again."""
+        """Begin the first round, or resume the round of a checkpoint; a fit without patience left ends at once."""
         if not self._active(trainer):
             return
         student = _student(pl_module)
@@ -336,7 +336,7 @@ class TeacherPromotion(Callback):
             shutil.rmtree(self._folder / STUDENTS, ignore_errors=True)
 
     def _save(self, trainer: L.Trainer, student: SelfDistillation, name: str) -> None:
-        weights = trained_weights(student.encoder)  # collective where weights are sharded
+        weights = trained_weights(student.encoder)  # a collective call if weights are sharded
         if trainer.is_global_zero:
             with atomic_path(self._folder / name) as temporary:
                 save_file(weights, temporary)

@@ -34,7 +34,8 @@ class Teacher(TypedDict):
     """Description of a teacher, as plain data for checkpoints.
 
     `name` is that of its folder, or `given`; `accuracy` is on the validation triples, from 0 to 1; `space` identifies
-    its embeddings of `dimension` numbers, and `prompts` are by role. `source` is where a given one is loaded from.
+    its embeddings, which have dimension `dimension`, and `prompts` are by role. `source` is the model that a given
+    teacher is loaded from.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Teacher(TypedDict):
 def promote(
     folder: Path, objective: SelfDistillation, weights: Mapping[str, Tensor], record: Mapping[str, object]
 ) -> None:
-    """Write the best student of a round as a teacher's folder, replacing the remains of an interrupted attempt."""
+    """Write the best student of a round to a teacher's folder; remains of an interrupted attempt are removed first."""
     shutil.rmtree(folder, ignore_errors=True)
     with atomic_folder(folder) as temporary:
         save_encoder(temporary, objective.encoder_config, weights)
@@ -56,7 +57,7 @@ def promote(
 
 
 def promoted_teacher(folder: Path, encoder: Encoder, accuracy: float) -> Teacher:
-    """Describe a promoted teacher as plain data for checkpoints; it has the name of its folder."""
+    """Describe a promoted teacher as plain data for checkpoints; its name is that of its folder."""
     return _description(folder.name, accuracy, encoder, folder.name, file_digest(folder / WEIGHTS))
 
 
@@ -80,7 +81,7 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
 def teacher_embeddings(
     teacher: Teacher, folder: Path, trainer: L.Trainer, objective: SelfDistillation, dtype: CacheDtype
 ) -> TeacherEmbeddings:
-    """Return a teacher's embeddings of the stories of a fit, and compute those that are missing in its cache.
+    """Return a teacher's embeddings of the stories of a fit; those that its cache lacks are computed.
 
     Args:
         teacher: description of the teacher, from `promoted_teacher` or `given_teacher`.

@@ -1,1 +1,1 @@
-"""One file a command, one typed function each, which calls the library as `narrlit.NAME`: it loads on use."""
+"""Commands, one per file: a typed function that calls the library as `narrlit.NAME`, imported on first use."""

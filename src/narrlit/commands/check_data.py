@@ -30,8 +30,8 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         labels: file with the labels (text_a_is_closer) of the validation triples, if they are in a separate file.
         threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
         out: folder for check_data.json, which lists the lines of shared stories and near-duplicates, and check_data.md.
-        loading: model to check: its embedding of a validation or test story must not depend on other stories, as Track
-            B demands; its similarities are diagnosed for length bias and hubness.
+        loading: model to check as well: as Track B requires, its embedding of a validation or test story must be the
+            same whatever other stories are embedded with it; its similarities are examined for length bias and hubness.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: how files of stories are read.
     """

@@ -1,4 +1,4 @@
-"""Reading of collections and indexes by the options of a command."""
+"""Read collections and indexes with the options of a command."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
 
 APPLICABLE = ("model", "device", "trust_remote_code")
-"""Options of loading that also apply to an index."""
+"""Loading options that also apply to an index."""
 
 
 def read_collection(
@@ -34,7 +34,7 @@ def read_collection(
 
     Raises:
         DataError: if the stories or the index can't be read.
-        OptionError: if an option is given that does not apply to an index.
+        OptionError: if an option does not apply to an index.
     """
     if index_at(source):
         return open_index(source, loading, reading, files).collection().compared_by(measure)
@@ -58,8 +58,8 @@ def open_index(
 
     Raises:
         DataError: if there is no index, or it is damaged.
-        OptionError: if an option is given that does not apply to an index, such as --max-length, or a model other than
-            the index's.
+        OptionError: if an option does not apply to an index, such as --max-length, or the model is not that of the
+            index.
     """
     index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
     changed = [*changed_options(loading), *changed_options(reading), *changed_options(files)]
@@ -90,7 +90,7 @@ def read_collections(
         loading: the model for sources that are not indexes.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files; refused if no file is read.
-        with_queries: a file of queries is read too, by the same `files` options.
+        with_queries: a file of queries is read too, with the same `files` options.
     """
     reads_files = with_queries or not all(index_at(source) for source in sources)
     collections: dict[str, Collection] = {}

@@ -31,7 +31,14 @@ def crossval(
         seeds: comma-separated seeds; all folds are fitted once per seed (seed_1_fold_0, ...), and the report gives
             mean, standard deviation and tests over the seeds.
     """
-    chosen = read_seeds(seeds)
-    result = narrlit.crossval([], fit, folder=out, folds=folds, fold_seed=fold_seed, ungrouped=ungrouped, seeds=chosen)
+    result = narrlit.crossval(
+        [],
+        fit,
+        folder=out,
+        folds=folds,
+        fold_seed=fold_seed,
+        ungrouped=ungrouped,
+        seeds=read_seeds(seeds),
+    )
     result.write()
     print(result)

@@ -28,15 +28,15 @@ def explain(  # noqa: PLR0913 (options)
     """Explain by links between passages why two stories are similar, or why A is closer to an anchor than B.
 
     Args:
-        a: a text, a file with one story, or an id of --stories; the anchor, if three stories are given.
-        b: the story to compare it with; candidate A, if three stories are given.
+        a: a text, a file with one story, or an id in --stories; the anchor, if three stories are given.
+        b: the story to compare A with; candidate A, if three stories are given.
         other: a third story, candidate B.
         stories: index, file or folder in which ids are looked up; similarities are computed as in this collection.
         views: file of views (text, theme, plot_events or course_of_action, outcome), which are shown side by side.
         check: verify the explanation: remove the most strongly linked passages, and compare the effect with that of
             random passages; takes longer.
         out: HTML file to write instead of printing.
-        loading: the model; narrlit-mini if none is named, or that of an index.
+        loading: the model; default: that of the index, or narrlit-mini.
         files: how files of stories are read.
     """
     names = [name for name in (a, b, other) if name is not None]

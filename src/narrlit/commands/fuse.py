@@ -13,9 +13,9 @@ def fuse(  # noqa: PLR0913 (options)
     triples: str,
     *,
     models: str,
-    use: LoadOptions,
-    read: TextOptions,
-    given: LabelOptions,
+    loading: LoadOptions,
+    reading: TextOptions,
+    labels: LabelOptions,
     settings: str | None = None,
     grid: float = 0.1,
     folds: int = 5,
@@ -27,9 +27,9 @@ def fuse(  # noqa: PLR0913 (options)
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
         models: comma-separated models: folders, runs, checkpoints, hub ids, narrlit-mini or minilm.
-        use: how models are loaded.
-        read: how stories are read.
-        given: labels of the triples.
+        loading: how models are loaded.
+        reading: how stories are read: views and pseudonyms.
+        labels: labels of the triples.
         settings: YAML file with one line per setting, NAME: [full, theme, action, outcome]; default: the settings of
             ttda704.
         grid: step of the weights in the grid search.
@@ -37,7 +37,7 @@ def fuse(  # noqa: PLR0913 (options)
         fold_seed: seed of the folds.
         out: folder for the report (fuse.json, .md, .csv, .tex and .svg), which is written after each model.
     """
-    encoders = [read.load(name, use) for name in listed(models)]
+    encoders = [reading.load(name, loading) for name in listed(models)]
     result = narrlit.fuse(
         triples,
         encoders,
@@ -45,7 +45,8 @@ def fuse(  # noqa: PLR0913 (options)
         grid=grid,
         folds=folds,
         fold_seed=fold_seed,
-        **vars(given),
+        labels=labels.labels,
+        strict=labels.strict,
         out=out,
         progress=True,
     )

@@ -32,7 +32,7 @@ def generate(
             events, outcome).
         file: for negatives, training examples or labeled triples; for views, stories, triples or training examples.
         out: file to write (.jsonl).
-        output_options: whether texts generated with other settings are overwritten.
+        output_options: option to overwrite texts generated with other settings.
         files: how a file of stories is read.
         generation: what to generate.
         llm: the language model.

@@ -24,7 +24,7 @@ def index(
     Args:
         stories: a file or a folder of stories.
         out: folder of the index (LanceDB); new, or made with the same model and settings.
-        loading: the model; narrlit-mini if none is named.
+        loading: the model; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of the stories.
     """

@@ -35,7 +35,7 @@ def judge(  # noqa: PLR0913 (options)
         triples: JSON Lines or CSV of triples, with or without labels.
         model: encoder that computes the similarities: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
         out: file of Track A answers (.jsonl) or submission (.zip) to write.
-        output_options: whether answers with other settings are overwritten.
+        output_options: option to overwrite answers with other settings.
         loading: how the model is loaded.
         reading: how the encoder reads a story: views, pseudonyms, fusion and post-processing.
         llm: the language model.

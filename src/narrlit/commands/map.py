@@ -36,11 +36,10 @@ def map(  # noqa: PLR0913 (options)
         out: HTML file to write.
         group: column of labels; the page shows how often nearest stories share a label, against the rate expected by
             chance.
-        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
-            for a model that can't embed single texts.
-        triples: labeled triples on which the model is evaluated; the accuracy is shown at the top of the page.
+        measure: measure of similarity; default: passages, or csls for a model that can't embed passages.
+        triples: file of labeled triples on which the model is evaluated; the page begins with the accuracy.
         k: number of nearest stories listed per story.
-        loading: the model, where the stories are no index; narrlit-mini if none is named.
+        loading: the model that embeds the stories, if they are not an index; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files of stories.
         labels: labels of the triples.
@@ -54,7 +53,7 @@ def map(  # noqa: PLR0913 (options)
         )
         seen = result.seen_in_training
         accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
-    drawn = narrlit.map_stories(collection, group=group, accuracy=accuracy, k=k)
-    page, *beside = drawn.write(out)
-    print(drawn)
-    say(f"{out}: {page.stat().st_size / 1e6:.1f} MB; beside it {', '.join(path.name for path in beside)}")
+    story_map = narrlit.map_stories(collection, group=group, accuracy=accuracy, k=k)
+    page, *others = story_map.write(out)
+    print(story_map)
+    say(f"{out}: {page.stat().st_size / 1e6:.1f} MB; next to it {', '.join(path.name for path in others)}")

@@ -18,10 +18,10 @@ def mine(
     margin: float = -0.05,
     strict: bool = False,
 ) -> None:
-    """Add hard negatives to each training example: stories of the file that are near its anchor but not similar to it.
+    """Add hard negatives to each training example: other stories of the file with a high cosine to its anchor.
 
-    Stories connected to the anchor by a chain of anchors and positives are never added, nor stories so near that they
-    may be false negatives. Negatives of an earlier mining are replaced, all others kept.
+    Stories connected to the anchor by a chain of anchors and positives are excluded, and so are stories so close to it
+    that they may be false negatives. Negatives that an earlier run added are replaced; all others are kept.
 
     Args:
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """Options of loading models.
+    """Options for loading models.
 
     Attributes:
         max_length: maximum length of a text in tokens; default: that of the model's training.
@@ -46,7 +46,7 @@ class LoadOptions:
 
 @dataclass(frozen=True)
 class ModelOptions(LoadOptions):
-    """Options of a model that may be omitted, and of loading it.
+    """Options for an optional model and for loading it.
 
     Attributes:
         model: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
@@ -57,7 +57,7 @@ class ModelOptions(LoadOptions):
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Options of files of stories.
+    """Options for reading files of stories.
 
     Attributes:
         text_column: column with the text; default: text, story, plot, summary, synopsis or description.
@@ -75,7 +75,7 @@ class InputOptions:
 
     def __post_init__(self) -> None:
         if self.one_per_line and self.by_blank_line:
-            raise OptionError("`one_per_line` and `by_blank_line` exclude each other: give one")
+            raise OptionError("give `one_per_line` or `by_blank_line`, not both")
 
     @property
     def layout(self) -> Layout:
@@ -97,7 +97,7 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Options of reading stories.
+    """Options for reading stories.
 
     Attributes:
         views: file of views (text, theme, plot_events or course_of_action, outcome), or several, comma-separated.
@@ -134,11 +134,11 @@ class TextOptions:
 
     @cached_property
     def texts(self) -> StoryTexts:
-        """Texts of a story that the encoder reads."""
+        """Texts of a story that the encoder reads: views and pseudonyms."""
         return story_texts(self.views, self.missing_views, self.pseudonyms)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
-        """Load a model that reads stories as these options say.
+        """Load a model that reads stories according to these options.
 
         Raises:
             ModelError: if there is no such model.
@@ -176,7 +176,7 @@ class TextOptions:
 
 @dataclass(frozen=True)
 class StoryOptions(TextOptions):
-    """Options of how a model reads stories and post-processes embeddings.
+    """Options for reading stories and for post-processing their embeddings.
 
     Attributes:
         fusion: comma-separated fusion weights of text, theme, action and outcome, or a preset: submitted, equal,
@@ -198,7 +198,7 @@ class StoryOptions(TextOptions):
         super().__post_init__()
         if self.fusion is not None:
             parse_fusion(self.fusion)
-        self.postprocessing  # noqa: B018 - refuses what does not fit
+        self.postprocessing  # noqa: B018 - raises an error for invalid options
 
     @property
     def postprocessing(self) -> Postprocessing | None:
@@ -206,7 +206,7 @@ class StoryOptions(TextOptions):
         return postprocessing_of(self.postprocess, self.fit_on or (), self.transductive)
 
     def load(self, model: str, loading: LoadOptions, cache: str | None = CACHE) -> "StoryEncoder":
-        """Load a model that reads stories as these options say.
+        """Load a model that reads stories according to these options.
 
         Raises:
             ModelError: if there is no such model.
@@ -224,7 +224,7 @@ class StoryOptions(TextOptions):
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """Options of reading labeled triples.
+    """Options for reading labeled triples.
 
     Attributes:
         labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
@@ -237,7 +237,7 @@ class LabelOptions:
 
 @dataclass(frozen=True)
 class ComparedTripleOptions(LabelOptions):
-    """Options of labeled triples for scoring answers, embeddings and submissions.
+    """Options for labeled triples on which answers, embeddings and submissions are scored.
 
     Attributes:
         stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
@@ -251,7 +251,7 @@ class ComparedTripleOptions(LabelOptions):
 
 @dataclass(frozen=True)
 class ScorerOptions(MeanMax):
-    """Options of the measure of similarity.
+    """Options for the measure of similarity.
 
     Attributes:
         scorer: measure of similarity; cosine compares embeddings, meanmax compares sentences, passages compares the

@@ -29,8 +29,7 @@ def pairs(
         k: number of nearest neighbors with which each story is paired.
         threshold: similarity above which mutual neighbors count as retellings; default: chosen from the similarities of
             all pairs, with an explanation.
-        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
-            for a model that can't embed single texts.
+        measure: measure of similarity; default: passages, or csls for a model that can't embed passages.
         out: file to write: a table of the pairs (.csv, .tsv, .xlsx, .jsonl, .parquet), with the groups in NAME-groups
             next to it, or a graph (.graphml).
         loading: the model that embeds the stories, if the collection is not an index.

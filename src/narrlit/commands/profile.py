@@ -1,4 +1,4 @@
-"""narrlit profile: measure how far similarity depends on plot, world, length and single aspects."""
+"""narrlit profile: measure how much similarity depends on plot, world, length and single aspects."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ def profile(
     loading: LoadOptions,
     reading: StoryOptions,
 ) -> None:
-    """Measure how far a model's similarity depends on plot, world and length, on plots told in several worlds each.
+    """Measure how much a model's similarity depends on plot, world and length, with plots told in several worlds.
 
     It also measures how much similarity drops when only the theme, the course of action or the outcome is changed, and
     the accuracy on triples with a negative from the same world as the anchor or from another. TF-IDF is always included
@@ -30,19 +30,19 @@ def profile(
 
     Args:
         models: comma-separated models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm.
-        measure: measure of similarity: cosine (as in Track B), passages, fused, csls, centered or lexical.
-        split: test, validation or train, which share no plots and no worlds; default: all.
-        sets: comma-separated files of labeled triples on which accuracy is measured as well, per value of their column
-            cell; a column plot groups triples that belong together.
+        measure: measure of similarity; cosine is that of Track B.
+        split: part of the plots and worlds: train, validation or test, which have none in common; default: all.
+        sets: comma-separated files of labeled triples on which accuracy is measured as well, per value of the column
+            `cell`; the column `plot`, if there is one, groups triples that belong together.
         choices: comma-separated files of multiple-choice questions (anchor_text, choices, answer).
         out: folder for the report (profile.json, .md, .csv and .svg).
         loading: how models are loaded.
         reading: how the models read a story: views, pseudonyms, fusion and post-processing.
     """
     encoders = {name: reading.load(name, loading) for name in listed(models)}
-    found = narrlit.profile(
+    result = narrlit.profile(
         encoders, measure=measure, split=split, sets=listed(sets), choices=listed(choices), progress=True
     )
-    print(found)
+    print(result)
     if out is not None:
-        found.write(out)
+        result.write(out)

@@ -41,12 +41,12 @@ def pseudonymize(  # noqa: PLR0913 (options)
         coref_model: hub id or folder of the F-coref model.
         names: JSON Lines of story texts and their names, such as *_views.jsonl from narrlit storyworld; used instead of
             spaCy.
-        map: JSON Lines file to write, with every replacement, for --restore; only its owner can read it.
-        restore: restore the original names from this --map file, and do nothing else.
+        map: JSON Lines file of all replacements to write, for --restore; only its owner can read it.
+        restore: file written by --map; restore the original names instead of replacing names.
     """
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
-        raise OptionError("--restore allows no option but --out")
+        raise OptionError("leave out --names, --map and options of pseudonymization with --restore")
     rows = TextRows.read(file, files.layout, progress=True)
     rows.check_output(out)
     result: Pseudonymized | Restored

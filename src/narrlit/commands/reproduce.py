@@ -32,11 +32,11 @@ def reproduce(  # noqa: PLR0913 (options)
         list: list every table and figure of the papers with its cost instead of computing anything.
         table: comma-separated numbers of tables; default: all tables of the paper.
         backbone: encoder to use instead of the paper's: a name in configs/backbones, a folder or a hub id; or several,
-            comma-separated, which are matched to those of the paper by name.
+            comma-separated, matched by name to those of the paper.
         data: folder with the layout of the task's repository (dev/dev_track_a.jsonl, synthetic/, test/labels/, ...)
             and, optionally, views/, negatives/ and augmented/.
-        labels_a: file with the file with the labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
-        labels_b: file of file of labeled test triples of Track B; default: test/labels/*track_b*.
+        labels_a: file with the labels of test/test_track_a.jsonl; default: test/labels/*track_a*.
+        labels_b: file of the labeled test triples of Track B; default: test/labels/*track_b*.
         seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
         out: folder for SYSTEM/record.json, the runs and the report (reproduce.md, .csv, .json and .tex).
     """

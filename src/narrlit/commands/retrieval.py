@@ -27,7 +27,7 @@ def retrieval(  # noqa: PLR0913 (options)
 ) -> None:
     """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 
-    The result is recall@1, recall@10, MRR and nDCG@10 with 95 % intervals, next to those of TF-IDF.
+    The result is recall@1, recall@10, MRR and nDCG@10 with 95 % intervals, next to those of a lexical baseline.
 
     Args:
         stories: the stories to rank: an index, or stories as `narrlit embed` reads them; or several collections,
@@ -37,21 +37,27 @@ def retrieval(  # noqa: PLR0913 (options)
             each compared with the first; default: passages.
         control: column of a confounder, such as book or translator, that may make versions similar; the permutation
             test permutes --same within its values.
-        qrels: file of relevance judgments, instead of --same: query-id, corpus-id and score separated by tabs, or the
-            four columns of TREC.
+        qrels: file of relevance judgments, used instead of --same: query-id, corpus-id and score separated by tabs, or
+            the four columns of TREC.
         queries: file of queries for --qrels; default: the queries are ids of the ranked stories.
-        baseline: also rank the first collection by TF-IDF.
+        baseline: lexical baseline, which ranks the stories of the first collection.
         json: print one JSON object to stdout, and nothing else.
         out: folder for retrieval.json, retrieval.md and answers.csv, which lists the figures of each query.
-        loading: the model, where the stories are no index; narrlit-mini if none is named.
+        loading: the model that embeds the stories, if they are not an index; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files of stories.
     """
     measures = [check_measure(name) for name in listed(measure)]
     collections = read_collections(listed(stories), loading, reading, files, queries is not None)
-    asked = None if queries is None else read_queries(queries, collections, files)
+    query_collections = None if queries is None else read_queries(queries, collections, files)
     result = narrlit.retrieval(
-        collections, qrels, same=same, measures=measures or None, control=control, queries=asked, baseline=baseline
+        collections,
+        qrels,
+        same=same,
+        measures=measures or None,
+        control=control,
+        queries=query_collections,
+        baseline=baseline,
     )
     if out is not None:
         result.write(out)

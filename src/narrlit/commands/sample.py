@@ -13,13 +13,13 @@ def sample(
     corpus: Literal["tales", "twice-told"] = "tales",
     output_options: OutputOptions,
 ) -> None:
-    """Write 24 folk tales, one per text file, and tales.csv with their titles, countries and tale types; or Twice Told.
+    """Write sample stories: 24 folk tales with their titles, countries and tale types in a table, or Twice Told.
 
     Args:
         out: folder to write into.
-        corpus: tales, or twice-told: 48 plots, each told in 8 worlds, with variants in which one aspect is changed, and
-            labeled triples.
-        output_options: whether existing files with other content are overwritten.
+        corpus: tales writes each folk tale to a text file, and tales.csv; twice-told writes 48 plots, each told in 8
+            worlds, variants in which one aspect is changed, and labeled triples.
+        output_options: option to overwrite existing files with other content.
     """
     if corpus == "twice-told":
         say(str(narrlit.write_twice_told(out, overwrite=output_options.overwrite)))

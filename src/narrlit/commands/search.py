@@ -14,7 +14,7 @@ def search(
     index: str,
     text: str | None = None,
     *,
-    how: SearchOptions,
+    options: SearchOptions,
     loading: ModelOptions,
     files: InputOptions,
     like: str | None = None,
@@ -27,12 +27,12 @@ def search(
         text: text to search for, in quotes.
         like: id of a story in the index, or a file with one story; that story itself is excluded from the results.
         out: file to write (.csv, .tsv, .jsonl, .parquet, .xlsx or .html); default: print a table.
-        how: number, filters and order of the results.
+        options: number, measure and filters of the results.
         loading: path of the model, if it has moved since the index was made, and device.
         files: columns and lines of the file given as --like.
     """
     stories = open_index(index, loading, files=files if like is None else InputOptions())
-    results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(how))
+    results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(options))
     if out is None:
         print(results)
         return

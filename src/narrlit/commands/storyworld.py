@@ -18,7 +18,7 @@ def storyworld(
     negatives_per_aspect: int = 3,
     false_negatives: float = 0.0,
 ) -> None:
-    """Write synthetic stories: training examples, validation and test triples, the stories alone, and their true views.
+    """Write synthetic stories: training examples, labeled triples, the stories of these, and their true views.
 
     Args:
         out: folder to write into.
@@ -28,7 +28,7 @@ def storyworld(
         validation: number of labeled validation triples.
         test: number of labeled test triples.
         negatives_per_aspect: number of negatives per training example and aspect (theme, action, outcome).
-        false_negatives: fraction of these negatives that are in fact similar to the anchor, 0 to 1; for tests of
+        false_negatives: fraction of --negatives-per-aspect that are in fact similar to the anchor, 0 to 1; for tests of
             false-negative masking.
     """
     files = narrlit.write_storyworld(

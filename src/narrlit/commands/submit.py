@@ -29,7 +29,7 @@ def submit(  # noqa: PLR0913 (options)
     out: Annotated[str | None, Output(written=_files)] = None,
     check: str | None = None,
 ) -> None:
-    """Write a submission zip from the test files, or check one.
+    """Write a submission (zip) for the test files, or check one.
 
     Args:
         loading: the model.
@@ -40,8 +40,9 @@ def submit(  # noqa: PLR0913 (options)
         track_b: file of the stories of Track B.
         answers: file of answers to Track A, used instead of the model's: text_a_is_closer in JSON Lines or CSV, as
             `narrlit judge` and `narrlit predict` write it, or a submission.
-        out: zip to write; default: submission.zip.
-        check: zip to check instead of writing one; with --track-a or --track-b, the number of rows is checked too.
+        out: zip file to write; default: submission.zip.
+        check: zip file to check instead of writing one; with --track-a or --track-b, its numbers of rows are checked
+            too.
     """
     encodes = loading != ModelOptions() or reading != StoryOptions()
     if check is not None:
@@ -50,7 +51,7 @@ def submit(  # noqa: PLR0913 (options)
         say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
     if answers is not None and scoring.scorer != "cosine":
-        raise OptionError("--answers and --scorer exclude each other: leave one out")
+        raise OptionError("give --answers or --scorer, not both")
     if loading.model is None and encodes:
         raise OptionError("options of a model, such as --views, --postprocess and --device, need --model")
     system = None if loading.model is None else scoring.measure(reading.load(loading.model, loading))

@@ -39,7 +39,7 @@ class SystemOptions:
         """Names of all systems: models first, then files, then baselines.
 
         Raises:
-            OptionError: if a baseline is unknown, a file of answers has another suffix, or no system is named.
+            OptionError: if a baseline is unknown, a file of answers has an unknown suffix, or no system is named.
         """
         baselines = list[str](BASELINE_NAMES) if self.baselines == "all" else listed(self.baselines)
         for name in baselines:
@@ -63,10 +63,11 @@ class SystemOptions:
 def open_systems(
     names: Sequence[str], loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax = MeanMax()
 ) -> "dict[str, System]":
-    """Return the systems that names stand for, models loaded by a command's options."""
-    from narrlit.experiments.systems import open_systems as opened  # loads torch, which help must not
+    """Return the systems with the given names; models are loaded with the options of a command."""
+    # Imported here, because it imports torch: --help must be fast.
+    from narrlit.experiments.systems import open_systems as open_with
 
-    return opened(names, partial(reading.load, loading=loading), meanmax=meanmax, texts=reading.texts)
+    return open_with(names, partial(reading.load, loading=loading), meanmax=meanmax, texts=reading.texts)
 
 
 def model_or_baseline(
@@ -76,7 +77,7 @@ def model_or_baseline(
 
     Raises:
         ModelError: if there is no such model.
-        OptionError: if both or neither are named, or a baseline is given options of models.
+        OptionError: if both or neither are given, or options of a model are given with a baseline.
     """
     if (loading.model is None) == (baseline is None):
         raise OptionError("give one of --model and --baseline")

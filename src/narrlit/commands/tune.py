@@ -19,10 +19,10 @@ def tune(
     """Search hyperparameters on one fold, and evaluate on the others; options such as --config go to `narrlit fit`.
 
     The training examples are divided into folds, of which the search uses fold 0. Examples that share a story are in
-    the same fold. Every trial trains on the other folds and is evaluated on fold 0 by its best epoch; a trial below the
-    median of earlier trials is pruned. The winner's accuracy on fold 0 is biased upwards, because it was selected by
-    it. Therefore the winner and the unchanged config are then fitted and evaluated once for each other fold. Repeat the
-    command to resume, or to add trials with a larger --trials.
+    the same fold. Every trial trains on the other folds and is evaluated on fold 0 at its best epoch; a trial below the
+    median of earlier trials is pruned. The winner's accuracy on fold 0 is biased upwards, because the winner was
+    selected by it. Therefore the winner and the unchanged config are then fitted and evaluated once for each other
+    fold. Repeat the command to resume, or to add trials with a larger --trials.
 
     Args:
         *fit: options of `narrlit fit`.

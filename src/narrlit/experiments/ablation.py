@@ -24,7 +24,7 @@ from narrlit.models.run_file import DataPart
 
 FULL = "full"
 CHANGES = 8
-"""Options that are printed before a fit."""
+"""Maximum number of changed options that are printed before a fit."""
 
 
 def ablate(
@@ -80,14 +80,14 @@ def ablate(
     finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
     if seeds is None:
         rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
-        made = ablation_report(rows)
+        result = ablation_report(rows)
     else:
-        made = seeds_report(_by_system(finished), FULL)
-    return PlanResult.of("ablations", folder, finished, made)
+        result = seeds_report(_by_system(finished), FULL)
+    return PlanResult.of("ablations", folder, finished, result)
 
 
 def _by_system(fits: Sequence[FinishedFit]) -> dict[str, dict[int, Outcome]]:
-    """Sort what fits left by system and seed."""
+    """Return the outcomes of fits by system and seed."""
     outcomes: dict[str, dict[int, Outcome]] = {}
     for fit in fits:
         by_seed = outcomes.setdefault(fit.planned.system, {})
@@ -97,14 +97,14 @@ def _by_system(fits: Sequence[FinishedFit]) -> dict[str, dict[int, Outcome]]:
 
 @dataclass(frozen=True)
 class System:
-    """One row of an ablation: `full`, or an overlay's file name without the system's name in front.
+    """One row of an ablation.
 
     Attributes:
-        name: of the row.
-        overlay: its file.
+        name: `full`, or the file name of the overlay without the name of the system.
+        overlay: file of the overlay; None for the full system.
         config: whole configuration.
         changes: options in which it differs from the full system.
-        data: where training examples and validation triples come from, by stage.
+        data: origin of training examples and validation triples, by stage.
         triples: digest of the validation triples.
     """
 
@@ -116,33 +116,35 @@ class System:
     triples: str
 
     def fit(self, name: str, seed: int | None = None, system: str | None = None) -> PlannedFit:
-        """Plan a fit, with a seed of its own or the config's."""
+        """Plan a fit, with the given seed or that of the config."""
         config = self.config
         changes = list(self.changes)
         if seed is not None:
             config = {**config, "seed_everything": seed}
             changes.insert(0, f"seed_everything: {seed}")
-        about = "; ".join(changes[:CHANGES]) or "the config as given"
+        about = "; ".join(changes[:CHANGES]) or "the unchanged config"
         return PlannedFit(name, config, about, system or self.name, check=self.check)
 
     def check(self, run: Run) -> None:
-        """Check that a finished run used the data as they are now.
+        """Check that a finished run used the current data.
 
         Raises:
-            OptionError: naming what has changed.
+            OptionError: if data have changed; the message names them.
         """
         changed = self._changed_data(run)
         if changed is not None:
-            raise OptionError(f"{run.folder}: {changed} changed since: choose another {FOLDER} or remove {run.folder}")
+            raise OptionError(
+                f"{run.folder}: {changed} changed since the fit: choose another {FOLDER} or remove {run.folder}"
+            )
 
     def _changed_data(self, run: Run) -> str | None:
-        """Name a file or a stage whose data differ from those of a run; None if there is none."""
-        for stage, now in self.data.items():
-            before = run.record.data_of(stage)
-            for old, new in zip(before.files, now.files, strict=False):
+        """Return the name of a file or stage whose data differ from those of a run; None if there is none."""
+        for stage, current in self.data.items():
+            recorded = run.record.data_of(stage)
+            for old, new in zip(recorded.files, current.files, strict=False):
                 if old.sha256 != new.sha256:
                     return new.path
-            if not _contains(before, now):
+            if not _contains(recorded, current):
                 return f"the {stage} data"
         if run.record.validations and run.answers().triples != self.triples:
             return "the validation triples or their labels"
@@ -150,15 +152,15 @@ class System:
 
 
 def _contains(recorded: DataPart, known: DataPart) -> bool:
-    """Compare what is known before a fit; its record also has what is known only after the model is built."""
-    before, now = recorded.model_dump(exclude_unset=True), known.model_dump(exclude_unset=True)
-    return all(before.get(name) == value for name, value in now.items())
+    """Return True if a record agrees with what is known before a fit; it may contain further fields."""
+    fields = recorded.model_dump(exclude_unset=True)
+    return all(fields.get(name) == value for name, value in known.model_dump(exclude_unset=True).items())
 
 
 def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = None) -> dict[str, str]:
-    """Find the overlays of an ablation, by the name of their row.
+    """Find the overlays of an ablation, by the names of their rows.
 
-    Without `patterns` these are ablations/SYSTEM_*.yaml, except those of a packaged system with a longer name.
+    Without `patterns` these are ablations/SYSTEM_*.yaml, except overlays of packaged systems with longer names.
     """
     system = _system_of(fit)
     if patterns is None:
@@ -182,7 +184,7 @@ def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = No
 
 
 def _system_of(fit: Sequence[str]) -> str:
-    """Name the system that the first config of a command line is of."""
+    """Return the name of the system: that of the first config of a command line."""
     words: list[str] = []
     for argument in fit:
         words += argument.split("=", 1)
@@ -193,7 +195,7 @@ def _system_of(fit: Sequence[str]) -> str:
 
 
 def _matching(pattern: str) -> list[str]:
-    """List the files that a path or a pattern names, here or among the packaged configs."""
+    """List the files that match a path or a pattern, on disk or among the packaged configs."""
     if not any(sign in pattern for sign in "*?["):
         return [find_config(pattern, "`ablations`")]
     path = Path(pattern)
@@ -204,7 +206,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
-    """Leave out overlays of packaged systems whose names begin with that of this one."""
+    """Exclude overlays of packaged systems with names that begin with the name of this system."""
     stems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
     longer = tuple(f"{stem}_" for stem in stems if stem.startswith(f"{system}_"))
     return [path for path in paths if not (longer and Path(path).name.startswith(longer))]
@@ -213,7 +215,7 @@ def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
 def read_systems(
     fit: Sequence[str], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
 ) -> list[System]:
-    """Parse every row and read its data before the first fit; overlays come last and so win over all other options."""
+    """Parse every row and read its data before the first fit; overlays come last, and so override all options."""
     rows: dict[str, str | None] = {FULL: None}
     rows.update(overlays or {})
     systems: list[System] = []
@@ -224,9 +226,9 @@ def read_systems(
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = KnownData.read(data, purpose)
-        twin = next((other.name for other in systems if other.config == config), None)
-        if twin is not None:
-            say(f"{name} is left out: {overlay} changes nothing compared with {twin}")
+        equal = next((other.name for other in systems if other.config == config), None)
+        if equal is not None:
+            say(f"{name} is left out: {overlay} changes nothing compared with {equal}")
             continue
         changes = config_changes(systems[0].config, config) if systems else []
         known = sources[key]
@@ -238,10 +240,10 @@ def read_systems(
 
 @dataclass(frozen=True)
 class KnownData:
-    """Data of a config, as they are known before its fit.
+    """Data of a config, as known before its fit.
 
     Attributes:
-        parts: where training examples and validation triples come from, by stage.
+        parts: origin of training examples and validation triples, by stage.
         triples: digest of the validation triples.
     """
 
@@ -254,14 +256,14 @@ class KnownData:
         data.setup("fit")
         if not data.triples["validation"]:
             raise OptionError(f"{purpose} needs validation triples: give data.validation a file")
-        provenance = json.loads(json.dumps(data.provenance))  # as a record has it
+        provenance = json.loads(json.dumps(data.provenance))  # in the types of a JSON record
         parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
         return cls(parts, triples_digest(data.triples["validation"]))
 
 
 @dataclass(frozen=True)
 class Ablated:
-    """A row of an ablation, and what its fit left."""
+    """Row of an ablation, and the outcome of its fit."""
 
     system: System
     outcome: Outcome
@@ -317,7 +319,7 @@ def _cells(row: Ablated, differences: Mapping[str, PairedComparison]) -> Entry:
 
 
 def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
-    """Say what the accuracies and differences are."""
+    """Explain the accuracies and differences, by name."""
     deciding = []
     for row in rows:
         callbacks = deciding_callbacks(row.system.config)
@@ -327,11 +329,11 @@ def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
     count, seed = len(rows) - 1, rows[0].system.config["seed_everything"]
     return {
         "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
-        "high by this selection",
+        "high because of this selection",
         "last_epoch": "accuracy after the last epoch; not selected by any evaluation"
-        + (f", but these decided by the triples: {decided}" if decided else ""),
+        + (f", except by callbacks that use these triples: {decided}" if decided else ""),
         "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
-        f"has them right, won: only the row has; p is not corrected for {count} comparison{'s' * (count != 1)}",
-        "seed": f"each row is one fit, the full system's with seed {seed}: intervals contain no variation between "
-        "trainings",
+        f"is right, won: only the row is right; p is not corrected for {count} comparison{'s' * (count != 1)}",
+        "seed": f"each row is one fit, that of the full system with seed {seed}: intervals do not include variation "
+        "between fits",
     }

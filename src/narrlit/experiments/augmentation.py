@@ -1,8 +1,8 @@
 """Back-translations of stories added to training examples.
 
-Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" of 200. A language
-gives one version of each story, so the 9 are taken as those of three languages: with `mixed`, a version replaces the
-anchor, the positive or the negative, one at a time.
+Source: Mendel292, section 2.5: "up to 9x more triples per pivot language, producing about 1,800" from 200. Because a
+language gives one version of each story, we read the 9 as those of three languages: with `mixed`, a version replaces
+the anchor, the positive or the negative, one at a time.
 """
 
 import json
@@ -58,8 +58,8 @@ class PivotVersions:
     Attributes:
         versions: number of versions of examples.
         left_out: number of versions that can't be used, by reason.
-        replaced: index of the new story by that of the story it replaces.
-        scores: BERTScores of the new stories, in this order; None without an encoder or a version.
+        replaced: indices of new stories by the indices of the stories they replace.
+        scores: BERTScores of the new stories, in this order; None without an encoder or without versions.
     """
 
     versions: int = 0
@@ -74,7 +74,7 @@ class PivotVersions:
         return new, old
 
     def figures(self) -> dict[str, ScoreFigures | None]:
-        """Figures of each score; None without scores."""
+        """Compute the figures of each score; None without scores."""
         if self.scores is None:
             return dict.fromkeys(SCORES)
         figures: dict[str, ScoreFigures | None] = {}
@@ -89,7 +89,7 @@ class PivotVersions:
         return figures
 
     def record(self) -> dict[str, object]:
-        """Counts and figures, as plain data."""
+        """Return counts and figures as plain data."""
         truncated = {} if self.scores is None else {"truncated": self.scores.truncated}
         return {
             "versions": self.versions,
@@ -105,10 +105,10 @@ class Augmentation:
     """Training examples with their back-translated versions.
 
     Attributes:
-        examples: each example, followed by its versions; they are of one group.
-        num_examples: number of the examples alone.
+        examples: each example, followed by its versions, which belong to the same group.
+        num_examples: number of examples without versions.
         pivots: versions by language.
-        settings: of the translation and of BERTScore, as plain data.
+        settings: settings of the translation and of BERTScore, as plain data.
     """
 
     examples: TrainingExamples
@@ -157,7 +157,7 @@ class Augmentation:
         write_examples(path, self.examples)
 
     def write_report(self, folder: str | Path) -> None:
-        """Write report.json, report.md and, where there are scores, a box plot, bertscore.svg."""
+        """Write report.json, report.md and, if there are scores, a box plot, bertscore.svg."""
         keep_report(Path(folder), "report", self.record, f"{self}\n")
         if any(pivot.scores is not None for pivot in self.pivots.values()):
             with atomic_path(Path(folder) / "bertscore.svg") as temporary:
@@ -231,7 +231,7 @@ def back_translate_examples(
         say_rows(examples)
     computing = pick_device(device)
     scorer = None
-    if quality.bertscore != "none":  # before the long work, so that a wrong name shows at once
+    if quality.bertscore != "none":  # before the translation, so that a wrong name is reported at once
         scorer = load_bertscorer(quality.bertscore, quality.bertscore_layer, computing)
     table = StoryTable.of(examples.stories.texts)
     groups = [[example] for example in examples]
@@ -247,7 +247,7 @@ def back_translate_examples(
 
 
 def _named_groups(examples: TrainingExamples, groups: Sequence[Sequence[TrainingExample]]) -> list[TrainingExample]:
-    """List examples and their versions, each with the name of its group: that of the example, or a digest."""
+    """List examples and versions with the name of their group: that of the example, or a digest."""
     rows = []
     for texts, group in zip(examples.texts(), groups, strict=True):
         name = group[0].group or _group_name(texts)
@@ -263,7 +263,7 @@ def _group_name(texts: Sequence[str]) -> str:
 def _translate(
     texts: Sequence[str], pivots: Pivots, device: torch.device, log: Path
 ) -> Iterator[tuple[str, dict[str, BackTranslation]]]:
-    """Translate texts through each language and back; yields the language and the translation of each text."""
+    """Translate texts into each language and back; yield the language and the translation of each text."""
     models: dict[str, TranslationModel] = {}
     for pivot in pivots.names:
         translators = []
@@ -278,7 +278,7 @@ def _translate(
 def _add_versions(
     groups: list[list[TrainingExample]], stories: Mapping[str, BackTranslation], table: StoryTable, mixed: bool
 ) -> PivotVersions:
-    """Add a pivot's versions of each group's first example; new stories join the table."""
+    """Add versions of each group's first example through one language; new stories are added to the table."""
     pivot = PivotVersions()
     for group in groups:
         example = group[0]
@@ -303,7 +303,7 @@ def _add_versions(
 
 
 def _fault(stories: Sequence[BackTranslation]) -> str | None:
-    """Find why stories make no example: the fault of a translation, or two stories that are equal."""
+    """Describe why stories can't form an example: a faulty translation, or two equal stories; None if they can."""
     for story in stories:
         if story.fault is not None:
             return story.fault

@@ -1,4 +1,4 @@
-"""Questions with several candidates: which of them is most like a story.
+"""Multiple-choice questions: which of several candidates is most similar to a story.
 
 Letters in shapes: Q questions, C candidates of a question.
 """
@@ -18,7 +18,7 @@ REMEDY = "write anchor_text, choices (a list of texts) and answer (number of the
 
 
 class ChoiceRow(BaseModel):
-    """A question."""
+    """Question: a story, candidates, and the number of the right candidate."""
 
     anchor_text: str = Field(min_length=1)
     choices: list[str] = Field(min_length=2)
@@ -30,7 +30,7 @@ class Choices:
     """Q questions.
 
     Attributes:
-        questions: each with its candidates and the number of the right one.
+        questions: the questions.
     """
 
     questions: Sequence[ChoiceRow]
@@ -41,7 +41,7 @@ class Choices:
         return sum(1 / len(question.choices) for question in self.questions) / len(self.questions)
 
     def accuracy(self, encoder: StoryEncoder, progress: bool = False) -> AccuracySummary:
-        """Answer each question by the candidate whose vector is nearest to the anchor's."""
+        """Compute the accuracy of choosing the candidate with the largest cosine to the anchor."""
         texts: list[str] = []
         for question in self.questions:
             texts += [question.anchor_text, *question.choices]
@@ -59,7 +59,7 @@ def read_choices(path: str | Path) -> Choices:
     """Read questions from JSON Lines: anchor_text, choices (a list of texts) and answer (from 0).
 
     Raises:
-        DataError: naming the line and field that is wrong.
+        DataError: if a row is invalid; the message names the line and the field.
     """
     file = read_rows(path)
     questions = []

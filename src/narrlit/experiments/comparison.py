@@ -36,15 +36,15 @@ LEVEL = 0.05
 SEEN = "seen_in_training"
 FOLDS = 5
 MOST_VALUES = 8
-"""Different numbers, up to which a column is divided by value and not by quartile."""
+"""Maximum number of different numbers for which a column is divided by value instead of by quartile."""
 MOST_ROWS = 12
-"""Rows of a table by the values of a column; the rarest make the last one."""
+"""Maximum number of rows in a table by the values of a column; the rarest values share the last row."""
 MOST_WEIGHTS = 3003
 FACETS = {
-    "overlap": "word overlap (Jaccard index) with the anchor, the right candidate's minus the wrong one's: below 0, "
-    "words mislead",
-    "length": "mean number of words of a triple's stories",
-    "margin": "distance of a system's two scores, its own quartiles: how sure it is",
+    "overlap": "word overlap (Jaccard index) with the anchor: that of the right candidate minus that of the wrong one; "
+    "below 0, words mislead",
+    "length": "mean number of words in the stories of a triple",
+    "margin": "difference of a system's two scores, by its own quartiles: how certain it is",
 }
 Values = Sequence[Any] | NDArray[np.float64]
 
@@ -53,7 +53,7 @@ Values = Sequence[Any] | NDArray[np.float64]
 
 
 def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | None]:
-    """Find the value of each of N triples for the names in FACETS and columns of their file; None for `margin`.
+    """Return the values of N triples for names in FACETS or columns of their file; None for `margin`.
 
     Raises:
         OptionError: if the file has no such column.
@@ -73,7 +73,7 @@ def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | No
 
 
 def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]]:
-    """Read the cells of columns of the triples' file."""
+    """Read columns of the file of the triples."""
     if labeled.report is None:
         raise OptionError(f"`by={names[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
     path = labeled.report.path
@@ -96,7 +96,7 @@ class Bins(NamedTuple):
 
     Attributes:
         numbers: (N,) bin of each value, from 0.
-        names: of the bins.
+        names: names of the bins.
     """
 
     numbers: IntArray
@@ -104,10 +104,9 @@ class Bins(NamedTuple):
 
 
 def divide(values: Values, most: int = MOST_VALUES) -> Bins:
-    """Divide N values into quartiles if they are numbers, more than `most` different ones, else by value.
+    """Divide N values into quartiles if they are numbers with more than `most` different values, else by value.
 
-    Returns the bin of each value (N,) and the bins' names. Equal numbers are in the same bin, so that bins may differ
-    in size.
+    Equal numbers are in the same bin, so that bins may differ in size.
 
     >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9]).names
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
@@ -121,7 +120,7 @@ def divide(values: Values, most: int = MOST_VALUES) -> Bins:
 
 
 def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
-    """Convert values to numbers; None if one of them is no finite number, or is true or false."""
+    """Convert values to numbers; return None if one is not a finite number, or is a boolean."""
     if any(isinstance(value, bool) for value in values):
         return None
     try:
@@ -132,7 +131,7 @@ def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
 
 
 def _divide_by_quartile(numbers: NDArray[np.float64]) -> Bins:
-    """Divide numbers into quartiles, which are named by their smallest and largest numbers."""
+    """Divide numbers into quartiles, named by their smallest and largest number."""
     edges = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
     _, bins = np.unique(np.searchsorted(edges, numbers), return_inverse=True)
     names = []
@@ -143,12 +142,12 @@ def _divide_by_quartile(numbers: NDArray[np.float64]) -> Bins:
 
 
 def _end(number: float) -> str:
-    """Format an end of a quartile; years and other large numbers keep their digits."""
+    """Format a limit of a quartile; years and other large numbers keep their digits."""
     return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
 
 
 def _divide_by_value(values: Values) -> Bins:
-    """Divide values by equality, the most frequent first; the rarest of many are `others`."""
+    """Divide values by equality, most frequent first; the rarest of many values become `others`."""
     names = ["none" if value in (None, "") else printable(value, 40) for value in values]
     by_frequency = [name for name, _ in Counter(names).most_common()]
     bin_of = {name: min(rank, MOST_ROWS - 1) for rank, name in enumerate(by_frequency)}
@@ -158,7 +157,7 @@ def _divide_by_value(values: Values) -> Bins:
 
 
 def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:
-    """Compute accuracies by bin, {"bin": name, "systems": {name: accuracy}}; without values by quartile of margins."""
+    """Compute accuracies by bin, {"bin": name, "systems": {name: accuracy}}; without values, by quartile of margin."""
     entries: list[Entry] = []
     for system in systems:
         if values is not None:
@@ -176,13 +175,13 @@ def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[E
 
 
 def _margin_quartiles(margin: NDArray[np.float64]) -> Bins:
-    """Divide triples by the size of a system's margin, which has a scale of its own."""
+    """Divide triples into quartiles of a system's margin; scales of different systems can't be compared."""
     numbers, ends = divide(np.abs(margin).tolist(), 0)
     return Bins(numbers, [f"quartile {number}" for number in range(1, len(ends) + 1)])
 
 
 def _facet_rows(name: str, bins: Sequence[Entry]) -> list[Entry]:
-    """Format the accuracies by bin; n is a column where it is the same for all systems."""
+    """Format the accuracies by bin; n is a column if it is the same for all systems."""
     rows = []
     for entry in bins:
         accuracies = entry["systems"]
@@ -205,13 +204,14 @@ class Difference:
 
     Attributes:
         value: accuracy of the system minus that of the first system.
-        lost: number of triples that only the first system has right.
-        won: number of triples that only the other system has right.
+        lost: number of triples that only the first system answers correctly.
+        won: number of triples that only the other system answers correctly.
         n: number of triples.
-        p: of the exact McNemar test.
-        p_by_story: of the test for triples that share stories; None if none do.
-        design_effect: by how much sharing multiplies the variance; None likewise, or if the triples allow no test.
-        adjusted_p: p, by story if there is one, corrected for the number of comparisons; None if it is not tested.
+        p: p of the exact McNemar test.
+        p_by_story: p of the test for triples that share stories; None if no triples share stories.
+        design_effect: factor by which shared stories multiply the variance; None if no triples share stories, or the
+            triples allow no test.
+        adjusted_p: p, or p by story if there is one, corrected for the number of comparisons; None without a test.
     """
 
     value: float
@@ -225,7 +225,7 @@ class Difference:
 
     @classmethod
     def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "Difference":
-        """Compare a system with the first."""
+        """Compare a system with the first one."""
         counts = paired(_wrong(system), _wrong(first), shared.num_triples)
         p_by_story = design_effect = None
         if shared.num_sharing:
@@ -244,12 +244,12 @@ class Difference:
 
     @property
     def counts(self) -> PairedComparison:
-        """Comparison of the two systems that takes triples as independent."""
+        """Comparison of the two systems under the assumption that triples are independent."""
         return PairedComparison(self.value, self.lost, self.won, self.p)
 
     @property
     def discordance(self) -> float:
-        """Share of the triples that only one of the systems has right."""
+        """Share of triples that only one of the systems answers correctly."""
         return (self.lost + self.won) / self.n
 
     @property
@@ -263,7 +263,7 @@ class Difference:
         return self.adjusted_p is not None and self.adjusted_p < LEVEL
 
     def record(self) -> Entry:
-        """Return what there is as plain data."""
+        """Return all known values as plain data."""
         record: Entry = {
             **self.counts.as_dict(),
             "discordance": self.discordance,
@@ -290,11 +290,11 @@ class ComparedSystem:
     """Accuracy of a system and its difference to the first one.
 
     Attributes:
-        answers: of the system.
-        interval_by_story: interval of the accuracy for triples that share stories; None if none do.
-        design_effect: by how much sharing multiplies the variance of the accuracy; None likewise, or if the triples
-            allow no test.
-        difference: to the first system; None for the first.
+        answers: answers of the system.
+        interval_by_story: interval of the accuracy for triples that share stories; None if no triples share stories.
+        design_effect: factor by which shared stories multiply the variance of the accuracy; None if no triples share
+            stories, or the triples allow no test.
+        difference: difference to the first system; None for the first.
     """
 
     answers: SystemAnswers
@@ -304,7 +304,7 @@ class ComparedSystem:
 
     @classmethod
     def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "ComparedSystem":
-        """Compute the intervals of a system, and compare it with the first if it is another."""
+        """Compute the intervals of a system, and compare it with the first, unless it is the first."""
         return cls(
             system,
             interval_by_story(system.correct, shared) if shared.num_sharing else None,
@@ -319,7 +319,7 @@ class ComparedSystem:
 
     @property
     def is_trained_on_triples(self) -> bool:
-        """True if its record names these triples; a run that may have seen them is only noted."""
+        """True if the record of the system names these triples; possible training on them is only noted."""
         return str(self.answers.flags.get(SEEN)).startswith("trained on these triples")
 
     def record(self) -> Entry:
@@ -359,7 +359,7 @@ class ComparedSystem:
         return row
 
     def _flags_cell(self) -> str:
-        """List the flags; what is said of training is among the notes."""
+        """List the flags; details about the training are in the notes."""
         flags = self.answers.flags
         words = [name if value is True else f"{name} {value}" for name, value in flags.items() if name != SEEN]
         if SEEN in flags:
@@ -384,7 +384,7 @@ def _rows(compared: Sequence[ComparedSystem], first: str) -> list[Entry]:
 
 
 def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories) -> list[ComparedSystem]:
-    """Compare systems with the first of them, with p corrected for the number of comparisons."""
+    """Compare systems with the first one, with p corrected for the number of comparisons."""
     first, *others = [ComparedSystem.of(system, systems[0], shared) for system in systems]
     differences = [system.difference for system in others if system.difference is not None]
     adjusted = holm([difference.p_to_adjust for difference in differences])
@@ -397,11 +397,11 @@ def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories)
 def _compare_combinations(
     combinations: Sequence[SystemAnswers], first: SystemAnswers, shared: SharedStories
 ) -> list[ComparedSystem]:
-    """Compare combinations with the first system, but for the oracle, which comes first if there are any."""
+    """Compare combinations with the first system, except the oracle, which is the first combination."""
     if not combinations:
         return []
     oracle, *others = combinations
-    # The oracle is an upper bound: a test against it would mean nothing.
+    # The oracle is an upper bound, for which a test would be meaningless.
     return [
         ComparedSystem.of(oracle, oracle, shared),
         *(ComparedSystem.of(combination, first, shared) for combination in others),
@@ -414,7 +414,7 @@ def _compare_combinations(
 def compare_systems(
     systems: Sequence[SystemAnswers], labeled: Triples, facets: Mapping[str, Values | None], about: Entry
 ) -> Report:
-    """Compare systems with the first of them on N labeled triples; `facets` as `read_facets` finds them."""
+    """Compare systems with the first one on N labeled triples; `facets` is the result of `read_facets`."""
     groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
     shared = SharedStories(story_numbers(labeled))
     first = systems[0]
@@ -460,12 +460,12 @@ def compare_systems(
 
 
 def _training_notes(systems: Sequence[SystemAnswers]) -> list[str]:
-    """Say which systems have, or may have, seen these triples in their training."""
+    """List the systems that have, or may have, seen these triples in training."""
     return [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
 
 
 def _agreement(systems: Sequence[SystemAnswers]) -> dict[str, dict[str, float]]:
-    """Compute the share of the same answers of each two systems."""
+    """Compute the share of equal answers for each pair of systems."""
     agreement: dict[str, dict[str, float]] = {}
     for system in systems:
         agreement[system.name] = {other.name: float((system.answers == other.answers).mean()) for other in systems}
@@ -473,7 +473,7 @@ def _agreement(systems: Sequence[SystemAnswers]) -> dict[str, dict[str, float]]:
 
 
 def _agreement_rows(agreement: Mapping[str, Mapping[str, float]]) -> list[Entry]:
-    """Format the shares of the same answers."""
+    """Format the shares of equal answers."""
     rows = []
     for name, shares in agreement.items():
         cells = {other: f"{share:.2f}" for other, share in shares.items()}
@@ -488,7 +488,7 @@ def _notes(
     first, num_comparisons = systems[0].name, len(systems) - 1
     notes = {}
     if num_comparisons:
-        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other system"
+        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other is"
         tested = "p by story" if shared.num_sharing else "p"
         notes["adjusted_p"] = f"{tested}, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
     if shared.num_sharing:
@@ -498,8 +498,8 @@ def _notes(
         for weights_of_fold in weights:
             weights_of_folds.append(", ".join(f"{weight:g}" for weight in weights_of_fold))
         notes["weighted_mean"] = (
-            "of the distances between both scores, each system's in its own unit, with weights (as in the table) that "
-            f"were best on the other folds: {'; '.join(weights_of_folds)}"
+            "mean of the systems' score differences, each divided by its root mean square, with weights (in the order "
+            f"of the table) that were best on the other folds: {'; '.join(weights_of_folds)}"
         )
     for name in facets:
         if name in FACETS:
@@ -508,19 +508,19 @@ def _notes(
 
 
 def by_story_note(shared: SharedStories) -> str:
-    """Describe how many triples share stories, and which test and interval count with it."""
+    """Describe how many triples share stories, and which test and interval account for this."""
     count = f"{shared.num_sharing} of {shared.num_triples} triples share a story with others"
     if not shared.degrees_of_freedom:
-        return f"{count}, and so much that neither a difference nor its absence can be shown"
+        return f"{count}, so many that neither a difference nor its absence can be shown"
     return (
-        f"{count}; interval and p by story count with it (score interval and McNemar's test, variance robust to shared "
-        f"stories, Student's t with {shared.degrees_of_freedom:.0f} degrees of freedom). n divided by the design "
-        "effect is the number of independent triples that would tell as much of the difference"
+        f"{count}; interval and p by story account for this (score interval and McNemar's test, variance robust to "
+        f"shared stories, Student's t with {shared.degrees_of_freedom:.0f} degrees of freedom). n divided by the "
+        "design effect is the number of independent triples that would tell as much about the difference"
     )
 
 
 def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str:
-    """Describe which systems are better or worse than the first, and how large a difference had to be for the others.
+    """Describe which systems are better or worse than the first, and how large a difference the others would need.
 
     >>> labels = np.ones(200, dtype=bool)
     >>> minilm, other = (SystemAnswers(name, "model", labels, labels) for name in ("minilm", "other"))
@@ -531,7 +531,7 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     """
     first, *others = compared
     if first.is_trained_on_triples:
-        return f"{first.name} was trained on these triples: differences to it are no result."
+        return f"{first.name} was trained on these triples: differences to it are not valid results."
     better: list[str] = []
     worse: list[str] = []
     undecided: dict[str, Difference] = {}
@@ -552,7 +552,7 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     if worse:
         parts.append(f"{', '.join(worse)}: worse than {first.name}")
     if undecided:
-        # Holm compares the smallest p left with the level divided by the comparisons left.
+        # Holm compares the smallest remaining p with the level divided by the number of remaining comparisons.
         differences = [system.difference for system in others if system.difference is not None]
         comparisons_left = sum(not difference.is_significant for difference in differences)
         needed = _points_needed(list(undecided.values()), LEVEL / comparisons_left, shared)
@@ -564,9 +564,9 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
 
 
 def _points_needed(differences: Sequence[Difference], level: float, shared: SharedStories) -> str:
-    """Describe how large differences must be for p to reach a level, with as many differing answers as they have."""
+    """Describe how large differences must be for p to reach a level, given the number of differing answers."""
     if shared.num_sharing and not shared.degrees_of_freedom:
-        return "triples that share so many stories show none, however large"
+        return "triples that share so many stories can't show any difference"
     if shared.num_sharing:
         level = 2 * norm.sf(t.isf(level / 2, shared.degrees_of_freedom))
     n = shared.num_triples
@@ -575,7 +575,7 @@ def _points_needed(differences: Sequence[Difference], level: float, shared: Shar
         share = difference.discordance * (1 if difference.design_effect is None else difference.design_effect)
         points.append(100 * (smallest_difference(n, share, alpha=level) + 1 / n))  # exact tests need 1/n more
     if min(points) >= 100:
-        return "these triples show none, however large"
+        return "these triples can't show any difference"
     least, most = f"{min(points):.0f}", f"{min(max(points), 100):.0f}"
     needed = least if least == most else f"{least} to {most}"
     return f"about {needed} points would be needed"
@@ -585,7 +585,7 @@ def _points_needed(differences: Sequence[Difference], level: float, shared: Shar
 
 
 def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[SystemAnswers], list[list[float]]]:
-    """Combine systems: oracle, majority vote of three or more, weighted mean; also return the weights by fold."""
+    """Combine systems by oracle, majority vote (of three or more) and weighted mean; also return weights by fold."""
     if len(systems) < 2:
         return [], []
     first, labels = systems[0], systems[0].labels
@@ -598,7 +598,7 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
     any_right = (answers == labels).any(axis=0)
     results = [replace(combined, name="at least one right (oracle)", answers=any_right == labels)]
     if len(systems) > 2:
-        votes = 2 * answers.sum(axis=0) - len(systems)  # for A minus for B
+        votes = 2 * answers.sum(axis=0) - len(systems)  # votes for A minus votes for B
         majority = np.where(votes == 0, first.answers, votes > 0)
         results.append(replace(combined, name="majority vote", answers=majority))
     scores = [system.scores for system in systems if system.scores is not None]
@@ -613,12 +613,12 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
 def weighted_mean(
     scores: Sequence[NDArray[np.float64]], labels: NDArray[np.bool_], folds: Sequence[IntArray]
 ) -> tuple[NDArray[np.float64], list[list[float]]]:
-    """Average the score differences A minus B (N,) of systems with weights chosen on other folds.
+    """Average the score differences A minus B (N,) of systems, with weights chosen on other folds.
 
-    Each system's differences are divided by their root mean square: scales of different models differ.
+    The differences of each system are divided by their root mean square, because scales differ between models.
 
     Args:
-        scores: (N, 2) scores of A and B of each system.
+        scores: (N, 2) scores of A and B, by system.
         labels: (N,) True where A is closer.
         folds: triples of each fold.
 
@@ -637,7 +637,7 @@ def weighted_mean(
 
 
 def _grid_step(num_systems: int) -> float:
-    """Choose the finest step of a grid of weights, from 0.1, that has no more than MOST_WEIGHTS."""
+    """Choose the finest step, 0.1 or larger, for a grid with at most MOST_WEIGHTS weights."""
     for steps in (10, 5, 2):
         if comb(steps + num_systems - 1, num_systems - 1) <= MOST_WEIGHTS:
             return 1 / steps

@@ -1,4 +1,4 @@
-"""`narrlit.crossval`: one fit per fold of the training data, each evaluated on its own fold."""
+"""`narrlit.crossval`: one fit per fold of the training data, evaluated on this fold."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -45,7 +45,7 @@ def crossval(
         seeds: two or more seeds; all folds are fitted once per seed (seed_1_fold_0, ...).
 
     Returns:
-        A `PlanResult`: `.table()` with a row for each accuracy of a fold and pooled over all, or by seed, `.runs`,
+        A `PlanResult`: `.table()` with one row per accuracy, by fold (and seed) and pooled over all folds, `.runs`,
         `.plot()`, `.write()`. It is printed as the report.
 
     Raises:
@@ -68,13 +68,13 @@ def crossval(
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
     if seeds is not None:
         return _seeds_result(folder, finished)
-    made = crossval_report(finished, deciding_callbacks(divided.config))
-    return PlanResult.of("crossval", folder, finished, made, pooled_accuracies(TRAINED, pool(finished)))
+    result = crossval_report(finished, deciding_callbacks(divided.config))
+    return PlanResult.of("crossval", folder, finished, result, pooled_accuracies(TRAINED, pool(finished)))
 
 
 @dataclass(frozen=True)
 class Division:
-    """Division of training examples into folds, as `FoldData` takes it."""
+    """Division of training examples into folds: parameters of `FoldData`."""
 
     folds: int = 5
     fold_seed: int = 0
@@ -87,28 +87,28 @@ class Division:
 
 @dataclass(frozen=True)
 class DividedConfig:
-    """A config whose training examples are divided into folds.
+    """Config with training examples that are divided into folds.
 
     Attributes:
-        config: of a fit on fold 0.
-        descriptions: of every fold.
+        config: config of the fit of fold 0.
+        descriptions: descriptions of all folds.
     """
 
     config: Config
     descriptions: Sequence[FoldDescription]
 
     def announce(self) -> None:
-        """Print how many examples are evaluated, and warn of folds that share stories."""
+        """Print how many examples are evaluated, and warn about folds that share stories."""
         first = self.descriptions[0]
         evaluated = sum(fold.evaluated for fold in self.descriptions)
         units = "examples" if first.ungrouped else "groups that share stories"
         say(
-            f"{evaluated} of {first.all_rows} examples are evaluated, {first.never_evaluated} synthetic or without a "
-            f"dissimilar story only train; {first.all_groups} {units}, the largest of {first.largest_group}; "
-            f"{len(self.descriptions)} folds"
+            f"{evaluated} of {first.all_rows} examples are evaluated; {first.never_evaluated}, which are synthetic or "
+            f"have no dissimilar story, are only used for training; {first.all_groups} {units}, the largest with "
+            f"{first.largest_group}; {len(self.descriptions)} folds"
         )
         if first.ungrouped:
-            say("warning: folds by example, not by story: accuracy is inflated where examples share stories")
+            say("warning: folds by example, not by story: accuracy is inflated if examples share stories")
         if self.config["data"]["init_args"]["source"]["init_args"].get("validation"):
             say("the config's validation triples are not used: every fold is evaluated on its own examples")
 
@@ -127,12 +127,12 @@ class DividedConfig:
     def _fit(self, fold: FoldDescription, prefix: str, system: str) -> PlannedFit:
         data = self.config["data"]
         config = {**self.config, "data": {**data, "init_args": {**data["init_args"], "fold": fold.fold}}}
-        about = f"{fold.trained} examples train, {fold.evaluated} are evaluated"
+        about = f"{fold.trained} training examples, {fold.evaluated} evaluated"
 
         def check(run: Run) -> None:
             if run.record.data_of("validation").fold != asdict(fold):
-                place = run.folder.parent
-                raise OptionError(f"{run.folder} used other examples: choose another {FOLDER} or remove {place}")
+                parent = run.folder.parent
+                raise OptionError(f"{run.folder} used other examples: choose another {FOLDER} or remove {parent}")
 
         return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold, check)
 
@@ -141,21 +141,21 @@ def divide(arguments: Sequence[str], division: Division, purpose: str) -> Divide
     """Divide the training examples of a config.
 
     Args:
-        arguments: of `narrlit fit`.
-        division: into folds.
-        purpose: the experiment with its article, for messages.
+        arguments: arguments of `narrlit fit`.
+        division: division into folds.
+        purpose: the experiment with an article, for messages.
     """
     config, data = divided_config(arguments, division, purpose)
     return DividedConfig(config, [data.describe(fold) for fold in range(data.folds)])
 
 
 def divided_config(arguments: Sequence[str], division: Division, purpose: str) -> tuple[Config, FoldData]:
-    """Return the configuration of a fit on fold 0 of a config's training data, and all folds' data."""
+    """Return the configuration of the fit of fold 0, and the datamodule of the folds."""
     config, data = parse_fit(arguments, purpose)
     if data.hard_examples.mine_validation:
         raise OptionError(
-            f"data.hard_examples.mine_validation cannot be used in {purpose}: evaluated examples would train; "
-            "leave it out"
+            f"data.hard_examples.mine_validation cannot be used in {purpose}, because evaluated examples would be "
+            "used for training; leave it out"
         )
     settings = asdict(division)
     folds = {
@@ -166,12 +166,12 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
 
 
 def pool(fits: Sequence[FinishedFit]) -> Outcome:
-    """Pool the fits of a config's folds."""
+    """Pool the outcomes of the fits of all folds."""
     return pooled({fit.fold.fold: fit.outcome for fit in fits})
 
 
 def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult:
-    """Pool the folds of each seed, and summarize these."""
+    """Pool the folds of each seed, and summarize the seeds."""
     by_seed: dict[int, list[FinishedFit]] = {}
     for fit in fits:
         by_seed.setdefault(fit.planned.seed or 0, []).append(fit)
@@ -183,11 +183,11 @@ def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult
 
 
 def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Report:
-    """Summarize a cross-validation by fold, pooled over all examples, and as mean over folds.
+    """Summarize a cross-validation by fold, pooled over all examples, and as the mean over folds.
 
     Args:
-        fits: of every fold.
-        deciding: callbacks that decided by the evaluated examples.
+        fits: fits of all folds.
+        deciding: names of callbacks whose decisions depend on the evaluated examples.
     """
     first = fits[0].fold
     whole = pool(fits)
@@ -195,7 +195,7 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
     notes = _notes(whole.num_evaluations, deciding)
     extra = [f"Flags of the folds' runs: {', '.join(whole.flags)}."] if whole.flags else []
     if first.ungrouped:
-        extra.append("UNGROUPED: folds by example; evaluated stories may have trained, and accuracy may be inflated.")
+        extra.append("UNGROUPED: folds by example; evaluated stories may be in the training data.")
     intervals = {f"fold {fit.fold.fold}": fit.outcome.last.as_dict() for fit in fits}
     return Report(
         content={
@@ -225,17 +225,17 @@ def _over_folds(fits: Sequence[FinishedFit], name: str) -> Spread:
 
 
 def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
-    """Say what the accuracies are."""
-    decided = f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""
+    """Explain the accuracies, by name."""
+    decided = f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
     return {
         "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{decided}",
-        "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, of "
-        f"{num_evaluations} evaluations in all: too high by this selection",
+        "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, out of "
+        f"{num_evaluations} evaluations in total: too high because of this selection",
     }
 
 
 def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Spread]) -> list[Entry]:
-    """Format one row per fold, then all examples, then the mean over folds."""
+    """Format one row per fold, then one for all examples and one for the mean over folds."""
     rows: list[Entry] = []
     for fit in fits:
         fold = fit.fold

@@ -24,16 +24,15 @@ from narrlit.tables import markdown_table
 
 @dataclass(frozen=True, eq=False)
 class DataCheck:
-    """Stories that files of training, validation and test data share, and shortcuts to the answers of their triples.
+    """Stories shared by training, validation and test data, and shortcuts that solve their triples.
 
     Attributes:
         record: all findings as plain data, with the lines of shared stories and near-duplicates.
         tables: rows by title.
         threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
-        independence: by file, a sentence that its stories' vectors do not depend on each other; empty without an
+        independence: by file, a sentence about the independence of embeddings from other stories; empty without an
             encoder.
-        diagnostics: by file, how far the cosines of its stories follow their length and have hubs; empty without an
-            encoder.
+        diagnostics: by file, length bias and hubness of the cosines of its stories; empty without an encoder.
     """
 
     record: dict[str, Any]
@@ -44,11 +43,11 @@ class DataCheck:
 
     @property
     def findings(self) -> list[str]:
-        """Sentences on stories that the files share, shortcuts, and accuracies that a system has to beat."""
+        """Sentences about shared stories, shortcuts, and accuracies that a system must beat."""
         return list(self.record["verdict"])
 
     def table(self) -> pd.DataFrame:
-        """Tabulate all findings; the column table names theirs."""
+        """Tabulate all findings; the column `table` contains the title of their table."""
         findings: list[dict[str, object]] = []
         for title, rows in self.tables.items():
             findings += [{"table": title, **row} for row in rows]
@@ -62,12 +61,13 @@ class DataCheck:
         findings = [f"- {sentence}" for sentence in self.findings]
         tables = [markdown_table(title, rows) for title, rows in self.tables.items()]
         note = (
-            f"Near-duplicates: Jaccard index of three-word shingles from {self.threshold}. Intervals are 95 % (Wilson)."
+            f"Near-duplicates have a Jaccard index of three-word shingles of at least {self.threshold}. Intervals are "
+            "95 % (Wilson)."
         )
         return "\n".join([*findings, "", *tables, note])
 
     def __str__(self) -> str:
-        """Findings and tables in Markdown."""
+        """Format findings and tables in Markdown."""
         lines = [self._markdown(), *(f"{path}: {finding}" for path, finding in self.independence.items())]
         for path, diagnostics in self.diagnostics.items():
             lines.append(f"{path}: {diagnostics}")
@@ -95,8 +95,8 @@ def check_data(
         labels: file of text_a_is_closer for the validation triples, if they are in a separate file.
         threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates, above 0,
             at most 1.
-        encoder: encoder to check: its embedding of a validation or test story must not depend on other stories, as
-            Track B demands; its cosines are diagnosed for length bias and hubness.
+        encoder: encoder to check as well: as Track B requires, its embedding of a validation or test story must be the
+            same whatever other stories are embedded with it; its cosines are examined for length bias and hubness.
         layout: how files of stories are read.
         progress: print on stderr how files were read.
 
@@ -115,7 +115,7 @@ def check_data(
     ['No validation story is in train; 1 more have near-duplicates there.']
     """
     if not 0 < threshold <= 1:
-        raise OptionError(f"`threshold={threshold}`: a number above 0, at most 1, is needed")
+        raise OptionError(f"`threshold={threshold}`: must be above 0 and at most 1")
     sets = [
         read_set("train", str(train), layout=layout),
         read_set("validation", str(validation), None if labels is None else str(labels), layout),
@@ -140,14 +140,14 @@ def check_data(
 
 
 def _say_summaries(sets: Sequence[CheckedSet]) -> None:
-    """Print on stderr what was read of each file."""
+    """Print on stderr how each file was read."""
     for checked in sets:
         if checked.report is not None:
             say(checked.report.summary())
 
 
 def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: bool = False) -> SimilarityDiagnostics:
-    """Measure how far the cosines of different stories, of 1,000 at most, follow their length and have hubs."""
+    """Measure length bias and hubness of the cosines of different stories, at most 1,000."""
     different = list({story.text: story for story in stories}.values())
     sample = [different[row] for row in reference_rows(len(different))]
     vectors = unit_vectors(encoder.embed(sample, progress=progress))

@@ -29,9 +29,9 @@ class Evaluation:
     """Answers of one system to N labeled triples, and its accuracy.
 
     Attributes:
-        answers: to each triple.
-        triples: as they are in their file.
-        settings: what decided the answers, as plain data.
+        answers: answer to each triple.
+        triples: triples as they are in their file.
+        settings: settings that determine the answers, as plain data.
     """
 
     answers: SystemAnswers
@@ -65,13 +65,13 @@ class Evaluation:
 
     @property
     def seen_in_training(self) -> str | None:
-        """Reason why the accuracy is no result, if the model was trained on the triples; else None."""
+        """Reason why the accuracy is not a valid result: training on the triples; None if there is none."""
         seen = self.answers.flags.get(SEEN)
         return None if seen is None else str(seen)
 
     @property
     def record(self) -> dict[str, object]:
-        """Figures and settings, as plain data."""
+        """Figures and settings as plain data."""
         return {**self.answers.summary.as_dict(), "truncated": 0, **self.settings}
 
     def table(self) -> pd.DataFrame:
@@ -84,7 +84,7 @@ class Evaluation:
         write_table(Path(folder) / "answers.csv", answer_rows([self.answers], self.triples))
 
     def __str__(self) -> str:
-        """One line: system, accuracy, interval, and what the accuracy depends on."""
+        """Format system, accuracy, interval and warnings as one line."""
         line = f"{self.answers.name}: accuracy {self.answers.summary}"
         if self.seen_in_training is not None:
             line += f"; {self.seen_in_training}"
@@ -148,8 +148,8 @@ class Comparison:
     """Answers of several systems to the same N labeled triples, compared with the first one.
 
     Attributes:
-        systems: their answers, in the order given.
-        triples: as they are in their file.
+        systems: answers of the systems, in the given order.
+        triples: triples as they are in their file.
         report: tables, notes and plain data.
     """
 
@@ -177,7 +177,7 @@ class Comparison:
         write_table(Path(folder) / "answers.csv", answer_rows(self.systems, self.triples))
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         return self.report.markdown().rstrip("\n")
 
 
@@ -196,13 +196,15 @@ def compare(
 
     Args:
         triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
-        systems: by name, or as `evaluate` takes them; files too: answers (.jsonl, .csv, .tsv), vectors (.npy) and
-            submissions (.zip).
-        by: accuracy by quartile of `overlap` (of words), `length` or `margin`, or by a column of the triples' file.
+        systems: systems as for `evaluate`, optionally by name; or files: answers (.jsonl, .csv, .tsv), embeddings
+            (.npy) and submissions (.zip).
+        by: breakdowns of the accuracy: by quartile of `overlap` (of words), `length` or `margin`, or by a column of the
+            file of triples.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
         stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
-        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
+        track: track of the triples; a submission is scored by its Track A answers (`a`) or its Track B embeddings
+            (`b`); None: `b` if `stories` contains every story of the triples, else `a`.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -211,7 +213,7 @@ def compare(
     Raises:
         DataError: if a file can't be read or belongs to other triples.
         ModelError: if a model can't be loaded.
-        OptionError: if no system is given, or one twice, or a triple has no label.
+        OptionError: if no system is given, a system is given twice, or a triple has no label.
 
     >>> row = '{"anchor_text": "A knight seeks a grail.", "text_a": "A knight seeks a cup.", "text_b": "A bank opens."'
     >>> path = getfixture("tmp_path") / "triples.jsonl"
@@ -239,7 +241,7 @@ def compare(
 
 
 def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str, System]:
-    """Name systems as they name themselves, where they have no names yet.
+    """Return systems by name; systems without a given name get their own.
 
     Raises:
         OptionError: if two have the same name.
@@ -250,13 +252,13 @@ def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str,
     for system in systems:
         name = fspath(system) if isinstance(system, str | PathLike) else system.name
         if name in named:
-            raise OptionError(f"{name} is named twice; a system is compared once")
+            raise OptionError(f"{name} is named twice; give different systems")
         named[name] = system
     return named
 
 
 def _reading(systems: Iterable[System]) -> dict[str, object]:
-    """Views, pseudonyms or windows by which the first model reads stories; empty without any."""
+    """Return how the first model reads stories: views, pseudonyms and windows; empty without a model."""
     for system in systems:
         encoder = getattr(system, "encoder", system)
         if isinstance(encoder, StoryEncoder):
@@ -265,7 +267,7 @@ def _reading(systems: Iterable[System]) -> dict[str, object]:
 
 
 def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> dict[str, object]:
-    """Describe how stories were read and compared; print how much was read of long ones."""
+    """Describe how stories were read and compared; print how long texts were read."""
     encoder = similarity.encoder
     if encoder is None:
         return {}
@@ -278,12 +280,11 @@ def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> di
     elif isinstance(similarity, PassageSimilarity):
         settings |= {"scorer": "passages", **asdict(similarity.matching)}
         unit = ("passage", "passages")
-    elif not facts.symmetric:  # a story in both roles counts twice
+    elif not facts.symmetric:  # a story with both roles counts twice
         unit = (f"{unit[0]} with its prompt", f"{unit[1]} with its prompt")
     if progress:
         say_truncated(coverage, facts.max_length, *unit)
         if isinstance(similarity, MeanMaxSimilarity):
             gamma = similarity.settings.gamma
-            decided = f"windows decided {similarity.aligned} of {len(labeled)} triples"
-            say(f"{decided}, whose scores differed by {gamma} or less")
+            say(f"windows decided {similarity.aligned} of {len(labeled)} triples, with scores within {gamma}")
     return settings | coverage.record | encoder.about

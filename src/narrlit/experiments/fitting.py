@@ -1,4 +1,4 @@
-"""`narrlit.fit`: train from a config; and one fit of an experiment, in a directory of its own."""
+"""`narrlit.fit`: train a system from a config; also runs single fits of experiments."""
 
 import gc
 import json
@@ -29,29 +29,29 @@ Config = dict[str, Any]
 Configs = str | Path | Sequence[str | Path]
 Options = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
-"""Takes an epoch (from 0) and its validation accuracy; True ends the fit."""
+"""Function of an epoch (from 0) and its validation accuracy; it returns True to end the fit."""
 
 EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and evaluates all triples after each epoch"
 DECIDING = ("EarlyStopping", "TeacherPromotion")
-"""Callbacks that decide by validation accuracy."""
+"""Callbacks whose decisions depend on validation accuracy."""
 
 
 def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Path | None = None) -> Run:
     """Train a system, as `narrlit fit` does.
 
     Args:
-        config: a config, or several, of which later ones override what they name; those that come with narrlit are
-            found by their names, such as `configs/quickstart.yaml`.
-        options: settings that override the config, by their names: `{"data.train": "train.jsonl"}`; or words of the
+        config: a config, or several, of which later ones override earlier ones; packaged configs are found by name,
+            such as `configs/quickstart.yaml`.
+        options: settings that override the config, by name: `{"data.train": "train.jsonl"}`; or arguments of the
             command line: `["--data.train", "train.jsonl"]`.
-        checkpoint: to continue from; None: a new fit.
+        checkpoint: checkpoint to resume from; None: a new fit.
 
     Returns:
         The `Run`: `.folder`, `.best`, `.table()`. `narrlit.load(run)` loads its best checkpoint.
 
     Raises:
         DataError: if a file can't be read.
-        OptionError: for a setting that is wrong.
+        OptionError: if a setting is invalid.
         DivergedError: if the loss or the weights are no longer finite.
     """
     arguments = fit_arguments(config, options)
@@ -59,12 +59,12 @@ def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Pa
         arguments += ["--ckpt_path", str(checkpoint)]
     folder = lightning_cli.run("fit", arguments)
     if folder is None:
-        raise NarrlitError("the fit has no directory: `trainer.logger` is off")
+        raise NarrlitError("the fit has no directory, because `trainer.logger` is off")
     return Run.read(folder)
 
 
 def fit_arguments(config: Configs, options: Options | None = None) -> list[str]:
-    """Write configs and options as the command line of `narrlit fit`.
+    """Convert configs and options to arguments of `narrlit fit`.
 
     >>> fit_arguments("hits.yaml", {"data.train": "a.jsonl", "trainer.max_epochs": 1, "trainer.logger": False})
     ['--config', 'hits.yaml', '--data.train=a.jsonl', '--trainer.max_epochs=1', '--trainer.logger=false']
@@ -83,7 +83,7 @@ def fit_arguments(config: Configs, options: Options | None = None) -> list[str]:
 
 
 def setting_arguments(settings: Mapping[str, object]) -> list[str]:
-    """Write settings as options of `narrlit fit`.
+    """Convert settings to arguments of `narrlit fit`.
 
     >>> setting_arguments({"a.b": 1e-05, "c": True, "d": None, "e": "linear"})
     ['--a.b=1e-05', '--c=true', '--d=null', '--e=linear']
@@ -92,22 +92,22 @@ def setting_arguments(settings: Mapping[str, object]) -> list[str]:
 
 
 def _as_word(value: object) -> str:
-    """Write a setting's value as the command line has it."""
+    """Format the value of a setting for the command line."""
     if isinstance(value, str | os.PathLike):
         return os.fspath(value)
     return json.dumps(value)
 
 
 def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData]:
-    """Parse options of `narrlit fit` without training; messages name `purpose`, the experiment with its article.
+    """Parse arguments of `narrlit fit` without training; messages contain `purpose`, the experiment with an article.
 
     Returns:
         The whole configuration, without the logger, and the datamodule.
 
     Raises:
-        OptionError: for an option that would evaluate less than every validation triple after every epoch.
+        OptionError: if an option would prevent the evaluation of every validation triple after every epoch.
     """
-    if "--trust-remote-code" in arguments:  # typed: no config can give this consent
+    if "--trust-remote-code" in arguments:  # from the arguments only: a config can't give this consent
         allow_remote_code()
     with quiet():
         parsed = lightning_cli.parse_fit(arguments)
@@ -132,12 +132,12 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
 
 
 def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
-    """Run one fit in an emptied directory; on one device in this process, else in processes of its own.
+    """Run one fit in an emptied directory: with one device in this process, otherwise in new processes.
 
-    A fit that `prune` may end after an epoch writes no checkpoints.
+    With `prune`, which may end the fit after an epoch, no checkpoints are written.
 
     Raises:
-        NarrlitError: if a fit that nothing may prune has not finished.
+        NarrlitError: if a fit without `prune` does not finish.
     """
     shutil.rmtree(folder, ignore_errors=True)
     config = _config_in(folder, config)
@@ -155,20 +155,20 @@ def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
     run = Run.at(folder, reason)
     if prune is None and not run.finished:
         raise NarrlitError(
-            f"{folder.name} failed, see above; {folder.parent} keeps what is finished, repeat the command to resume"
+            f"{folder.name} failed, see above; finished fits are kept in {folder.parent}: repeat the command to resume"
         )
     return run
 
 
 def _config_in(folder: Path, config: Config) -> Config:
-    """Return a configuration whose run is that directory."""
-    place = {"save_dir": str(folder.parent), "name": folder.name, "version": ""}
-    logger = {"class_path": "narrlit.callbacks.RunLogger", "init_args": place}
+    """Return the configuration with a logger that writes the run to a directory."""
+    directory = {"save_dir": str(folder.parent), "name": folder.name, "version": ""}
+    logger = {"class_path": "narrlit.callbacks.RunLogger", "init_args": directory}
     return {**config, "trainer": {**config["trainer"], "logger": logger, "enable_model_summary": False}}
 
 
 def _without_checkpoints(config: Config) -> Config:
-    """Return a configuration without checkpoints, and without an evaluation before training."""
+    """Return the configuration without checkpoints, and without an evaluation before training."""
     off = {"save_top_k": 0, "save_last": None, "save_on_exception": False}
     return {
         **config,
@@ -179,7 +179,7 @@ def _without_checkpoints(config: Config) -> Config:
 
 
 def _run(arguments: list[str], prune: Prune | None) -> str | None:
-    """Run the fit; return why it ended early."""
+    """Run the fit; return the reason if it ended early, else None."""
     stage = lightning_cli.StageCLI("fit", arguments)
     trainer: Any = stage.trainer
     if trainer.world_size > 1:
@@ -205,7 +205,7 @@ def _run(arguments: list[str], prune: Prune | None) -> str | None:
 
 
 class FitEndedError(Exception):
-    """End a fit before its last epoch; the run record takes over the status."""
+    """Exception that ends a fit before its last epoch; the run record takes over its status."""
 
     def __init__(self, run_status: str, reason: str) -> None:
         super().__init__(reason)
@@ -213,13 +213,13 @@ class FitEndedError(Exception):
 
 
 class Pruning(Callback):
-    """End a fit that has no accuracy, or that `prune` ends."""
+    """Callback that ends a fit without an accuracy, or if `prune` returns True."""
 
     def __init__(self, prune: Prune) -> None:
         self.prune = prune
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Decide after the epoch's validation."""
+        """Decide after the validation of the epoch."""
         accuracy, epoch = trainer.callback_metrics.get("validation/accuracy"), trainer.current_epoch
         if accuracy is None:  # max_steps or max_time ended the first epoch
             return
@@ -231,7 +231,7 @@ class Pruning(Callback):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Send a fit's progress to stderr and leave out notices, which repeat with every fit."""
+    """Redirect the progress of a fit to stderr, and suppress notices that every fit would repeat."""
     lightning_cli.silence()
     logging.disable(logging.INFO)
     try:
@@ -242,8 +242,8 @@ def quiet() -> Iterator[None]:
 
 
 def deciding_callbacks(config: Config) -> list[str]:
-    """Names of callbacks that decide by validation accuracy, so that even the last epoch depends on it."""
-    callbacks = config["trainer"]["callbacks"] or []
-    several = [callbacks] if isinstance(callbacks, dict) else callbacks
-    names = [str(entry["class_path"]).rpartition(".")[2] for entry in several]
+    """List callbacks whose decisions depend on validation accuracy, so that even the last epoch depends on it."""
+    configured = config["trainer"]["callbacks"] or []
+    callbacks = [configured] if isinstance(configured, dict) else configured
+    names = [str(callback["class_path"]).rpartition(".")[2] for callback in callbacks]
     return [name for name in names if name in DECIDING]

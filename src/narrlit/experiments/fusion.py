@@ -1,4 +1,4 @@
-"""`narrlit.fuse`: weights of a story's text and views compared on labeled triples."""
+"""`narrlit.fuse`: compare fusion weights of text and views on labeled triples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FusionComparison:
-    """Accuracies of weights of a story's text and views, by one or more models.
+    """Accuracies of one or more models by fusion weights of text and views.
 
     Attributes:
-        models: accuracies of each.
+        models: accuracies of each model.
         search: folds of the triples, and the grid of weights.
-        data: triples and texts that were read.
+        data: the triples, and which texts of their stories are read.
     """
 
     models: Sequence[ModelFusions]
@@ -50,7 +50,7 @@ class FusionComparison:
         return self.report.table()
 
     def plot(self) -> "Axes":
-        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
         return self.report.plot()
 
     def write(self, folder: str | Path) -> None:
@@ -58,7 +58,7 @@ class FusionComparison:
         self.report.write(Path(folder), "fuse")
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         return self.report.markdown().rstrip("\n")
 
 
@@ -75,23 +75,23 @@ def fuse(  # noqa: PLR0913 (options)
     out: str | Path | None = None,
     progress: bool = False,
 ) -> FusionComparison:
-    """Compare weights of a story's text and views on labeled triples; each model embeds every text and view once.
+    """Compare fusion weights of text and views on labeled triples; each model embeds every text and view only once.
 
-    Besides the settings, all weights of a grid are tried: each fold of the triples is evaluated with those that are
-    best on the other folds.
+    In addition to the settings, a grid of weights is searched: each fold of the triples is evaluated with the weights
+    that are best on the other folds.
 
     Args:
         triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
-        models: encoders from `narrlit.load` with the same `views`, or names of models where the stories of the triples
+        models: encoders from `narrlit.load` with the same `views`; or names of models, if the stories of the triples
             have views.
-        settings: weights by name, or a YAML file of lines NAME: [full, theme, action, outcome]; None: the settings of
+        settings: weights by name, or a YAML file with lines NAME: [full, theme, action, outcome]; None: the settings of
             ttda704, and the course of action alone.
-        grid: step of the weights in the grid.
+        grid: step of the weights in the grid search.
         folds: number of folds; triples that share a story are in the same fold.
         fold_seed: seed of the folds.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
-        out: folder into which the report is written after each model, so that a failing one loses no other.
+        out: folder for the report, which is written after each model, so that no result is lost if a model fails.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -100,7 +100,7 @@ def fuse(  # noqa: PLR0913 (options)
     Raises:
         DataError: if a file can't be read, or a story has no views.
         ModelError: if a model can't be loaded.
-        OptionError: if a setting is invalid, or models that read stories differently.
+        OptionError: if a setting is invalid, or models read stories differently.
 
     Source: ttda704, section 4.2, Table 2 and appendix A.4.
 
@@ -143,7 +143,11 @@ def read_settings(path: str | Path) -> dict[str, Fusion]:
 
 
 def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
-    """Return the encoders of models, which must be different and read stories alike, on devices that are there."""
+    """Load the encoders of models.
+
+    Raises:
+        OptionError: if models are equal, read stories differently or are post-processed, or there is no such device.
+    """
     encoders = [encoder_of(model) for model in models]
     names: set[str] = set()
     for encoder in encoders:
@@ -152,8 +156,8 @@ def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
         if encoder.texts != encoders[0].texts:
             raise OptionError(f"`models`: {encoder.name} reads other views or names than {encoders[0].name}")
         if encoder.postprocessing is not None:
-            raise OptionError(f"`models`: {encoder.name} has `postprocess`, which fusion leaves out; load it without")
-        pick_device(encoder.loading.device)  # fails before the long work
+            raise OptionError(f"`models`: {encoder.name} has `postprocess`, which does not apply here; load it without")
+        pick_device(encoder.loading.device)  # an invalid device is reported before the computation
         names.add(encoder.name)
     if not encoders:
         raise OptionError("`models` is empty: name at least one")
@@ -161,7 +165,11 @@ def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
 
 
 def _check_views(data: FusionData) -> None:
-    """Check that there are views, before names are replaced in them."""
+    """Check that all stories have views, before names are replaced.
+
+    Raises:
+        OptionError: if a story has none.
+    """
     stories = [data.triples.stories[index] for index in data.triples.indices.ravel().tolist()]
     if data.texts.views is None and any(story.views is None for story in stories):
         raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
@@ -173,7 +181,7 @@ def _evaluate(
     """Embed every text and view once, and evaluate all settings."""
     if progress:
         say(f"{encoder.name} embeds texts and views")
-    encoder = encoder.without_cache()  # whose weights are freed before the next model's are loaded
+    encoder = encoder.without_cache()  # its weights are freed before the next model is loaded
     encoder.require_one_prompt("fuse")
     embeddings, coverage = encoder.embed_parts(search.triples.stories, progress)
     max_length = encoder.facts.max_length

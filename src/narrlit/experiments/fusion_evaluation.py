@@ -1,4 +1,4 @@
-"""Accuracies of weights of a story's text and views, and of the best ones of a grid, chosen on other folds.
+"""Accuracies by fusion weights of text and views, and of the best weights of a grid, chosen on other folds.
 
 Letters in shapes: T triples, U different stories, W weights, D dimension.
 """
@@ -28,10 +28,10 @@ class EvaluatedSetting:
     """Accuracy of one setting of the weights.
 
     Attributes:
-        name: of the setting.
-        weights: of full text, theme, action and outcome.
-        accuracy: with its interval.
-        difference: to the full text alone.
+        name: name of the setting.
+        weights: weights of full text, theme, action and outcome.
+        accuracy: accuracy with its interval.
+        difference: difference to the full text alone.
     """
 
     name: str
@@ -54,10 +54,10 @@ class FoldSetting:
     """Setting of the grid that was best on the other folds.
 
     Attributes:
-        fold: its number.
-        weights: of the setting.
-        on_others: accuracy on the other folds, which selected it.
-        accuracy: on the fold.
+        fold: number of the fold.
+        weights: weights of the setting.
+        on_others: accuracy on the other folds, which selected the setting.
+        accuracy: accuracy on the fold.
     """
 
     fold: int
@@ -77,12 +77,12 @@ class FoldSetting:
 
 @dataclass(frozen=True)
 class SelectedByFold:
-    """Accuracy of the grid's best settings, each fold evaluated with the one that was best on the others.
+    """Accuracy of the best settings of the grid; each fold is evaluated with the setting that was best on the others.
 
     Attributes:
-        accuracy: on all folds.
-        difference: to the full text alone.
-        folds: the setting of each.
+        accuracy: accuracy on all folds.
+        difference: difference to the full text alone.
+        folds: setting of each fold.
     """
 
     accuracy: AccuracySummary
@@ -100,7 +100,7 @@ class SelectedByFold:
 
 @dataclass(frozen=True)
 class SelectedHere:
-    """The grid's best setting on the triples that selected it, whose accuracy is no result."""
+    """Best setting of the grid on all triples; its accuracy is not a valid result, because they selected it."""
 
     weights: Sequence[float]
     accuracy: AccuracySummary
@@ -115,9 +115,9 @@ class FusionAccuracies:
     """Accuracies of a model by the weights of text and views.
 
     Attributes:
-        settings: those that were named.
-        best_on_other_folds: of the grid.
-        best_on_these_triples: of the grid.
+        settings: named settings.
+        best_on_other_folds: settings of the grid that were selected on other folds.
+        best_on_these_triples: setting of the grid that was selected on the same triples.
     """
 
     settings: Sequence[EvaluatedSetting]
@@ -135,15 +135,15 @@ class FusionAccuracies:
 
 @dataclass(frozen=True)
 class ModelFusions:
-    """A model and its accuracies.
+    """Model and its accuracies.
 
     Attributes:
-        model: its name.
-        accuracies: by weights.
-        max_length: tokens of a text that it reads at once.
-        long: treatment of longer ones.
-        coverage: how much of texts and views was read.
-        seen_in_training: reason why the accuracies are no result; None where they are.
+        model: name of the model.
+        accuracies: accuracies by weights.
+        max_length: maximum length of a text in tokens.
+        long: how longer texts are handled.
+        coverage: share of texts and views that was read.
+        seen_in_training: reason why the accuracies are not valid results; None if there is none.
     """
 
     model: str
@@ -170,11 +170,11 @@ class GridSearch:
     """Labeled triples, their folds, and a grid of weights.
 
     Attributes:
-        triples: as encoders read them.
-        folds: positions of the triples in each.
-        weights: (W, 4), of which the best are selected.
-        step: of the grid.
-        fold_seed: of the division.
+        triples: triples as encoders read them.
+        folds: positions of the triples of each fold.
+        weights: (W, 4) weights of the grid.
+        step: step of the grid.
+        fold_seed: seed of the division into folds.
         groups: number of groups of triples that share stories.
     """
 
@@ -187,9 +187,10 @@ class GridSearch:
 
     @classmethod
     def divide(cls, triples: Triples, prepared: Triples, step: float, folds: int, fold_seed: int) -> "GridSearch":
-        """Divide labeled triples into folds that share no story.
+        """Divide labeled triples into folds that share no stories.
 
-        Folds are those of the triples as read, since placeholders, in `prepared`, hide which stories are the same.
+        Stories are compared by the texts in `triples`, because equal stories may have different placeholders in
+        `prepared`.
 
         Raises:
             OptionError: if the step does not divide 1, or there are fewer groups of triples than folds.
@@ -210,7 +211,7 @@ class GridSearch:
         }
 
     def evaluate(self, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> FusionAccuracies:
-        """Evaluate settings, and the best of the grid, by unit vectors (U, 4, D) of texts and views."""
+        """Evaluate settings, and the best settings of the grid, with unit vectors (U, 4, D) of texts and views."""
         named = [PRESETS["full_only"].weights, *(setting.weights for setting in settings.values())]
         answers = self._answers(embeddings, np.array(named))
         full = answers.at(0)
@@ -226,7 +227,7 @@ class GridSearch:
         return fused_answers(embeddings, self.triples.indices, self.triples.labels, weights)
 
     def _select_by_fold(self, grid: FusedAnswers, full: FusedAnswers) -> SelectedByFold:
-        """Evaluate each fold with the setting that is best on the others."""
+        """Evaluate each fold with the setting that is best on the other folds."""
         triples = np.arange(len(self.triples))
         setting_of = np.empty(len(triples), dtype=np.int64)
         folds = []

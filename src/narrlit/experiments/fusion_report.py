@@ -1,4 +1,4 @@
-"""Report of weights of a story's text and views: tables of each model, notes, and what was read."""
+"""Report on fusion weights of text and views: tables by model, notes, and the data that were read."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ from narrlit.models.config import PARTS
 
 @dataclass(frozen=True, eq=False)
 class FusionData:
-    """Labeled triples as they are in their file, and the texts that are read of their stories."""
+    """Labeled triples as they are in their file, and which texts of their stories are read."""
 
     triples: Triples
     texts: StoryTexts
@@ -33,7 +33,7 @@ class FusionData:
 
     @property
     def record(self) -> dict[str, object]:
-        """Triples, views and pseudonyms that were read, as plain data."""
+        """Description of triples, views and pseudonyms as plain data."""
         count: dict[str, object] = {"n": len(self.triples)}
         file = {} if self.path is None else {"path": self.path, "sha256": self.sha256}
         pseudonyms = self.texts.pseudonyms
@@ -45,21 +45,22 @@ class FusionData:
 
     @property
     def lines(self) -> list[str]:
-        """Triples, views and pseudonyms that were read, one sentence each."""
+        """Sentences about triples, views and pseudonyms."""
         lines = [f"Triples: {self.path or 'in memory'}; views: {self._views}."]
         pseudonyms = self.texts.pseudonyms
         if pseudonyms is not None:
-            lines.append(f"Names: placeholders, found by {pseudonyms.backend}, the same within a {pseudonyms.scope}.")
+            scope = f"the same within a {pseudonyms.scope}"
+            lines.append(f"Names, found by {pseudonyms.backend}, are replaced with placeholders, {scope}.")
         return lines
 
     @property
     def _views(self) -> str:
-        """Name the files of the views."""
+        """Files of the views."""
         views = self.texts.views
         if views is None:
             return "those of the stories"
         files = ", ".join(views.paths) or "no file"
-        return f"{files}; stories without views are cut by position" if views.missing == "positional" else files
+        return f"{files}; stories without views are split by position" if views.missing == "positional" else files
 
 
 def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: FusionData) -> Report:
@@ -84,24 +85,24 @@ def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: Fusi
 
 
 def _notes(settings: Sequence[str], search: GridSearch) -> dict[str, str]:
-    """Say what the accuracies and differences are."""
+    """Explain the accuracies and differences, by name."""
     count = len(search.weights)
     notes = {
-        "weights": f"of {', '.join(PARTS)}, in this order",
-        "best_on_other_folds": f"each of {len(search.folds)} folds is evaluated with those of {count} settings "
-        f"(multiples of {search.step:g}) that were best on the other folds; triples that share stories are in the same "
+        "weights": f"weights of {', '.join(PARTS)}, in this order",
+        "best_on_other_folds": f"each of {len(search.folds)} folds is evaluated with the one of {count} settings "
+        f"(multiples of {search.step:g}) that was best on the other folds; triples that share stories are in the same "
         "fold",
         "best_on_these_triples": f"the best of {count} settings on the triples that selected it: NOT A RESULT",
-        "difference_to_full": "accuracy minus that of the stories' texts alone; lost: only the text has them right, "
-        f"won: only the row has; p is not corrected for {len(settings) + 1} comparisons a model",
+        "difference_to_full": "accuracy minus that of the full texts alone; lost: only the full text is right, won: "
+        f"only the row is right; p is not corrected for {len(settings) + 1} comparisons per model",
     }
     if "submitted" in settings:
-        notes["submitted"] = "selected by ttda704 on the task's development triples (Table 2): no result there"
+        notes["submitted"] = "selected by ttda704 on the task's development triples (Table 2): not a valid result there"
     return notes
 
 
 def _setting_rows(model: ModelFusions) -> list[Entry]:
-    """Format the settings, and the best ones of the grid."""
+    """Format the settings, and the best settings of the grid."""
     accuracies = model.accuracies
     by_fold, here = accuracies.best_on_other_folds, accuracies.best_on_these_triples
     rows = []
@@ -117,7 +118,7 @@ def _setting_rows(model: ModelFusions) -> list[Entry]:
 def _setting_row(
     name: str, weights: str, accuracy: AccuracySummary, difference: PairedComparison | None = None
 ) -> Entry:
-    """Format an accuracy, with its difference to the full text where it has one."""
+    """Format an accuracy and, if known, its difference to the full text."""
     return {
         "setting": name,
         "weights": weights,

@@ -1,4 +1,4 @@
-"""Weights of text and views: a grid of them, the answers by many at once, and the choice of the best.
+"""Fusion weights of text and views: a grid of weights, answers by many weights at once, and the best weights.
 
 Letters in shapes: T triples, U different stories, W weights, P parts, D dimension.
 """
@@ -26,18 +26,18 @@ _SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
 
 @dataclass(frozen=True, eq=False)
 class FusedAnswers:
-    """Answers to T triples by one setting of the weights, or by W of them.
+    """Answers to T triples by one setting of the weights, or by W settings.
 
     Attributes:
-        right: (T,) or (W, T), True for right answers.
-        ties: of the same shape, True for equal scores, which are answers for B.
+        right: (T,) or (W, T) True for right answers.
+        ties: same shape, True for equal scores, which count as answers for B.
     """
 
     right: Bools
     ties: Bools
 
     def at(self, *index: int | IntArray) -> "FusedAnswers":
-        """Select answers as an array's index does: `at(setting)`, `at(setting, triples)`."""
+        """Select answers as an array index does: `at(setting)`, `at(setting, triples)`."""
         return FusedAnswers(self.right[index], self.ties[index])
 
     @property
@@ -47,7 +47,7 @@ class FusedAnswers:
 
     @property
     def wrong(self) -> set[int]:
-        """Triples that one setting answers wrongly."""
+        """Triples that one setting answers incorrectly."""
         return set(np.flatnonzero(~self.right).tolist())
 
     def difference_to(self, other: "FusedAnswers") -> PairedComparison:
@@ -66,19 +66,20 @@ def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
     """
     steps = round(1 / step) if FINEST_STEP <= step <= 1 else 0
     if not steps or abs(steps * step - 1) > 1e-9:
-        raise OptionError(f"`grid={step}`: a step from {FINEST_STEP} to 1 that divides 1 is needed, such as 0.1")
+        raise OptionError(f"`grid={step}`: must be a step from {FINEST_STEP} to 1 that divides 1, such as 0.1")
     # A weight is the number of steps between two of P - 1 bars.
-    places = steps + parts - 1
-    bars = np.array(list(combinations(range(places), parts - 1)), dtype=np.float64)
-    distances = np.diff(bars, prepend=-1, append=places)
+    positions = steps + parts - 1
+    bars = np.array(list(combinations(range(positions), parts - 1)), dtype=np.float64)
+    distances = np.diff(bars, prepend=-1, append=positions)
     return (distances - 1) / steps
 
 
 def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
     """Compute cosines (W, T, 2) of the anchor with A and with B for many weights (W, 4) of the parts.
 
-    With unit vectors x_p, y_q of two stories' parts, the product of the fused vectors is w^T G w with G_pq = x_p . y_q.
-    Their squared lengths are the products of each story with itself. No fused vector is ever computed.
+    With unit vectors x_p, y_q of the parts of two stories, the product of the fused vectors is w^T G w with
+    G_pq = x_p . y_q, and their squared lengths are the products of each story with itself. Fused vectors are never
+    computed.
 
     Source: ttda704, appendix A.4, for the fused vector.
 
@@ -88,7 +89,7 @@ def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weigh
         weights: (W, 4) weights of the parts.
     """
     pairs_of_triples = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
-    # Each pair is computed once, so that the same two stories have the same score to the last bit, and tie.
+    # Each pair is computed once, so that equal pairs have exactly the same score.
     pairs, pair_of = np.unique(pairs_of_triples, axis=0, return_inverse=True)
     first, second = pairs[:, 0], pairs[:, 1]
     unit = vectors.astype(np.float64)
@@ -112,10 +113,10 @@ def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntAr
     """Answer triples by many weights.
 
     Args:
-        vectors: as `fused_scores` takes them.
-        indices: likewise.
-        labels: (T,) 1 where A is closer.
-        weights: as `fused_scores` takes them.
+        vectors: (U, 4, D) unit vectors of full text, theme, action and outcome.
+        indices: (T, 3) story indices of anchor, A and B.
+        labels: (T,) 1 if A is closer.
+        weights: (W, 4) weights of the parts.
 
     Returns:
         The answers (W, T).
@@ -134,9 +135,9 @@ def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntAr
 def best_setting(right: Bools, weights: Weights) -> int:
     """Find the row of the weights (W, P) with the most right answers (W, T).
 
-    Of several it is the one nearest to equal weights, then the first.
+    Ties are broken by the distance to equal weights, then by order.
     """
-    # Rounded: 0.3 and 0.1 are as far from equal weights as 0.1 and 0.3, whatever the last bit.
+    # Rounded, so that the distances of permuted weights, such as (0.3, 0.1) and (0.1, 0.3), are exactly equal.
     from_equal = weights - 1 / weights.shape[1]
     distances = np.square(from_equal).sum(axis=1).round(9)
     most_right_first = np.lexsort((distances, -right.sum(axis=1)))
@@ -144,7 +145,7 @@ def best_setting(right: Bools, weights: Weights) -> int:
 
 
 def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> list[int]:
-    """Find for each fold, rows of its triples, the row of the weights that is best on all other folds."""
+    """Find the row of the weights that is best on all other folds, for each fold of triples."""
     all_triples = np.arange(right.shape[1])
     settings = []
     for fold in folds:

@@ -1,4 +1,4 @@
-// Shows the stories of the triple whose anchor was clicked or tapped below its map.
+// Show the stories of a triple below its map when the anchor is clicked or tapped.
 for (const place of document.querySelectorAll("[data-map]")) {
   const show = () => {
     const source = Bokeh.documents.map((page) => page.get_model_by_name(place.dataset.map)).find(Boolean);

@@ -1,4 +1,4 @@
-"""Report of systems on labeled triples as one HTML file; its texts and layout are in html_report.html."""
+"""Report on systems and their answers to labeled triples as one HTML file; texts and layout are in html_report.html."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,15 +32,15 @@ MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex"
 """Marker of each color, for readers who can't tell the colors apart."""
 RIGHT, WRONG = "#1b7837", "#762a83"
 MOST_SYSTEMS = 6
-"""Largest number of systems in figures."""
+"""Maximum number of systems in figures."""
 MAPPED = 200
-"""Largest number of triples in a map."""
+"""Maximum number of triples in a map."""
 FEWEST_FOR_UMAP = 60
-"""Number of stories from which a map is by UMAP, if it is installed."""
+"""Minimum number of stories for a map by UMAP, if it is installed."""
 ERRORS = 5
-"""Largest number of errors of a system."""
+"""Maximum number of errors that are shown per system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
-"""Characters of a story in the tooltips of a map, and among the errors."""
+"""Maximum number of characters of a story in the tooltips of a map, and among the errors."""
 TRIANGLE_ALPHAS = {
     "line_alpha": 0.2,
     "fill_alpha": 0,
@@ -51,25 +51,25 @@ TRIANGLE_ALPHAS = {
     "nonselection_line_alpha": 0.05,
     "nonselection_fill_alpha": 0,
 }
-"""Triangles of a map are faint, until one is pointed at or selected."""
+"""Opacities of a map's triangles, which are faint until one is pointed at or selected."""
 CHANCE = 0.5
 WORD = re.compile(r"\w{4,}")
 FLAGS = {
-    "trained_on_validation": "trained on triples that it was validated by, so that its accuracy there is no result",
+    "trained_on_validation": "trained on its own validation triples: its accuracy on them is not a valid result",
     "transductive": "read unlabeled stories of the evaluation in training",
-    "mined_validation": "took hard examples from its validation triples",
+    "mined_validation": "mined hard examples from its validation triples",
 }
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
 
 
 Piece = tuple[str, bool]
-"""Piece of a text, and True where it is marked."""
+"""Piece of a text, and True if it is highlighted."""
 
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """A system's wrong answer: number of the triple from 1, and the pieces of its stories by heading."""
+    """Wrong answer of a system: number of the triple from 1, and pieces of its stories by heading."""
 
     row: int
     stories: Mapping[str, Sequence[Piece]]
@@ -77,13 +77,13 @@ class WrongAnswer:
 
 @dataclass(frozen=True)
 class Section:
-    """Part of the report, whose title decides its fixed text.
+    """Section of the report; the template has a fixed text for each title.
 
     Attributes:
         title: heading.
-        note: text behind the fixed one.
+        note: text after the fixed text.
         key: colors with their meaning.
-        figures: by caption.
+        figures: figures by caption.
         tables: rows of cells by title.
         lines: sentences.
         errors: wrong answers by system.
@@ -107,19 +107,20 @@ def html_report(
     checks: Mapping[str, Entry],
     projection: Projection = "auto",
 ) -> str:
-    """Write a report of systems that answered the same N triples.
+    """Render a report on systems that answered the same N triples.
 
     Args:
-        systems: one or more; differences are taken from the first.
-        comparison: of the systems, by `compare_systems`, with the facet `margin` and perhaps others.
-        runs: those of the systems that have a record, by the system's name.
-        labeled: the triples, with their own texts.
+        systems: one or more systems; each is compared with the first.
+        comparison: comparison of the systems by `compare_systems`, with the facet `margin` and optionally others.
+        runs: runs of the systems that have a record, by the name of the system.
+        labeled: the triples, with their original texts.
         source: name of the triples.
-        checks: checks of data by the name of what was checked.
-        projection: of embeddings to the plane; auto is UMAP where it is installed and there are enough stories.
+        checks: checks of data, by the name of the checked data.
+        projection: projection of embeddings to two dimensions; auto is UMAP if it is installed and there are enough
+            stories.
 
     Returns:
-        HTML that makes no request and runs no script but its own.
+        HTML that makes no requests and runs only its own scripts.
 
     Raises:
         MissingExtraError: if Bokeh is not installed.
@@ -130,14 +131,14 @@ def html_report(
     no_baselines = [system for system in shown if system.kind != "baseline"]
     validated_runs = {name: run for name, run in runs.items() if run.record.validations}
     facets = dict(comparison.content["by"])
-    quarters = facets.pop("margin")
+    quartiles = facets.pop("margin")
     sections = [
         _summary(systems, comparison, runs),
         *_training(validated_runs),
         *_maps(with_vectors, labeled, projection),
         *_distances(with_vectors),
         *_subsets(shown, facets),
-        *_margins(shown, quarters),
+        *_margins(shown, quartiles),
         *_errors(no_baselines or shown, labeled),
         *_data(checks, runs, source, len(labeled)),
     ]
@@ -153,11 +154,11 @@ def html_report(
 
 
 def _plots(sections: Sequence[Section]) -> dict[str, object]:
-    """Collect the plots of sections by their place, such as 0-1, as the page names them."""
+    """Collect the plots of sections, named by section and position as in the template, such as 0-1."""
     plots = {}
     for number, section in enumerate(sections):
-        for place, plot in enumerate(section.figures.values()):
-            plots[f"{number}-{place}"] = plot
+        for position, plot in enumerate(section.figures.values()):
+            plots[f"{number}-{position}"] = plot
     return plots
 
 
@@ -165,7 +166,7 @@ def _plots(sections: Sequence[Section]) -> dict[str, object]:
 
 
 def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
-    """State the first system's accuracy with its interval, which differences are shown, and what they depend on."""
+    """Return sentences about the accuracy of the first system, the differences that are shown, and flags."""
     first = systems[0].summary
     claim = _claim(first)
     findings = [f"{systems[0].name}: {accuracy_cell(first.as_dict())} on {counted(first.n, 'triple')}, {claim}."]
@@ -179,7 +180,7 @@ def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]
 
 
 def _claim(summary: AccuracySummary) -> str:
-    """Describe whether an accuracy differs from guessing, by its interval."""
+    """Describe how an accuracy compares with guessing, by its interval."""
     low, high = summary.interval
     if low > CHANCE:
         return "better than guessing"
@@ -207,9 +208,9 @@ def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Mapping
         rows.append({**row, "flags": _flags(system.flags)})
     tables: dict[str, Sequence[Entry]] = {"": rows}
     if runs:
-        tables["Runs, on the triples that they were validated by"] = [_run_row(name, run) for name, run in runs.items()]
+        tables["Runs, on their validation triples"] = [_run_row(name, run) for name, run in runs.items()]
         tables["Commands"] = [_command_row(name, run) for name, run in runs.items()]
-    # The others are in the findings, at the figures, or on combinations.
+    # Other notes are among the findings, next to the figures, or about combinations.
     notes = [note for note in comparison.notes if note.startswith(("Difference", "Intervals", "The "))]
     return Section("Accuracy", " ".join(notes), tables=tables)
 
@@ -238,7 +239,7 @@ def _command_row(name: str, run: Run) -> Entry:
 
 
 def _plot(x_label: str, y_label: str, **options: Any) -> Any:
-    """Make an empty Bokeh figure as wide as the page; options are those of Bokeh."""
+    """Create an empty Bokeh figure as wide as the page; options are those of Bokeh."""
     from bokeh.plotting import figure
 
     options = {"height": 320, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None, **options}
@@ -246,7 +247,7 @@ def _plot(x_label: str, y_label: str, **options: Any) -> Any:
 
 
 def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
-    """List the colors and names of a figure's systems; one alone needs no key."""
+    """List the colors and names of a figure's systems; a single system needs no key."""
     if len(names) < 2:
         return []
     return [(COLORS[number], name) for number, name in enumerate(names)]
@@ -258,7 +259,7 @@ def _intervals(plot: Any, entries: Sequence[tuple[float, Row]], number: int, hor
     Args:
         plot: Bokeh figure.
         entries: accuracies, each with its position on the other axis.
-        number: number of the system, from 0, which decides color and marker.
+        number: number of the system, from 0, which determines color and marker.
         horizontal: draw accuracies along the x axis, not connected by lines.
     """
     points = []
@@ -320,14 +321,14 @@ def _losses(folder: Path) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class MappedTriples:
-    """N triples that a map shows, their stories in the order anchor, closer and other candidate.
+    """N triples of a map, with stories in the order anchor, closer candidate, other candidate.
 
     Attributes:
         rows: (N,) positions among all triples.
         order: (N, 3) column of each story in the order of the file: anchor, A, B.
         first: position of each different story among the 3 N stories.
-        corners: (N, 3) number of the different story at each corner.
-        texts: beginnings of the N stories at each of the three corners.
+        corners: (N, 3) index of the different story at each corner.
+        texts: for each of the three corners, the beginnings of N stories.
     """
 
     rows: IntArray
@@ -355,7 +356,7 @@ class MappedTriples:
         return project(stories)[self.corners]
 
     def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, object]:
-        """Collect the data of a map: a row a triple, with the places of its corners and its answer."""
+        """Collect the data of a map, one row per triple: positions of its corners, texts and answer."""
         answers = []
         for row, good in zip(self.rows, right, strict=True):
             answers.append(f"Row {row + 1}, {'right' if good else 'wrong'}")
@@ -370,7 +371,7 @@ class MappedTriples:
 
 
 def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection) -> Iterator[Section]:
-    """Draw the triangles of anchor, closer and other candidate in the plane."""
+    """Draw triangles of anchor, closer and other candidate in the plane."""
     if not systems:
         return
     mapped = MappedTriples.choose(labeled)
@@ -389,7 +390,7 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
 
 
 def _map(columns: Mapping[str, object], name: str) -> Any:
-    """Plot the triangles of triples; one is shown where its anchor is pointed at or selected."""
+    """Plot the triangles of triples; pointing at an anchor, or selecting it, highlights its triangle."""
     from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
     source = ColumnDataSource(dict(columns), name=name)
@@ -398,7 +399,7 @@ def _map(columns: Mapping[str, object], name: str) -> Any:
     plot.patches("xs", "ys", source=source, color="color", hover_color="color", **TRIANGLE_ALPHAS)
     mark = {"source": source, "color": "color"}
     anchors = plot.scatter("x0", "y0", marker="circle", size=8, **mark)
-    # Tools of several marks would overwrite which triangle is shown.
+    # For anchors only, because tools of several glyphs would overwrite the highlighted triangle.
     plot.add_tools(HoverTool(renderers=[anchors], tooltips=TOOLTIP, limit=1), TapTool(renderers=[anchors]))
     plot.scatter("x1", "y1", marker="triangle", size=5, **mark)
     plot.scatter("x2", "y2", marker="x", size=5, **mark)
@@ -406,7 +407,7 @@ def _map(columns: Mapping[str, object], name: str) -> Any:
 
 
 def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
-    """Choose the projection of embeddings (N, D) to the plane (N, 2), with its name."""
+    """Choose a projection of embeddings (N, D) to two dimensions (N, 2); return its name and function."""
     enough = stories >= FEWEST_FOR_UMAP and find_spec("umap") is not None
     if projection == "umap" or (projection == "auto" and enough):
         umap = require("umap", "report")
@@ -417,7 +418,7 @@ def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Flo
 
 
 def _draw_histogram(plot: Any, values: Floats, edges: Floats, color: str) -> None:
-    """Draw the counts of values (N,) between edges (B + 1,), and their mean as a line."""
+    """Draw a histogram of values (N,) with bin edges (B + 1,), and their mean as a line."""
     counts, _ = np.histogram(values, edges)
     plot.quad(top=counts, bottom=0, left=edges[:-1], right=edges[1:], color=color, fill_alpha=0.35)
     plot.line([values.mean()] * 2, [0, 1.08 * counts.max()], color=color, line_width=3)
@@ -444,7 +445,7 @@ def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
 
 
 def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Entry]]) -> Iterator[Section]:
-    """Plot accuracies by subset of the triples, as `compare_systems` finds them."""
+    """Plot accuracies by subset of the triples, from `compare_systems`."""
     figures = {}
     everything = {"bin": "all", "systems": {system.name: system.summary.as_dict() for system in systems}}
     for name, bins in facets.items():
@@ -463,20 +464,20 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Ent
         yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
 
 
-def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Iterator[Section]:
-    """Plot accuracies by quarter of the margin between both scores, as `compare_systems` finds them."""
-    if not quarters:
+def _margins(systems: Sequence[SystemAnswers], quartiles: Sequence[Entry]) -> Iterator[Section]:
+    """Plot accuracies by quartile of the margin between both scores, from `compare_systems`."""
+    if not quartiles:
         return
-    plot = _plot("quarter of the margin, from unsure to sure", "accuracy", y_range=(-0.02, 1.02))
+    plot = _plot("quartile of the margin, from uncertain to certain", "accuracy", y_range=(-0.02, 1.02))
     plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
     for number, system in enumerate(systems):
         shift = 0.3 * ((number + 0.5) / len(systems) - 0.5)
         entries = []
-        for quarter, entry in enumerate(quarters, 1):
+        for quartile, entry in enumerate(quartiles, 1):
             if system.name in entry["systems"]:  # a system without scores has no margin
-                entries.append((quarter + shift, entry["systems"][system.name]))
+                entries.append((quartile + shift, entry["systems"][system.name]))
         _intervals(plot, entries, number)
-    plot.xaxis.ticker = list(range(1, len(quarters) + 1))
+    plot.xaxis.ticker = list(range(1, len(quartiles) + 1))
     plot.xgrid.visible = False
     names = [system.name for system in systems]
     yield Section("Margin against accuracy", "", _keys(names), {"Accuracy with 95 % interval": plot})
@@ -486,7 +487,7 @@ def _margins(systems: Sequence[SystemAnswers], quarters: Sequence[Entry]) -> Ite
 
 
 def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Section]:
-    """Show the wrong answers with the largest margins; words that candidates share with the anchor are marked."""
+    """Show the wrong answers with the largest margins; words that candidates share with the anchor are highlighted."""
     texts = labeled.texts()
     errors: dict[str, list[WrongAnswer]] = {}
     for system in systems:
@@ -500,7 +501,7 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
 
 
 def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> WrongAnswer:
-    """Describe a system's wrong answer to the triple at a row."""
+    """Describe a wrong answer of a system to the triple in a row."""
     scores: Any = system.scores
     anchor, *candidates = [printable(text, LONG_TEXT) for text in texts]
     common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
@@ -512,7 +513,7 @@ def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> Wron
 
 
 def _marked(text: str, words: set[str]) -> list[Piece]:
-    """Divide a text into pieces, True where a piece is one of the words."""
+    """Divide a text into pieces; True if a piece is one of the words."""
     pieces: list[Piece] = []
     end = 0
     for match in WORD.finditer(text):
@@ -523,7 +524,7 @@ def _marked(text: str, words: set[str]) -> list[Piece]:
 
 
 def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: int) -> Iterator[Section]:
-    """Tabulate the sizes of data sets, and the findings of their checks."""
+    """Tabulate the sizes of data sets and the findings of their checks."""
     rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
     for name, run in runs.items():
         rows += _data_rows(name, run)

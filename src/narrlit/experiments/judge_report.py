@@ -1,4 +1,4 @@
-"""Figures of a judge: language model and similarities alone and together, overrides, accuracy by margin and label."""
+"""Figures of judging: accuracy of language model and similarities, alone and combined, overrides, margins, labels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,25 +11,25 @@ from narrlit.metrics.significance import AccuracySummary, PairedComparison, pair
 from narrlit.tables import markdown_table
 
 Choices = Sequence[bool | None]
-"""For each of N triples True if A is closer; None where a system or the labels do not say."""
+"""Choices for N triples: True if A is closer; None if a system makes no choice, or a label is missing."""
 Accuracies = Mapping[str, AccuracySummary]
 """Accuracies by system."""
 
 NAMES = {
     "hybrid": "language model, else similarities",
     "similarities": "similarities alone",
-    "model": "language model alone, triples with a choice",
-    "model_of_all": "language model alone, no choice counted as wrong",
-    "as_given": "its answers to A and B as in the file",
-    "swapped": "its answers to A and B swapped",
+    "model": "language model alone, on triples with a choice",
+    "model_of_all": "language model alone, no choice counts as wrong",
+    "as_given": "language model, A and B as in the file",
+    "swapped": "language model, A and B swapped",
 }
 SYSTEMS = ("similarities", "model", "hybrid")
-"""Systems whose accuracy is given by part of the triples."""
+"""Systems with accuracies by margin and label."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A count as a share of all.
+    """Count and total.
 
     >>> print(Share(1, 4))
     1 of 4 (25.0%)
@@ -52,7 +52,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Overrides:
-    """Choices of the language model against the similarities, and how many of them are right."""
+    """Choices of the language model that differ from the similarities, and how many of them are right."""
 
     share: Share
     right: AccuracySummary
@@ -64,7 +64,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class MarginPart:
-    """Triples whose similarities differ by so much, and accuracies there."""
+    """Accuracies on the triples with a difference of similarities from `low` to `high`."""
 
     low: float
     high: float
@@ -77,7 +77,7 @@ class MarginPart:
 
 @dataclass(frozen=True)
 class LabelPart:
-    """Triples with one label, A or B, and accuracies there."""
+    """Accuracies on the triples with one label, A or B."""
 
     label: str
     accuracies: Accuracies
@@ -89,19 +89,19 @@ class LabelPart:
 
 @dataclass(frozen=True)
 class JudgeFigures:
-    """Figures of the judgements of N triples; accuracies are over the triples with a label.
+    """Figures of the judgements of N triples; accuracies refer to the triples with a label.
 
     Attributes:
-        triples: their number.
-        labeled: number of those with a label.
-        accuracies: by the keys of `NAMES`; empty without labels.
-        difference: of the language model with similarities to the similarities alone; None without labels.
+        triples: number of triples.
+        labeled: number of triples with a label.
+        accuracies: accuracies by the keys of `NAMES`; empty without labels.
+        difference: difference of the language model with similarities to the similarities alone; None without labels.
         fallbacks: triples that the similarities decide.
-        reasons: number of fallbacks by reason, the most frequent first.
-        overrides: choices against the similarities.
-        swap_agreement: triples with the same choice when A and B are swapped; None where they were not.
+        reasons: number of fallbacks by reason, most frequent first.
+        overrides: choices that differ from the similarities.
+        swap_agreement: triples with the same choice when A and B are swapped; None if they were not swapped.
         shown_first: answers for the candidate that the request shows first.
-        by_margin: accuracies by the difference of the similarities, the largest first.
+        by_margin: accuracies by the difference of the similarities, largest first.
         by_label: accuracies by label.
     """
 
@@ -159,7 +159,7 @@ class JudgeFigures:
         }
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         lines = [self._first_table(), *(f"- {note}." for note in self._notes()), ""]
         label_rows = [{"label": part.label, **_cells(part.accuracies)} for part in self.by_label]
         margin_rows = []
@@ -172,29 +172,29 @@ class JudgeFigures:
     def _first_table(self) -> str:
         """Format the accuracies over all triples."""
         if not self.labeled:
-            return f"{self.triples} triples, none has a label.\n"
+            return f"{self.triples} triples without labels.\n"
         rows = []
         for name, cell in _cells(self.accuracies).items():
             rows.append({"judge": NAMES[name], "accuracy (95 % interval)": cell})
         return markdown_table("", rows)
 
     def _notes(self) -> list[str]:
-        """Say how often the language model decided, and for what."""
+        """Describe fallbacks, overrides and the effect of order."""
         reasons = "".join(f"; {count} {reason}" for reason, count in self.reasons.items())
         notes = [
             f"Fallbacks to the similarities: {self.fallbacks}{reasons}",
-            f"Overrides of the similarities: {self.overrides.share}; right on {_cell(self.overrides.right)}",
+            f"Overrides of the similarities: {self.overrides.share}; accuracy of these {_cell(self.overrides.right)}",
         ]
         if self.swap_agreement is not None:
-            notes.append(f"Same story chosen with A and B swapped: {self.swap_agreement}")
-        notes.append(f"Candidate shown first chosen: {self.shown_first}")
+            notes.append(f"Same choice with A and B swapped: {self.swap_agreement}")
+        notes.append(f"Choices of the candidate shown first: {self.shown_first}")
         if self.difference is not None:
             notes.append(f"Hybrid against similarities: {difference_cell(self.difference)}")
         return notes
 
 
 def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
-    """Compute the accuracy over the triples that have a choice and a label (or another system's choice).
+    """Compute the accuracy on the triples with a choice and a label (or a choice of another system).
 
     >>> print(accuracy_of([True, False, None, True], [True, True, True, None]))
     0.500 [0.095, 0.905] (1 of 2)
@@ -204,7 +204,7 @@ def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
 
 
 def overrides(model: Choices, similarities: Choices, labels: Choices) -> Overrides:
-    """Count the choices against the similarities, and how many of these are right."""
+    """Count the choices that differ from the similarities, and how many of them are right."""
     agreed = accuracy_of(model, similarities)
     against: list[bool | None] = []
     for choice, similar in zip(model, similarities, strict=True):
@@ -216,7 +216,7 @@ def overrides(model: Choices, similarities: Choices, labels: Choices) -> Overrid
 def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
 ) -> list[MarginPart]:
-    """Compute accuracies by the difference of the similarities, in `parts` of equal size, largest difference first."""
+    """Compute accuracies by the difference of the similarities, in parts of equal size, largest difference first."""
     labeled = [index for index, label in enumerate(labels) if label is not None]
     order = sorted(labeled, key=lambda index: -margins[index])
     ends = [len(order) * part // parts for part in range(parts + 1)]
@@ -240,7 +240,7 @@ def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[LabelPart]
 
 
 def _systems(judgements: Sequence[Judgement]) -> dict[str, Choices]:
-    """Collect the choices of language model and similarities, alone and together, and those by order of A and B."""
+    """Collect the choices of language model and similarities, alone and combined, and by order of A and B."""
     systems: dict[str, Choices] = {
         "hybrid": [judgement.a_is_closer for judgement in judgements],
         "similarities": [judgement.by_similarity for judgement in judgements],
@@ -282,7 +282,7 @@ def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequen
 
 
 def _shown_first(judgements: Sequence[Judgement]) -> Share:
-    """Count the answers for the candidate that the request shows first: A or, where they are swapped, B."""
+    """Count the answers for the candidate that the request shows first: A or, if swapped, B."""
     chosen = []
     for judgement in judgements:
         for order, answer in enumerate(judgement.answers):
@@ -301,5 +301,5 @@ def _cells(accuracies: Accuracies) -> dict[str, str]:
 
 
 def _cell(accuracy: AccuracySummary) -> str:
-    """Format an accuracy; ties are in the JSON file alone."""
-    return str(AccuracySummary(accuracy.n, accuracy.correct)) if accuracy.n else "none with a label"
+    """Format an accuracy; ties are only in the JSON file."""
+    return str(AccuracySummary(accuracy.n, accuracy.correct)) if accuracy.n else "unknown without labels"

@@ -32,19 +32,19 @@ from narrlit.submission import write_submission
 
 SUFFIXES = (".jsonl", ".zip")
 REPORT, DETAILS, ANSWERS = ".report", ".rows.jsonl", ".answers.sqlite"
-"""Endings of the files beside the answers: figures (.json and .md), a row a triple, the language model's replies."""
+"""Suffixes of the files next to the answers: figures (.json and .md), one row per triple, the model's replies."""
 SHOWN = 10
-"""Triples without a reply that are listed."""
+"""Maximum number of triples without a reply that are listed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Decisions of a language model on N triples, or of the similarities where it made none.
+    """Decisions of a language model on N triples or, if it made no choice, of the similarities.
 
     Attributes:
-        rows: a judgement a triple: cosines, replies, and the reason where the similarities decide.
-        triples: as they are in their file.
-        settings: what decided the judgements, and the requests that they took, as plain data.
+        rows: judgement of each triple: cosines, replies, and the reason if the similarities decide.
+        triples: triples as they are in their file.
+        settings: settings that determine the judgements, and counts of requests, as plain data.
     """
 
     rows: list[Judgement]
@@ -53,32 +53,32 @@ class Judgements:
 
     @property
     def answers(self) -> list[bool]:
-        """True for each triple (N) whose candidate A is closer."""
+        """Answers to the N triples: True if candidate A is closer."""
         return [judgement.a_is_closer for judgement in self.rows]
 
     @property
     def summary(self) -> AccuracySummary:
-        """Accuracy over the triples that have a label, with its interval."""
+        """Accuracy on the triples with a label, with its interval."""
         return accuracy_of(self.answers, self._labels)
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1; NaN where no triple has a label."""
+        """Share of right answers, from 0 to 1; NaN if no triple has a label."""
         return self.summary.accuracy
 
     @cached_property
     def figures(self) -> JudgeFigures:
-        """Accuracy of language model and similarities, alone and together, fallbacks and overrides."""
+        """Accuracy of language model and similarities, alone and combined, fallbacks and overrides."""
         return JudgeFigures.of(self.rows, self._labels)
 
     @property
     def failed(self) -> list[int]:
-        """Numbers, from 1, of the triples of which a request got no reply; the same call sends it again."""
+        """Numbers, from 1, of the triples with a request without a reply; repeat the call to send it again."""
         return [number for number, judgement in enumerate(self.rows, start=1) if judgement.failed]
 
     @property
     def failures(self) -> str:
-        """Describe `failed` in one line; empty where every request got a reply."""
+        """Description of `failed` in one line; empty if every request got a reply."""
         if not self.failed:
             return ""
         reasons = Counter(str(judgement.fallback) for judgement in self.rows if judgement.failed)
@@ -94,20 +94,20 @@ class Judgements:
         return pd.DataFrame(rows)
 
     def write(self, path: str | Path) -> None:
-        """Write the answers (.jsonl, or .zip for a submission), and beside them figures and a row a triple.
+        """Write the answers (.jsonl, or .zip for a submission) and, next to them, figures and details.
 
-        NAME.report.json and NAME.report.md hold the figures, NAME.rows.jsonl every answer.
+        NAME.report.json and NAME.report.md contain the figures, NAME.rows.jsonl one row per triple.
         """
         target = Path(path)
         if target.suffix == ".zip":
             write_submission(target, self.answers, None, rows_a=len(self.rows))
         else:
             write_rows(target, [{LABEL: answer} for answer in self.answers])
-        write_rows(_beside(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
+        write_rows(_file_next_to(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
         keep_report(target.parent, f"{target.name}{REPORT}", {**self.settings, **self.figures.as_dict()}, f"{self}\n")
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         return str(self.figures).rstrip("\n")
 
     @property
@@ -129,28 +129,28 @@ def judge(  # noqa: PLR0913 (options)
 ) -> Judgements:
     """Let a language model decide each triple, given the stories and an encoder's similarities.
 
-    A reply without a choice falls back to the similarities. The same call after an interruption resumes from the
-    replies in OUT.answers.sqlite, and requests what failed or could not be used again. What the encoder makes of
-    stories, such as views and pseudonyms, applies to the similarities; the language model reads the stories as they
-    are.
+    If a reply contains no choice, the similarities decide. Repeat the call to resume from the replies in
+    OUT.answers.sqlite; failed requests are sent again, and so are those with unusable replies. Views and pseudonyms
+    apply to the similarities only; the language model reads the stories as they are in the file.
 
     Args:
         triples: a file of triples (JSON Lines or CSV), with or without labels, or triples.
-        encoder: of the similarities: from `narrlit.load`, or the model that it loads.
+        encoder: encoder that computes the similarities: from `narrlit.load`, or the name of a model.
         llm: the language model.
-        out: file of answers to write (.jsonl), or a submission to Track A (.zip); with the files of
-            `Judgements.write`.
+        out: file of answers (.jsonl) or submission to Track A (.zip) to write; `Judgements.write` describes the files
+            next to it.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         swap: judge each triple twice, with A and B swapped; a choice counts only if both replies choose the same story.
-        prompt: file of another prompt: the system message or, with fields such as {anchor_text}, the user message.
+        prompt: file with a custom prompt: the user message if it has fields such as {anchor_text}, else the system
+            message.
         overwrite: replace the files of a call with other settings.
-        progress: show what is read, and progress bars, on stderr.
+        progress: print how files were read, and show progress bars, on stderr.
 
     Returns:
-        The `Judgements`: `.answers`, `.summary`, `.table()`, `.failed`. They print as tables.
+        The `Judgements`: `.answers`, `.summary`, `.table()`, `.failed`. They are printed as tables.
 
     Raises:
-        DataError: if a row of the triples can't be used.
+        DataError: if a row of the triples is invalid.
         ModelError: if the encoder can't be loaded, or the server refuses the first request.
         OptionError: if `out` was made with other settings, or no server or model is named.
     """
@@ -160,9 +160,9 @@ def judge(  # noqa: PLR0913 (options)
     rows = _read(triples, labels, progress)
     fitted = encoder_of(encoder).fitted_for(rows.stories)
     job = JudgeJob(rows, fitted, llm, prompt, swap)
-    files = [target, *(_beside(target, end) for end in (f"{REPORT}.json", f"{REPORT}.md", DETAILS))]
+    files = [target, *(_file_next_to(target, suffix) for suffix in (f"{REPORT}.json", f"{REPORT}.md", DETAILS))]
     check_continued(files, files[1], job.digest, overwrite)
-    model = LLM(llm, _beside(target, ANSWERS), progress)
+    model = LLM(llm, _file_next_to(target, ANSWERS), progress)
     if job.seen_in_training is not None:
         say(f"warning: {fitted.name} was {job.seen_in_training}")
     scored = job.score(progress)
@@ -178,7 +178,7 @@ def judge(  # noqa: PLR0913 (options)
 
 @dataclass(frozen=True, eq=False)
 class JudgeJob:
-    """All that decides the judgements of N triples."""
+    """Everything that determines the judgements of N triples."""
 
     triples: Triples
     encoder: StoryEncoder
@@ -188,7 +188,7 @@ class JudgeJob:
 
     @cached_property
     def instruction(self) -> Prompt:
-        """The prompt, read from its file."""
+        """Prompt, read from its file."""
         return load_prompt("judge", None if self.prompt is None else str(self.prompt))
 
     @property
@@ -198,22 +198,22 @@ class JudgeJob:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the job: a call with the same one continues an earlier one."""
+        """Digest of the job; a call with the same digest resumes an earlier one."""
         model = [self.llm.endpoint().model, self.llm.seed, asdict(self.sampling)]
         return json_digest([self.triples.texts(), self._encoder_record, model, self.instruction.digest, self.swap])
 
     @property
     def _encoder_record(self) -> dict[str, object]:
-        """All that decides the similarities, with a digest of the model's files, or its revision in the hub."""
+        """Everything that determines the similarities, with a digest of the model's files or its commit in the hub."""
         record = self.encoder.record
-        if record["files"] is None:  # a hub's model, which loading downloads
+        if record["files"] is None:  # a model of the hub that is not downloaded yet
             _ = self.encoder.module
             _, record["files"] = model_identity(self.encoder.name)
         return record
 
     @cached_property
     def seen_in_training(self) -> str | None:
-        """Reason why the encoder's accuracy on the triples is no result; None where it is one."""
+        """Reason why the encoder's accuracy on the triples is not a valid result; None if there is none."""
         if self.triples.report is None:
             return None
         return seen_in_training(self.encoder.name, file_digest(self.triples.report.path))
@@ -228,7 +228,7 @@ class JudgeJob:
         ]
 
     def record(self, usage: Usage) -> dict[str, object]:
-        """Return plain data for the report, with the requests that the job took."""
+        """Return plain data for the report, with counts of requests."""
         report = self.triples.report
         record = {
             "settings": self.digest,
@@ -252,10 +252,10 @@ class JudgeJob:
 
 
 def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bool) -> Triples:
-    """Read triples; none may be left out, since the answers stand for the rows of the file."""
+    """Read triples; no row may be dropped, because each row of the file needs an answer."""
     if isinstance(triples, Triples):
         if labels is not None:
-            raise OptionError("`labels` belong to a file of triples; give them to read_triples instead")
+            raise OptionError("`labels` need a file of triples; give them to read_triples instead")
         return triples
     rows = read_triples(triples, labels=labels, strict=True)
     if progress:
@@ -263,6 +263,6 @@ def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bo
     return rows
 
 
-def _beside(target: Path, ending: str) -> Path:
-    """Return the path of a file beside the answers."""
-    return target.with_name(f"{target.name}{ending}")
+def _file_next_to(target: Path, suffix: str) -> Path:
+    """Return the path of a file next to the answers."""
+    return target.with_name(f"{target.name}{suffix}")

@@ -16,9 +16,9 @@ class Quality:
     """Settings of BERTScore.
 
     Attributes:
-        bertscore: encoder of the token vectors, a transformers folder, hub id or minilm; or none. Scores of different
+        bertscore: encoder of the token vectors: a transformers folder, a hub id or minilm; or none. Scores of different
             encoders can't be compared.
-        bertscore_layer: layer of the token vectors, 0 the embeddings; default: the last.
+        bertscore_layer: layer of the token vectors, 0 for the token embeddings; default: the last.
     """
 
     bertscore: str = "minilm"
@@ -26,4 +26,4 @@ class Quality:
 
     def __post_init__(self) -> None:
         if self.bertscore_layer is not None and (self.bertscore == "none" or self.bertscore_layer < 0):
-            raise OptionError(f"`bertscore_layer={self.bertscore_layer}`: needs `bertscore` and a layer from 0")
+            raise OptionError(f"`bertscore_layer={self.bertscore_layer}`: needs `bertscore`, and must be at least 0")

@@ -1,4 +1,4 @@
-"""Accuracies of fits: of one, pooled over folds, and compared on the same triples."""
+"""Accuracies of fits: of a single fit, pooled over folds, and compared on the same triples."""
 
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from narrlit.models.run_file import Evaluation, RunFile
 
 LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
 EVALUATIONS = (LAST, BEST)
-"""Evaluations that reports compare: the one after the last epoch, and the best of all."""
+"""Evaluations that reports compare: after the last epoch, and the best one."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Accuracy of one evaluation, and the triples that were answered wrongly.
+    """Accuracy of one evaluation, and the triples that were answered incorrectly.
 
     Attributes:
         summary: the accuracy.
-        wrong: positions of triples, or pairs of fold and position; None where a score was NaN.
-        epoch: after which it was, from 0; None before training, and of several fits.
+        wrong: positions of the triples, or pairs of fold and position; None if a score was NaN.
+        epoch: epoch, from 0, after which they were evaluated; None before training, and for several fits.
     """
 
     summary: AccuracySummary
@@ -28,13 +28,13 @@ class Scored:
 
     @classmethod
     def of(cls, evaluation: Evaluation, wrong: Sequence[int] | None) -> "Scored":
-        """Take an evaluation of a record, and its wrong answers."""
+        """Combine an evaluation in a record with its wrong answers."""
         positions = None if wrong is None else frozenset(wrong)
         return cls(summary_of(evaluation), positions, evaluation.epoch)
 
     @property
     def accuracy(self) -> float | None:
-        """Share of right answers; None where a score was NaN."""
+        """Share of right answers; None if a score was NaN."""
         return self.summary.accuracy if self.summary.known else None
 
     def as_dict(self) -> dict[str, object]:
@@ -48,10 +48,10 @@ class Outcome:
     """Result of a fit.
 
     Attributes:
-        scores: by name: `last_epoch`, `best_epoch` and, if the fit evaluated it, `reference`, the frozen encoder, or
-            the model before training where that has no new head.
-        num_evaluations: of the validation triples.
-        flags: what else the accuracies depend on.
+        scores: evaluations by name: `last_epoch`, `best_epoch` and, if the fit evaluated it, `reference`: the frozen
+            encoder or, without a new head, the model before training.
+        num_evaluations: number of evaluations on the validation triples.
+        flags: contamination and provenance flags of the accuracies.
     """
 
     scores: Mapping[str, Scored]
@@ -60,17 +60,17 @@ class Outcome:
 
     @property
     def last(self) -> Scored:
-        """The evaluation after the last epoch."""
+        """Evaluation after the last epoch."""
         return self.scores[LAST]
 
     @property
     def best(self) -> Scored:
-        """The best of all evaluations."""
+        """Best evaluation."""
         return self.scores[BEST]
 
     @property
     def reference(self) -> Scored | None:
-        """The encoder before training; None where the fit did not evaluate it."""
+        """Evaluation of the encoder before training; None if the fit did not evaluate it."""
         return self.scores.get(REFERENCE)
 
     def as_dict(self) -> dict[str, object]:
@@ -86,12 +86,12 @@ class Outcome:
 
 
 def summary_of(evaluation: Evaluation) -> AccuracySummary:
-    """Take the counts of an evaluation in a record."""
+    """Return the counts of an evaluation in a record."""
     return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined)
 
 
 def comparison_of(record: RunFile) -> PairedComparison | None:
-    """Take a record's comparison of the best evaluation with the frozen encoder; None if it has none."""
+    """Return the comparison of the best evaluation with the frozen encoder from a record; None if there is none."""
     stored = record.comparison
     if stored is None:
         return None
@@ -99,12 +99,12 @@ def comparison_of(record: RunFile) -> PairedComparison | None:
 
 
 def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
-    """Pool the fits of several folds, which were evaluated on different triples.
+    """Pool the outcomes of several folds, which were evaluated on different triples.
 
-    Wrong answers of the whole are pairs of fold and position. A fold without an accuracy leaves the whole without.
+    Wrong answers become pairs of fold and position. If a fold has no accuracy, the result has none.
 
     Args:
-        outcomes: by fold.
+        outcomes: outcomes by fold.
     """
     fits = list(outcomes.values())
     names = [*EVALUATIONS]
@@ -121,10 +121,10 @@ def _pooled(scores: Mapping[int, Scored]) -> Scored:
     """Add up one evaluation of every fold."""
     summaries = [score.summary for score in scores.values()]
     summary = AccuracySummary(
-        n=sum(one.n for one in summaries),
-        correct=sum(one.correct for one in summaries),
-        ties=sum(one.ties for one in summaries),
-        undefined=sum(one.undefined for one in summaries),
+        n=sum(fold.n for fold in summaries),
+        correct=sum(fold.correct for fold in summaries),
+        ties=sum(fold.ties for fold in summaries),
+        undefined=sum(fold.undefined for fold in summaries),
     )
     wrong: set[Hashable] = set()
     for fold, score in scores.items():

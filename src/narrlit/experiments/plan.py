@@ -27,15 +27,15 @@ FOLDER = "`folder`"
 
 @dataclass(frozen=True)
 class PlannedFit:
-    """A fit of a plan.
+    """Planned fit.
 
     Attributes:
-        name: of its run's directory.
+        name: name of the directory of its run.
         config: whole configuration.
-        about: printed before the fit.
-        system: what is fitted, for the table.
-        fold: that is evaluated, of a cross-validation.
-        check: raises an error for a finished run of other data.
+        about: description that is printed before the fit.
+        system: name of the fitted system, for the table.
+        fold: fold of a cross-validation that is evaluated.
+        check: function that raises an error if a finished run used other data.
     """
 
     name: str
@@ -54,7 +54,7 @@ class PlannedFit:
 
 @dataclass(frozen=True)
 class FinishedFit:
-    """A fit of a plan, and its run."""
+    """Planned fit and its finished run."""
 
     planned: PlannedFit
     run: Run
@@ -69,14 +69,14 @@ class FinishedFit:
         """Fold that was evaluated.
 
         Raises:
-            ValueError: for a fit of no cross-validation.
+            ValueError: if the fit does not belong to a cross-validation.
         """
         if self.planned.fold is None:
             raise ValueError(f"{self.planned.name} evaluated no fold")
         return self.planned.fold
 
     def fold_as_dict(self) -> Entry:
-        """Convert the fold's sizes and accuracies to JSON values."""
+        """Convert sizes and accuracies of the fold to JSON values."""
         fold = self.fold
         return {
             "fold": fold.fold,
@@ -94,10 +94,10 @@ class Plan:
     """Fits in one folder: finished runs are kept, an interrupted one is repeated.
 
     Attributes:
-        folder: where each run has a directory of its own.
-        fits: in the order in which they run.
-        configs: configurations by the name of the file that keeps them, by which a plan is recognized.
-        place: what names the folder, for messages.
+        folder: folder that contains the directories of the runs.
+        fits: fits in the order in which they run.
+        configs: configurations by file name; the files identify the plan.
+        place: option that names the folder, for messages.
     """
 
     folder: Path
@@ -106,10 +106,10 @@ class Plan:
     place: str = FOLDER
 
     def run(self) -> list[FinishedFit]:
-        """Run the fits that have not finished, alone in the folder.
+        """Run the unfinished fits, while the folder is locked.
 
         Raises:
-            OptionError: if the folder holds another plan, or another process writes it.
+            OptionError: if the folder contains another plan, or another process writes to it.
             NarrlitError: if a fit fails.
         """
         with exclusive(self.folder, self.place):
@@ -117,14 +117,14 @@ class Plan:
             return self.run_fits()
 
     def keep_configs(self) -> None:
-        """Write the configurations, or check that the folder has the same; a folder without any must be new."""
+        """Write the configurations, or check that those in the folder are equal; a folder without any must be new."""
         known = any((self.folder / f"{name}.yaml").is_file() for name in self.configs)
         for number, (name, config) in enumerate(self.configs.items()):
             new = self.folder if not known and number == 0 else self.folder / name
             keep_config(self.folder / f"{name}.yaml", config, new, self.place)
 
     def run_fits(self) -> list[FinishedFit]:
-        """Run the fits that have not finished; data are checked before the first, and after each."""
+        """Run the unfinished fits; data are checked before the first fit and after each fit."""
         runs = {fit.name: Run.at(self.folder / fit.name) for fit in self.fits}
         for fit in self.fits:
             if runs[fit.name].finished and fit.check is not None:
@@ -142,17 +142,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A row of a plan's table.
+    """Row of a plan's table.
 
     Attributes:
-        system: what was fitted.
-        fold: of a cross-validation; None: all folds, or none.
-        seed: of the fit; None: of all fits.
-        metric: `accuracy_last_epoch`, `accuracy_best_epoch`, or `accuracy_reference`, the encoder before training.
-        value: the accuracy; None where a score was NaN.
+        system: name of the fitted system.
+        fold: fold of a cross-validation; None for all folds, or without folds.
+        seed: seed of the fit; None for all fits.
+        metric: `accuracy_last_epoch`, `accuracy_best_epoch`, or `accuracy_reference` (the encoder before training).
+        value: the accuracy; None if a score was NaN.
         n: number of triples.
         low: lower end of the 95 % confidence interval.
-        high: its upper end.
+        high: upper end of the interval.
     """
 
     system: str
@@ -166,7 +166,7 @@ class Accuracy:
 
     @classmethod
     def of(cls, name: str, scored: Scored, system: str, fold: int | None, seed: int | None) -> "Accuracy":
-        """Take one evaluation."""
+        """Convert one evaluation."""
         low, high = scored.summary.interval if scored.accuracy is not None else (None, None)
         return cls(system, fold, seed, f"accuracy_{name}", scored.accuracy, scored.summary.n, low, high)
 
@@ -189,12 +189,12 @@ def accuracies_of(fits: Sequence[FinishedFit]) -> list[Accuracy]:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """Runs of a plan, and the report of their accuracies.
+    """Runs of a plan, and a report on their accuracies.
 
     Attributes:
-        name: of the report's files.
-        folder: where the runs are.
-        runs: by name.
+        name: name of the files of the report.
+        folder: folder of the runs.
+        runs: runs by name.
         accuracies: rows of the table.
         report: tables, notes and plain data.
     """
@@ -214,7 +214,7 @@ class PlanResult:
         report: Report,
         further: Sequence[Accuracy] = (),
     ) -> "PlanResult":
-        """Take a plan's finished fits, the report of them, and further rows of the table."""
+        """Collect the finished fits of a plan, their report, and further rows of the table."""
         runs = {fit.planned.name: fit.run for fit in fits}
         return cls(name, Path(folder), runs, [*accuracies_of(fits), *further], report)
 
@@ -225,31 +225,31 @@ class PlanResult:
         return frame.where(frame.notna(), None)
 
     def plot(self) -> "Axes":
-        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
         return self.report.plot()
 
     def write(self, folder: str | Path | None = None) -> None:
-        """Write NAME.json, .md, .csv (the table), .tex and (with matplotlib) .svg; by default beside the runs."""
+        """Write NAME.json, .md, .csv (the table), .tex and (with matplotlib) .svg, by default next to the runs."""
         folder = self.folder if folder is None else Path(folder)
         self.report.write(folder, self.name)
         write_table(folder / f"{self.name}.csv", self.table().to_dict("records"))
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         return self.report.markdown().rstrip("\n")
 
 
 def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -> None:
-    """Write a configuration to a YAML file, or check that the file holds the same.
+    """Write a configuration to a YAML file, or check that the file contains the same configuration.
 
     Args:
         file: the file.
         config: the configuration.
-        folder: must be new where the file is.
-        place: what names the folder, for messages.
+        folder: folder that must be new if the file is new.
+        place: option that names the folder, for messages.
 
     Raises:
-        OptionError: if the file holds another configuration, or is new and the folder is not.
+        OptionError: if the file contains another configuration, or the file is new but the folder is not.
     """
     text = yaml.safe_dump(config, sort_keys=False)
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""`narrlit.profile`: what a model's similarity follows, measured on Twice Told: plots, worlds, length, single aspects.
+"""`narrlit.profile`: how much a model's similarity depends on plot, world, length and single aspects.
 
 Letters in shapes: N stories.
 """
@@ -42,17 +42,18 @@ def profile(
     choices: Sequence[str | Path] = (),
     progress: bool = False,
 ) -> Profile:
-    """Measure how much of a model's similarity is plot, world, length and the rest, and compare it with TF-IDF.
+    """Measure how much a model's similarity depends on plot, world and length, and compare it with TF-IDF.
 
-    The stories are those of Twice Told: each plot is told in each world, and some again with one aspect changed.
+    The stories are those of Twice Told: each plot is told in each world, and some tellings have variants in which one
+    aspect is changed.
 
     Args:
-        models: a model, several, or encoders from `narrlit.load` by name.
-        measure: by which stories are compared; `cosine` of vectors is what Track B compares.
-        split: `test`, `validation` or `train`, of which neither plots nor worlds occur in another; None: all stories.
-        sets: files of labeled triples with a column `cell`, whose accuracies are added; intervals are from samples of
-            the values of a column `plot`, or of the anchors if there is none.
-        choices: files of questions with several candidates (`read_choices`), whose accuracies are added.
+        models: a model, several models, or encoders from `narrlit.load` by name.
+        measure: measure of similarity; `cosine` is that of Track B.
+        split: part of the plots and worlds: `train`, `validation` or `test`, which have none in common; None: all.
+        sets: files of labeled triples with a column `cell`, on which accuracy is measured as well, by cell; intervals
+            come from resampling the values of a column `plot` or, without this column, the anchors.
+        choices: files of multiple-choice questions (`read_choices`), on which accuracy is measured as well.
         progress: show progress bars on stderr.
 
     Returns:
@@ -61,7 +62,7 @@ def profile(
     Raises:
         DataError: if a file can't be read.
         ModelError: if a model can't be loaded.
-        OptionError: for a split or measure that there is not.
+        OptionError: if there is no such split or measure.
 
     >>> result = profile("minilm", split="validation")
     >>> [model.name for model in result.models]
@@ -89,7 +90,7 @@ def profile(
 def _encoders(
     models: "str | Path | StoryEncoder | Mapping[str, StoryEncoder | str | Path] | Sequence[str | Path]",
 ) -> dict[str, StoryEncoder]:
-    """Load models, by their names."""
+    """Load models; return encoders by name."""
     if isinstance(models, Mapping):
         return {name: encoder_of(model) for name, model in models.items()}
     if isinstance(models, str | Path | StoryEncoder):
@@ -104,13 +105,13 @@ def _encoders(
 def _profile(
     name: str, similarities: Floats, corpus: TwiceTold, others: Mapping[str, Estimate] = MappingProxyType({})
 ) -> ModelProfile:
-    """Describe similarities (N, N) of a corpus's tellings and changes, in this order."""
+    """Compute the profile of similarities (N, N) of the tellings and changes of a corpus, in this order."""
     count = len(corpus.tellings)
     of_tellings = similarities[:count, :count]
     design = design_of(corpus.tellings)
     shares = variance_shares(of_tellings, design)
-    unlike = (design.plots[:, None] != design.plots) & (design.worlds[:, None] != design.worlds)
-    deviation = float(of_tellings[unlike].std())
+    unrelated = (design.plots[:, None] != design.plots) & (design.worlds[:, None] != design.worlds)
+    deviation = float(of_tellings[unrelated].std())
     falls: dict[str, Estimate] = {aspect: _fall(aspect, similarities / deviation, corpus) for aspect in ASPECTS}
     return ModelProfile(name, shares, falls, _cells(similarities, corpus), others)
 
@@ -123,12 +124,12 @@ def design_of(tellings: Sequence[Telling]) -> Design:
 
 
 def _stories(corpus: TwiceTold) -> list[Telling]:
-    """List a corpus's tellings and changes in the order of the similarities' rows."""
+    """List the tellings and changes of a corpus, in the order of the rows of similarities."""
     return [*corpus.tellings, *corpus.changes]
 
 
 def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
-    """Compute how far the similarity with the other tellings of a plot falls if an aspect is changed."""
+    """Compute how much the similarity with the other tellings of a plot falls if an aspect is changed."""
     index_of = {telling.id: index for index, telling in enumerate(_stories(corpus))}
     falls, plots = [], []
     for change in corpus.changes:
@@ -147,7 +148,7 @@ def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
 
 
 def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
-    """Compute the accuracy of each cell of triples."""
+    """Compute the accuracy on each cell of triples."""
     index_of = {telling.text: index for index, telling in enumerate(_stories(corpus))}
     accuracies: dict[str, Estimate] = {}
     for cell in corpus.cells():
@@ -162,7 +163,7 @@ def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
 
 
 def _accuracies(labeled: Mapping[str, Triples], measure: Similarity, progress: bool = False) -> dict[str, Estimate]:
-    """Compute the accuracy of each cell of each file of triples."""
+    """Compute the accuracy on each cell of each file of triples."""
     accuracies = {}
     for name, triples in labeled.items():
         scores = measure.score(triples, progress)
@@ -176,7 +177,7 @@ def _accuracies(labeled: Mapping[str, Triples], measure: Similarity, progress: b
 
 
 def _groups(triples: Triples) -> list[str]:
-    """Read the group of each triple: its plot, if the file has such a column, or else its anchor."""
+    """Return the group of each triple: its plot, if the file has this column, else its anchor."""
     try:
         return _read_column(PLOT, triples)
     except OptionError:
@@ -184,13 +185,13 @@ def _groups(triples: Triples) -> list[str]:
 
 
 def _read_column(name: str, triples: Triples) -> list[str]:
-    """Read a column of the triples' file."""
+    """Read a column of the file of the triples."""
     values = read_facets([name], triples)[name]
     return [] if values is None else [str(value) for value in values]
 
 
 def _estimate_by_group(values: NDArray[np.float64], groups: ArrayLike) -> Estimate:
-    """Compute the mean of values (N,) with its interval over resamples of the groups (N,)."""
+    """Compute the mean of values (N,), with an interval from resampling the groups (N,)."""
     [(low, high)] = group_bootstrap_intervals(values[:, None].astype(float), groups)
     return Estimate(float(np.mean(values)), low, high, len(values))
 

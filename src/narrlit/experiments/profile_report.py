@@ -1,4 +1,4 @@
-"""Results of `narrlit.profile`: shares, falls and accuracies of models, as a table and a picture."""
+"""Results of `narrlit.profile`: shares, falls and accuracies of models, as tables and a plot."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,12 +26,12 @@ class ModelProfile:
     """Influences on a model's similarity.
 
     Attributes:
-        name: of the model.
-        shares: of the variance of stories, by `plot`, `world`, `length` and `rest`.
-        falls: of the similarity with the other tellings of a plot when an aspect is changed, by this aspect; in
+        name: name of the model.
+        shares: shares of the variance of stories, by `plot`, `world`, `length` and `rest`.
+        falls: falls of the similarity with the other tellings of a plot when an aspect is changed, by aspect; in
             standard deviations of the similarities of stories that share neither plot nor world.
-        cells: accuracy on the triples of Twice Told, by cell.
-        accuracies: on further files, by file and cell.
+        cells: accuracies on the triples of Twice Told, by cell.
+        accuracies: accuracies on other files, by file and cell.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ModelProfile:
 
     @property
     def record(self) -> dict[str, object]:
-        """All figures, as plain data."""
+        """All figures as plain data."""
         return {
             "model": self.name,
             "shares": {name: asdict(share) for name, share in self.shares.items()},
@@ -57,9 +57,9 @@ class Profile:
     """Profiles of models.
 
     Attributes:
-        models: with TF-IDF last.
-        measure: by which stories were compared.
-        split: of Twice Told; None: all of it.
+        models: profiles of the models, with TF-IDF last.
+        measure: measure of similarity.
+        split: split of Twice Told; None for the whole corpus.
         num_plots: number of plots.
         num_worlds: number of worlds.
     """
@@ -80,17 +80,17 @@ class Profile:
                 rows.append((model.name, "fall", aspect, fall.mean, fall.low, fall.high, fall.n))
             for cell, accuracy in model.cells.items():
                 rows.append((model.name, "cell", cell, accuracy.mean, accuracy.low, accuracy.high, accuracy.n))
-            for place, estimate in model.accuracies.items():
-                rows.append((model.name, "set", place, estimate.mean, estimate.low, estimate.high, estimate.n))
+            for name, estimate in model.accuracies.items():
+                rows.append((model.name, "set", name, estimate.mean, estimate.low, estimate.high, estimate.n))
         return pd.DataFrame(rows, columns=["model", "group", "name", "value", "low", "high", "n"])
 
     def __str__(self) -> str:
-        """Tables in Markdown."""
+        """Format tables in Markdown."""
         shares = [self._row(model.name, model.shares) for model in self.models]
         falls = [self._row(model.name, model.falls) for model in self.models]
         cells = [self._row(model.name, model.cells) for model in self.models]
         tables = {
-            "What similarity is made of": shares,
+            "Shares of similarity": shares,
             "Fall of similarity when one aspect is changed": falls,
             "Triples": cells,
         }
@@ -98,9 +98,9 @@ class Profile:
             tables["Other sets"] = [
                 self._row(model.name, model.accuracies) for model in self.models if model.accuracies
             ]
-        which = "Twice Told" if self.split is None else f"Twice Told's {self.split} part"
+        corpus = "Twice Told" if self.split is None else f"The {self.split} part of Twice Told"
         notes = [
-            f"{which}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}; intervals are 95 % "
+            f"{corpus}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}; intervals are 95 % "
             "(bootstrap over plots and worlds).",
             "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
             "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
@@ -112,7 +112,7 @@ class Profile:
         return {"model": name, **{column: str(figure) for column, figure in figures.items()}}
 
     def plot(self) -> Any:
-        """Draw shares, falls and cells side by side; returns the matplotlib axis of the shares.
+        """Draw shares, falls and cells side by side, and return the matplotlib axes of the shares.
 
         Raises:
             MissingExtraError: if matplotlib is not installed.
@@ -130,18 +130,18 @@ class Profile:
         return shares
 
     def _draw_shares(self, axes: Any, names: Sequence[str]) -> None:
-        """Draw a bar a model, divided into shares."""
+        """Draw one bar per model, divided into shares."""
         colors = dict(zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True))
-        for place, model in enumerate(self.models):
+        for position, model in enumerate(self.models):
             start = 0.0
             for component in COMPONENTS:
                 share = max(model.shares[component].share, 0.0)
-                label = component if place == 0 else None
-                axes.barh(place, share, left=start, color=colors[component], label=label)
+                label = component if position == 0 else None
+                axes.barh(position, share, left=start, color=colors[component], label=label)
                 start += share
         axes.set_yticks(range(len(names)), list(names))
         axes.invert_yaxis()
-        axes.set_xlabel("share of what distinguishes stories")
+        axes.set_xlabel("share of the variance of stories")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, fontsize=8)
 
     def write(self, folder: str | Path) -> None:
@@ -161,14 +161,15 @@ class Profile:
 
 
 def _draw_points(axes: Any, label: str, models: Sequence[Mapping[str, Estimate]]) -> None:
-    """Draw a row a model, with a point and an interval for each estimate."""
-    for place, estimates in enumerate(models):
+    """Draw one row per model, with a point and an interval for each estimate."""
+    for position, estimates in enumerate(models):
         height = 0.8 / len(estimates)
         for number, (name, estimate) in enumerate(estimates.items()):
-            y = place - 0.4 + height * (number + 0.5)
+            y = position - 0.4 + height * (number + 0.5)
             ends = [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
             style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
-            axes.errorbar(estimate.mean, y, xerr=np.maximum(ends, 0), label=name if place == 0 else None, **style)
+            label_once = name if position == 0 else None
+            axes.errorbar(estimate.mean, y, xerr=np.maximum(ends, 0), label=label_once, **style)
     axes.set_yticks(range(len(models)), [""] * len(models))
     axes.invert_yaxis()
     axes.set_xlabel(label)

@@ -1,4 +1,4 @@
-"""Relevance: which stories are relevant to which queries, and how high a system ranks them.
+"""Relevance of stories to queries, and metrics of how high a system ranks them.
 
 Letters in shapes: Q queries, N stories, R relevant stories of a query, K metrics, B queries of a block.
 """
@@ -18,18 +18,18 @@ from narrlit.metrics.versions import Versions
 
 Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
 Qrels = Mapping[str, Mapping[str, float]]
-"""Gains above 0 of the relevant stories of each query; ids of both."""
+"""Gains above 0 of the relevant stories of each query, by ids of query and story."""
 QUERIES_PER_BLOCK = 256
-LAYOUT = "write query-id, corpus-id and score with tabs between, or TREC's four columns"
+LAYOUT = "write query-id, corpus-id and score, separated by tabs, or TREC's four columns"
 
 
 def read_qrels(path: str) -> Qrels:
     """Read relevance judgments: query-id, corpus-id and score (BEIR; a header is skipped), or TREC's four columns.
 
-    Rows with the score 0 are left out.
+    Rows with the score 0 are skipped.
 
     Raises:
-        DataError: if the file can't be read or names no relevant story.
+        DataError: if the file can't be read or contains no relevant story.
     """
     with reading("qrels", path, LAYOUT):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
@@ -42,7 +42,7 @@ def read_qrels(path: str) -> Qrels:
         if gain > 0:
             qrels.setdefault(query, {})[story] = gain
     if not qrels:
-        raise DataError(f"{path} names no relevant story; write rows with a score above 0")
+        raise DataError(f"{path} contains no relevant story; write rows with a score above 0")
     return qrels
 
 
@@ -52,9 +52,9 @@ def _read_judgment(line: str, cells: Sequence[str], place: str) -> tuple[str, st
         query, *_, story, score = cells[:4]
         gain = float(score)
     except ValueError as error:
-        raise DataError(f"{place}: {printable(line, 60)!r} is no judgment; {LAYOUT}") from error
+        raise DataError(f"{place}: {printable(line, 60)!r} is not a relevance judgment; {LAYOUT}") from error
     if not math.isfinite(gain):
-        raise DataError(f"{place}: the score {printable(score, 60)} is no finite number; {LAYOUT}")
+        raise DataError(f"{place}: the score {printable(score, 60)} is not a finite number; {LAYOUT}")
     return query, story, gain
 
 
@@ -64,10 +64,10 @@ class Relevance:
 
     Attributes:
         queries: (Q,) rows of the queries.
-        stories: rows of the relevant stories of each query (R,).
-        gains: of these (R,), above 0.
-        groups: (Q,) numbers; queries of a group depend on each other.
-        among_stories: queries are stories of the collection, which are left out of their own results.
+        stories: (R,) rows of the relevant stories of each query.
+        gains: (R,) gains of these stories, above 0.
+        groups: (Q,) number of each query's group; queries of a group depend on each other.
+        among_stories: queries are stories of the collection, which are excluded from their own results.
     """
 
     queries: IntArray
@@ -82,11 +82,11 @@ class Relevance:
 
         Args:
             qrels: Q queries with their relevant stories.
-            query_ids: ids of the queries' rows; None: queries are among the stories.
-            ids: N ids.
+            query_ids: ids of the queries, row by row; None: queries are among the stories.
+            ids: ids of the N stories.
 
         Raises:
-            DataError: if a query or a relevant story is not there, or a query is relevant to itself.
+            DataError: if a query or a relevant story is missing, or a query is relevant to itself.
         """
         among_stories = query_ids is None
         story_rows = {id: row for row, id in enumerate(ids)}
@@ -96,7 +96,7 @@ class Relevance:
             _require("story", gains, story_rows)
         for query, gains in qrels.items():
             if among_stories and query in gains:
-                raise DataError(f"the qrels call {printable(query, 60)!r} relevant to itself; leave that row out")
+                raise DataError(f"{printable(query, 60)!r} is relevant to itself in the qrels; remove this row")
         stories_of_queries, gains_of_queries = [], []
         for gains in qrels.values():
             stories_of_queries.append(np.array([story_rows[story] for story in gains]))
@@ -107,7 +107,7 @@ class Relevance:
 
     @classmethod
     def of_versions(cls, versions: Versions) -> "Relevance":
-        """Take the other versions of a story as relevant to it."""
+        """Define the other versions of a story as relevant to it."""
         stories = [versions.partners(row) for row in versions.queries.tolist()]
         gains = [np.ones(len(partners)) for partners in stories]
         return cls(versions.queries, stories, gains, versions.groups, True)
@@ -132,7 +132,7 @@ class Relevance:
 
 
 def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
-    """Refuse ids of queries or stories that are in no row."""
+    """Check that every query or story of the qrels exists."""
     for id in ids:
         if id not in rows:
-            raise DataError(f"there is no {kind} {printable(id, 60)!r}, which the qrels name; leave its rows out")
+            raise DataError(f"the qrels contain {kind} {printable(id, 60)!r}, which does not exist; remove its rows")

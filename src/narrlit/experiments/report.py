@@ -1,4 +1,4 @@
-"""Reports of experiments: accuracies with intervals, paired tests, tables as Markdown, CSV, LaTeX and JSON, a plot."""
+"""Reports on experiments: accuracies with intervals, paired tests, tables (Markdown, CSV, LaTeX, JSON) and a plot."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
 
-INDEPENDENCE = "Intervals are 95 % (Wilson); p is of the exact paired McNemar test; both take triples as independent."
+INDEPENDENCE = "Intervals are 95 % (Wilson); p is from the exact paired McNemar test; both assume independent triples."
 
 
 @dataclass(frozen=True)
 class Report:
-    """An experiment's result."""
+    """Report on the result of an experiment."""
 
     content: Entry
     """Plain data, for JSON."""
@@ -36,7 +36,7 @@ class Report:
     """Rows of formatted cells by title; an empty title has no heading."""
     notes: Sequence[str]
     records: Sequence[Entry]
-    """Raw entries, one a line of the CSV file; without any there is no such file."""
+    """Raw entries, one per row of the CSV file, which is not written without entries."""
     intervals: Mapping[str, Row]
     """Accuracies by label, for the plot."""
 
@@ -45,7 +45,7 @@ class Report:
         return "\n".join([*(markdown_table(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the entries: a row a system, columns named like `difference.p`; an interval is `low` and `high`."""
+        """Tabulate the entries, one row per system, with columns such as `difference.p`, `low` and `high`."""
         frame = pd.json_normalize(list(self.records))
         for column in [column for column in frame if column.endswith("interval")]:
             ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
@@ -55,7 +55,7 @@ class Report:
     def write(self, folder: Path, name: str) -> None:
         """Write NAME.json, .md, .csv and .tex, and with matplotlib NAME.svg.
 
-        Columns of the CSV file are named like `last_epoch.accuracy`; an interval is `low` and `high`.
+        The CSV file has columns such as `last_epoch.accuracy`; intervals are `low` and `high`.
         """
         latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
         keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
@@ -65,7 +65,7 @@ class Report:
             write_svg(self.plot(), folder / f"{name}.svg")
 
     def plot(self) -> "Axes":
-        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis.
+        """Plot the accuracies with 95 % intervals, and return the matplotlib axes.
 
         Raises:
             MissingExtraError: if matplotlib is not installed.
@@ -106,12 +106,12 @@ def difference_cell(comparison: PairedComparison | None) -> str:
 
 
 def accuracy_cells(outcome: Outcome) -> dict[str, str]:
-    """Format the accuracies of a fit after the last epoch and in the best one, by column title."""
+    """Format the accuracies of a fit after the last and the best epoch, by column title."""
     return {f"accuracy, {spoken(name)}": accuracy_cell(outcome.scores[name].as_dict()) for name in EVALUATIONS}
 
 
 def spoken(name: str) -> str:
-    """Write a name with spaces.
+    """Convert a field name to words.
 
     >>> spoken("last_epoch")
     'last epoch'
@@ -120,7 +120,7 @@ def spoken(name: str) -> str:
 
 
 def selected_cell(outcome: Outcome) -> str:
-    """Name the best epoch and out of how many evaluations it was selected."""
+    """Format the best epoch, and the number of evaluations from which it was selected."""
     return f"epoch {outcome.best.epoch} of {outcome.num_evaluations}"
 
 
@@ -148,7 +148,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> "Spread":
-        """Compute both; they are None where one fit has no accuracy."""
+        """Compute both; they are None if a fit has no accuracy."""
         known = [value for value in values if value is not None]
         return cls(*seed_spread(known)) if len(known) == len(values) else cls()
 
@@ -173,7 +173,7 @@ def note_lines(notes: Mapping[str, str]) -> list[str]:
 
 
 def interval_plot(accuracies: Mapping[str, Row]) -> "Axes":
-    """Plot accuracies with their 95 % intervals, one line a system; returns a matplotlib axis."""
+    """Plot accuracies with 95 % intervals, one line per system, and return the matplotlib axes."""
     from matplotlib.figure import Figure
 
     known = {name: entry for name, entry in accuracies.items() if entry["accuracy"] is not None}
@@ -190,7 +190,7 @@ def interval_plot(accuracies: Mapping[str, Row]) -> "Axes":
 
 
 def write_svg(axes: Any, path: Path) -> None:
-    """Write a plot as an SVG file, the same bytes each time."""
+    """Write a plot as a reproducible SVG file."""
     import matplotlib as mpl
 
     with atomic_path(path) as temporary, mpl.rc_context({"svg.hashsalt": "narrlit", "svg.fonttype": "none"}):

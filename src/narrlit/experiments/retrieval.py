@@ -1,4 +1,4 @@
-"""`narrlit.retrieval`: how high measures rank versions of a story, or the stories that judgments call relevant.
+"""`narrlit.retrieval`: how high measures rank versions of a story, or stories that are relevant to queries.
 
 Letters in shapes: Q queries, N stories, R relevant stories of a query, K metrics, B rows of a block.
 """
@@ -28,16 +28,16 @@ from narrlit.metrics.retrieval import Lexical, lexical_vectors
 from narrlit.metrics.versions import Versions
 
 Scorer = Callable[[IntArray], Floats]
-"""Compares some queries, rows (B,), with all stories, (B, N); the larger, the more alike."""
+"""Function from rows of queries (B,) to similarities with all stories (B, N)."""
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A measure of a collection, or a baseline.
+    """Measure of a collection, or baseline.
 
     Attributes:
-        name: for tables.
-        score: compares queries with stories.
+        name: name in tables.
+        score: function that compares queries with stories.
     """
 
     name: str
@@ -54,28 +54,29 @@ def retrieval(
     queries: Collection | Mapping[str, Collection] | None = None,
     baseline: Lexical | None = "tfidf",
 ) -> Retrieval:
-    """Evaluate whether the nearest story of each is another version of it, or how high relevant stories are ranked.
+    """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 
-    Stories with the same value in a column (tale type, work, author) are versions; or a file of judgments names the
-    relevant stories of each query. Of versions, recall@k is the share of stories with another version among their k
-    nearest; of judgments, the mean share of relevant stories among the first k.
+    Stories with the same value in a column (tale type, work, author) are versions of each other; or a file of relevance
+    judgments lists the relevant stories of each query. For versions, recall@k is the share of stories with another
+    version among their k nearest; for judgments, the mean share of relevant stories among the first k.
 
     Args:
         stories: a collection, or several by name; a file, folder or index; a table or texts, which narrlit-mini embeds.
-        qrels: file of relevance judgments (`read_qrels`), or what is in it.
-        same: column of the stories, instead of `qrels`.
-        measures: that are compared, the others with the first; None: that of each collection.
-        control: column, such as book or translator, that may make versions alike: values are permuted within it.
-        queries: of the judgments, encoded like the collection (by the same names); None: queries are stories.
-        baseline: words of the stories, which are always compared beside: `tfidf` or `bm25`; None: not.
+        qrels: file of relevance judgments (`read_qrels`), or its content.
+        same: column in which versions of the same story have the same value; used instead of `qrels`.
+        measures: measures of similarity, each compared with the first; None: the measure of each collection.
+        control: column of a confounder, such as book or translator, that may make versions similar; the permutation
+            test permutes `same` within its values.
+        queries: queries of `qrels`, encoded like the collection (with the same names); None: queries are stories.
+        baseline: lexical baseline, which ranks the stories of the first collection: `tfidf` or `bm25`; None: none.
 
     Returns:
         A `Retrieval`: recall@1 and @10, MRR and nDCG@10 with 95 % intervals and paired tests: `.table()`, `.answers()`,
         `.confound_table()`, `.plot()`, `.write(folder)`.
 
     Raises:
-        DataError: if stories or judgments can't be read, no story has another version, or a judged story is not there.
-        OptionError: if there is no such column, or not just one of `qrels` and `same`.
+        DataError: if stories or judgments can't be read, no story has another version, or a judged story is missing.
+        OptionError: if there is no such column, or not exactly one of `qrels` and `same` is given.
 
     >>> import pandas as pd
     >>> texts = ["A wolf eats a girl.", "A wolf eats a grandmother.", "A hare loses a race.", "A fox wins a race."]
@@ -85,14 +86,14 @@ def retrieval(
     1.0
     """
     if (qrels is None) == (same is None):
-        raise OptionError("`same`: give a column of the stories, or relevance judgments by `qrels`")
+        raise OptionError("give either `same`, a column of the stories, or `qrels`, relevance judgments")
     collections = stories if isinstance(stories, Mapping) else {"": collection_of(stories)}
     if same is not None:
         if queries is not None:
-            raise OptionError("`queries` are of judgments: give `qrels` in place of `same`")
+            raise OptionError("`queries` need relevance judgments: give `qrels` instead of `same`")
         return _versions_retrieval(collections, same, measures, control, baseline)
     if control is not None:
-        raise OptionError("`control` is of versions: give `same` in place of `qrels`")
+        raise OptionError("`control` needs versions: give `same` instead of `qrels`")
     judged = read_qrels(str(qrels)) if isinstance(qrels, str | Path) else qrels or {}
     named = {next(iter(collections)): queries} if isinstance(queries, Collection) else queries
     file = str(qrels) if isinstance(qrels, str | Path) else None
@@ -100,7 +101,7 @@ def retrieval(
 
 
 def collection_of(stories: Collection | str | Path | pd.DataFrame | Sequence[str]) -> Collection:
-    """Return a collection, or make one of a file, folder or index, of a table or of texts."""
+    """Return a collection, or create one from a file, folder, index, table or texts."""
     if isinstance(stories, Collection):
         return stories
     if isinstance(stories, str | Path):
@@ -122,21 +123,21 @@ def _judged_retrieval(
     """Rank the stories for judged queries."""
     values: dict[str, NDArray[np.float64]] = {}
     for name, collection in collections.items():
-        asked = None if queries is None else queries[name]
-        relevance = _relevance(qrels, asked, collection)
-        for system in systems_of(collection, name if len(collections) > 1 else "", measures, asked):
+        own_queries = None if queries is None else queries[name]
+        relevance = _relevance(qrels, own_queries, collection)
+        for system in systems_of(collection, name if len(collections) > 1 else "", measures, own_queries):
             values[system.name] = relevance.metrics(system.score)
     first = next(iter(collections))
     if baseline is not None:
-        asked = None if queries is None else queries[first]
-        relevance = _relevance(qrels, asked, collections[first])
-        values[baseline] = relevance.metrics(lexical_system(collections[first], baseline, asked).score)
+        own_queries = None if queries is None else queries[first]
+        relevance = _relevance(qrels, own_queries, collections[first])
+        values[baseline] = relevance.metrics(lexical_system(collections[first], baseline, own_queries).score)
     systems = compare_systems(values, np.arange(len(qrels)))
     return Retrieval(systems, [*qrels], len(collections[first]), file, None, {})
 
 
 def _relevance(qrels: Qrels, queries: Collection | None, collection: Collection) -> Relevance:
-    """Find the rows of judged stories and queries in their collections."""
+    """Find the rows of queries and relevant stories in their collections."""
     query_ids = None if queries is None else queries.frame["id"].tolist()
     return Relevance.of_qrels(qrels, query_ids, collection.frame["id"].tolist())
 
@@ -148,9 +149,9 @@ def systems_of(
 
     Args:
         collection: N stories.
-        name: of the collection, before that of the measure; empty where there is one collection.
-        measures: their names; None: the collection's.
-        queries: that are compared with the stories; None: the stories.
+        name: name of the collection, which precedes that of the measure; empty for a single collection.
+        measures: names of the measures; None: the measure of the collection.
+        queries: queries to compare with the stories; None: the stories.
     """
     for measure in measures or [collection.measure]:
         chosen = measure_for(collection.encoder, measure)
@@ -163,16 +164,16 @@ def systems_of(
 
 
 def _score_queries(similarities: CollectionSimilarity, queries: Contents, rows: IntArray) -> Floats:
-    """Compare some queries, rows (B,), with all stories, (B, N)."""
+    """Compare the queries in `rows` (B,) with all stories, (B, N)."""
     return similarities.of_queries(queries.take(rows))
 
 
 def lexical_system(collection: Collection, kind: Lexical, queries: Collection | None = None) -> System:
-    """Compare the words of queries, or of the stories, with those of the stories."""
+    """Compare words of the queries, or of the stories if there are no queries, with those of the stories."""
     texts = collection.frame["text"].tolist()
-    asked = texts if queries is None else queries.frame["text"].tolist()
-    vectors, others = lexical_vectors(kind, asked, texts)
-    return System(kind, lambda rows: (vectors[rows] @ others.T).toarray())
+    query_texts = texts if queries is None else queries.frame["text"].tolist()
+    query_vectors, vectors = lexical_vectors(kind, query_texts, texts)
+    return System(kind, lambda rows: (query_vectors[rows] @ vectors.T).toarray())
 
 
 # Versions ------------------------------------------------------------------------------------------------------------
@@ -190,12 +191,14 @@ def _versions_retrieval(
     texts = first.frame["text"].tolist()
     for other in others:
         if other.frame["text"].tolist() != texts:
-            raise DataError(f"{other.about['source']} has other stories than {first.about['source']}, or another order")
+            raise DataError(
+                f"{other.about['source']} has other stories than {first.about['source']}, or a different order"
+            )
     return rank_versions(_similarities(collections, measures, baseline), versioned_stories(first, same, control))
 
 
 def versioned_stories(collection: Collection, same: str, control: str | None = None) -> VersionedStories:
-    """Find the versions among N stories by their columns.
+    """Find the versions among N stories by a column.
 
     Raises:
         DataError: if no story has another version.
@@ -212,7 +215,7 @@ def versioned_stories(collection: Collection, same: str, control: str | None = N
 def _similarities(
     collections: Mapping[str, Collection], measures: Sequence[MeasureName] | None, baseline: Lexical | None
 ) -> Iterator[tuple[str, Floats]]:
-    """Compare all stories with all, (N, N), by each system."""
+    """Yield the similarities (N, N) of all stories by each system."""
     for name, collection in collections.items():
         rows = np.arange(len(collection))
         for system in systems_of(collection, name if len(collections) > 1 else "", measures):
@@ -223,7 +226,7 @@ def _similarities(
 
 
 def _metadata_column(collection: Collection, parameter: str, name: str) -> list[Any]:
-    """Return the values (N,) of a column; None where a cell is empty.
+    """Return the values (N,) of a column; None for an empty cell.
 
     Raises:
         OptionError: if there is no such column.

@@ -1,4 +1,4 @@
-"""Results of an evaluation of retrieval: means, intervals and paired tests of systems, as tables.
+"""Results of `narrlit.retrieval`: means, intervals and paired tests of systems, as tables.
 
 Letters in shapes: Q queries, K metrics.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TESTED = "mrr"
-"""Metric whose paired tests are printed; the others' are in the tables."""
+"""Metric for which paired tests are printed; tests of the others are in the tables."""
 PRINTED = "recall@1"
-"""Metric whose permutations are printed."""
+"""Metric for which permutation tests are printed."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Estimate:
     """Mean of a metric.
 
     Attributes:
-        mean: over queries.
+        mean: mean over queries.
         low: lower end of its 95 % bootstrap interval.
-        high: upper end.
+        high: upper end of the interval.
         n: number of queries.
     """
 
@@ -49,24 +49,24 @@ class Estimate:
     n: int
 
     def __str__(self) -> str:
-        """The mean with its interval."""
+        """Format the mean with its interval."""
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of two systems' means.
+    """Difference of the means of two systems.
 
     Attributes:
-        difference: of the system's mean to that of the first system.
-        p: of the paired permutation test.
+        difference: mean of the system minus that of the first system.
+        p: p of the paired permutation test.
     """
 
     difference: float
     p: float
 
     def __str__(self) -> str:
-        """The difference with its p."""
+        """Format the difference with its p."""
         return f"{self.difference:+.3f} ({p_text(self.p)})"
 
 
@@ -77,8 +77,8 @@ class SystemRetrieval:
     Attributes:
         name: measure, collection and measure, or baseline.
         values: (Q, K) metrics of each query.
-        estimates: by metric.
-        differences: to the first system, by metric; empty for the first.
+        estimates: means by metric.
+        differences: differences to the first system by metric; empty for the first system.
     """
 
     name: str
@@ -88,7 +88,7 @@ class SystemRetrieval:
 
     @property
     def record(self) -> dict[str, object]:
-        """Means by metric, n, and the same with intervals and tests as details."""
+        """Means by metric, n, and details with intervals and tests."""
         means = {metric: estimate.mean for metric, estimate in self.estimates.items()}
         details: dict[str, object] = {}
         for metric, estimate in self.estimates.items():
@@ -98,29 +98,29 @@ class SystemRetrieval:
 
 
 def compare_systems(values: Mapping[str, NDArray[np.float64]], groups: IntArray) -> list[SystemRetrieval]:
-    """Compute the means of systems, and their differences to the first.
+    """Compute the means of systems, and their differences to the first system.
 
     Args:
         values: (Q, K) metrics of each query by system.
-        groups: (Q,) numbers; queries of a group depend on each other.
+        groups: (Q,) number of each query's group; queries of a group depend on each other.
     """
     systems: list[SystemRetrieval] = []
-    for name, own in values.items():
+    for name, metrics in values.items():
         differences = {}
         for column, metric in enumerate(LABELS if systems else ()):
             base = systems[0].values[:, column]
-            difference = float((own[:, column] - base).mean())
-            differences[metric] = Difference(difference, group_permutation_test(own[:, column], base, groups))
-        systems.append(SystemRetrieval(name, own, estimates_of(own, groups), differences))
+            difference = float((metrics[:, column] - base).mean())
+            differences[metric] = Difference(difference, group_permutation_test(metrics[:, column], base, groups))
+        systems.append(SystemRetrieval(name, metrics, estimates_of(metrics, groups), differences))
     return systems
 
 
 def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Estimate]:
-    """Compute the mean of each metric, with its interval over groups; nothing without a query.
+    """Compute the mean of each metric, with an interval over groups; empty without queries.
 
     Args:
         values: (Q, K) metrics of each query.
-        groups: (Q,) numbers; queries of a group depend on each other.
+        groups: (Q,) number of each query's group; queries of a group depend on each other.
     """
     if not len(values):
         return {}
@@ -134,13 +134,13 @@ def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Est
 
 @dataclass(frozen=True, eq=False)
 class Confounds:
-    """Confounds of the similarity of versions, by one system.
+    """Confounders of the similarity of versions, for one system.
 
     Attributes:
         permuted: recall@1 and MRR with values permuted within strata, by metric.
-        short: of the stories with fewer words than the median, by metric.
-        long: of the others, by metric.
-        diagnostics: of the similarities.
+        short: means over the stories with fewer words than the median, by metric.
+        long: means over the other stories, by metric.
+        diagnostics: diagnostics of the similarities.
     """
 
     permuted: Sequence[Mapping[str, Permuted]]
@@ -168,10 +168,10 @@ class VersionFacts:
     """Assignment of stories to groups of versions.
 
     Attributes:
-        column: whose equal values make stories versions.
-        values: number of values that several stories have.
-        median_words: length that divides short stories from long ones.
-        control: column within whose values others are permuted; None without one.
+        column: column in which versions have the same value.
+        values: number of values that several stories share.
+        median_words: number of words that separates short and long stories.
+        control: column of a confounder, within whose values `column` is permuted; None without one.
     """
 
     column: str
@@ -185,12 +185,12 @@ class Retrieval:
     """Ranking quality of systems for Q queries.
 
     Attributes:
-        systems: measures of collections and baselines; the others are compared with the first.
-        queries: (Q) ids.
-        stories: number of stories that are ranked.
-        qrels: file of the judgments; None without one.
-        versions: which stories are versions of each other; None where judgments call stories relevant.
-        confounds: of versions, by the name of the system.
+        systems: measures of collections, and baselines; each is compared with the first.
+        queries: Q ids.
+        stories: number of ranked stories.
+        qrels: file of relevance judgments; None without one.
+        versions: assignment of stories to groups of versions; None if relevance comes from judgments.
+        confounds: confounders of versions, by the name of the system.
     """
 
     systems: Sequence[SystemRetrieval]
@@ -216,7 +216,7 @@ class Retrieval:
         }
 
     def table(self) -> pd.DataFrame:
-        """Tabulate means: a row a system and metric, with interval, n, difference to the first system and p."""
+        """Tabulate means, one row per system and metric, with interval, n, difference to the first system and p."""
         rows = []
         for system in self.systems:
             for metric, estimate in system.estimates.items():
@@ -226,15 +226,15 @@ class Retrieval:
         return pd.DataFrame(rows)
 
     def confound_table(self) -> pd.DataFrame:
-        """Tabulate permutations: a row a system, strata and metric, with mean, 95 % range, p and movable stories."""
+        """Tabulate permutations, one row per system, strata and metric: mean, 95 % range, p and movable stories."""
         rows = []
         for name, confounds in self.confounds.items():
             for figures in confounds.permuted:
-                rows += [{"system": name, "metric": metric, **asdict(each)} for metric, each in figures.items()]
+                rows += [{"system": name, "metric": metric, **asdict(figure)} for metric, figure in figures.items()]
         return pd.DataFrame(rows)
 
     def answers(self) -> pd.DataFrame:
-        """Tabulate the metrics of each query, a column a system and metric."""
+        """Tabulate the metrics of each query, one column per system and metric."""
         columns: list[str] = []
         for system in self.systems:
             columns += [f"{system.name}.{metric}" for metric in LABELS]
@@ -244,25 +244,27 @@ class Retrieval:
         return frame
 
     def write(self, folder: str | Path) -> None:
-        """Write retrieval.json and retrieval.md, and answers.csv with a row a query."""
+        """Write retrieval.json and retrieval.md, and answers.csv with one row per query."""
         keep_report(Path(folder), "retrieval", self.record, f"{self}\n")
         write_table(Path(folder) / "answers.csv", self.answers().to_dict("records"))
 
     def plot(self, metric: str = TESTED) -> "Axes":
-        """Plot a metric with 95 % intervals, a line a system; returns a matplotlib axis.
+        """Plot a metric with 95 % intervals, one line per system, and return the matplotlib axes.
 
         Raises:
             MissingExtraError: if matplotlib is not installed.
         """
         require("matplotlib", "plots")
-        estimates = {system.name: system.estimates[metric] for system in self.systems}
-        lines = {name: {"accuracy": each.mean, "interval": [each.low, each.high]} for name, each in estimates.items()}
+        lines = {}
+        for system in self.systems:
+            estimate = system.estimates[metric]
+            lines[system.name] = {"accuracy": estimate.mean, "interval": [estimate.low, estimate.high]}
         axes = interval_plot(lines)
         axes.set_xlabel(f"{LABELS[metric]}, 95 % interval")
         return axes
 
     def __str__(self) -> str:
-        """Tables in Markdown, and warnings."""
+        """Format tables in Markdown, and warnings."""
         first = self.systems[0].name
         rows = []
         for system in self.systems:
@@ -285,7 +287,7 @@ class Retrieval:
         return "\n".join([*lines, *self._warnings()])
 
     def _permutations(self) -> str:
-        """Tabulate a metric beside what permutations within strata give."""
+        """Format a metric next to its values for permutations within strata."""
         rows = []
         movable: dict[str, int] = {}
         for system in self.systems:
@@ -297,13 +299,11 @@ class Retrieval:
                 movable[figure.within] = figure.movable
             rows.append(row)
         moved = ", ".join(f"{count:,} within {printable(name, 40)}" for name, count in movable.items())
-        title = "Found because they are versions? The same with values permuted within strata"
-        return (
-            f"{markdown_table(title, rows)}\nMean and 95 % range of the permutations. Stories that they move: {moved}."
-        )
+        title = "Versions or confounders? The same with values permuted within strata"
+        return f"{markdown_table(title, rows)}\nMean and 95 % range of the permutations. Stories that move: {moved}."
 
     def _lengths(self) -> str:
-        """Tabulate short and long stories, and what similarities follow besides the stories."""
+        """Format the metrics of short and long stories, with length bias and hubness of the similarities."""
         rows = []
         for system in self.systems:
             confounds = self.confounds[system.name]
@@ -319,20 +319,20 @@ class Retrieval:
         words = 0.0 if self.versions is None else self.versions.median_words
         note = (
             f"Short: fewer than {words:g} words, the median. Length: correlation of a story's mean similarity with its "
-            "log length. Hubs: skewness of how often a story is among the ten nearest of others."
+            "log length. Hubs: skewness of how often a story is among the ten nearest stories of others."
         )
         return f"{markdown_table('Short and long stories, length and hubs', rows)}\n{note}"
 
     def _warnings(self) -> list[str]:
-        """Warn of the first system's length and hubs."""
+        """List warnings about length bias and hubness of the first system."""
         first = self.systems[0].name
         warnings = self.confounds[first].diagnostics.warnings
         return [f"{first}: {warning}" for warning in warnings]
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, object]:
-    """Write estimates as plain data."""
+    """Convert estimates to plain data."""
     return {
-        metric: {"mean": each.mean, "interval": [each.low, each.high], "n": each.n}
-        for metric, each in estimates.items()
+        metric: {"mean": estimate.mean, "interval": [estimate.low, estimate.high], "n": estimate.n}
+        for metric, estimate in estimates.items()
     }

@@ -1,4 +1,4 @@
-"""A fit's directory with its record, and the accuracies that it leaves."""
+"""Run of a fit: its directory, its record and its accuracies."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,12 @@ from narrlit.models.run_file import ANSWERS, RECORD, AnswersFile, NewerRecordErr
 
 @dataclass(frozen=True)
 class Run:
-    """A fit's directory, and its record; a path, so that `narrlit.load(run)` loads its best checkpoint.
+    """Directory of a fit and its record; it can be used as a path: `narrlit.load(run)` loads its best checkpoint.
 
     Attributes:
         folder: the directory.
-        record: contents of its run.json.
-        reason: why the fit ended early, where that was seen.
+        record: contents of run.json.
+        reason: reason why the fit ended early, if known.
     """
 
     folder: Path
@@ -29,20 +29,20 @@ class Run:
 
     @classmethod
     def read(cls, folder: str | Path) -> "Run":
-        """Read a run's record; of a folder of versions the newest.
+        """Read the record of a run; in a folder of versions, that of the newest.
 
         Raises:
             OptionError: if there is none.
-            ModelError: if it is broken, or of a later version of narrlit.
+            ModelError: if it is damaged, or was written by a later version of narrlit.
         """
         path = find_record(str(folder))
         if path is None:
-            raise OptionError(f"{folder} is no run: it has no {RECORD}")
+            raise OptionError(f"{folder} is not a run: it has no {RECORD}")
         return cls(path.parent, RunFile.read(path))
 
     @classmethod
     def at(cls, folder: Path, reason: str | None = None) -> "Run":
-        """Read the run in a directory, or none: its record is then empty, and so is that of a damaged one.
+        """Read the run in a directory; its record is empty if there is none, or it is damaged.
 
         Raises:
             NewerRecordError: if a later version of narrlit wrote it.
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def best(self) -> AccuracySummary | None:
-        """Best validation accuracy, which is too high, being the best of several; None without one."""
+        """Best validation accuracy, which is too high, because it is the best of several; None without one."""
         return None if self.record.best is None else summary_of(self.record.best)
 
     def table(self) -> pd.DataFrame:
@@ -79,7 +79,7 @@ class Run:
         return pd.DataFrame(rows, columns=["epoch", "step", "n", "correct", "accuracy", "low", "high"])
 
     def answers(self) -> AnswersFile:
-        """Read the recorded answers: the triples' digest, and wrong answers by evaluation.
+        """Read the recorded answers: digest of the triples, and wrong answers by evaluation.
 
         Raises:
             DataError: if they are missing or damaged.
@@ -87,17 +87,17 @@ class Run:
         return read_json(self.folder / ANSWERS, AnswersFile, "answers", f"remove {self.folder} to repeat the fit")
 
     def check_evaluated(self) -> None:
-        """Check that the fit evaluated its validation triples, or that it is seen why it ended before.
+        """Check that the fit evaluated its validation triples, or that the reason is known why it did not.
 
         Raises:
             OptionError: if it did not.
         """
         if not self.record.validations and self.reason is None:
-            remedy = "let it train at least one whole epoch (trainer.max_epochs, max_steps) and choose another `folder`"
+            remedy = "train for at least one whole epoch (trainer.max_epochs, max_steps), and choose another `folder`"
             raise OptionError(f"{self.folder}: the fit evaluated no validation triples; {remedy}")
 
     def outcome(self) -> Outcome:
-        """Collect accuracies and wrong answers after the last epoch, in the best one, and of the frozen encoder.
+        """Collect accuracies and wrong answers after the last epoch, after the best one, and of the frozen encoder.
 
         Raises:
             OptionError: if the fit evaluated nothing.
@@ -108,8 +108,8 @@ class Run:
         answers = self.answers()
         wrong = {evaluation.epoch: evaluation.wrong for evaluation in answers.evaluations}
         last = record.validations[-1]
-        best = record.best or last  # there is no best where all scores are NaN
-        scores = {name: Scored.of(one, wrong[one.epoch or 0]) for name, one in ((LAST, last), (BEST, best))}
+        best = record.best or last  # there is no best evaluation if all scores are NaN
+        scores = {LAST: Scored.of(last, wrong[last.epoch or 0]), BEST: Scored.of(best, wrong[best.epoch or 0])}
         if record.reference is not None:
             before = answers.frozen if record.frozen is not None else answers.untrained
             scores[REFERENCE] = Scored.of(record.reference, before)
@@ -119,6 +119,6 @@ class Run:
         return str(self.folder)
 
     def __str__(self) -> str:
-        """One line: directory, status and best accuracy."""
+        """Format directory, status and best accuracy as one line."""
         best = "no accuracy" if self.best is None else f"best validation accuracy {self.best}"
         return f"{self.folder}: {self.status}, {best}"

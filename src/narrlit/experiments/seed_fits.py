@@ -1,4 +1,4 @@
-"""`narrlit.fit_seeds`: a config fitted with several seeds."""
+"""`narrlit.fit_seeds`: fit a config with several seeds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,22 +15,22 @@ PLACE = "trainer.logger.init_args.version"
 
 
 def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequence[int]) -> PlanResult:
-    """Fit a config with each seed, and compare with the encoder before training; a finished seed_N is kept.
+    """Fit a config with each seed, and compare it with the encoder before training; finished fits (seed_N) are kept.
 
-    The folder of the runs is that of the config's logger: its version, or `seeds`.
+    The runs are in the folder of the config's logger, below its version or, without a version, below `seeds`.
 
     Args:
         config: a config, or several, as in `narrlit.fit`.
         options: settings that override the config, as in `narrlit.fit`.
-        seeds: two or more.
+        seeds: two or more seeds.
 
     Returns:
-        A `PlanResult`: `.table()` with the accuracies of each seed, `.runs`, `.folder`, `.plot()`, `.write()`. It
-        prints mean, standard deviation and tests.
+        A `PlanResult`: `.table()` with the accuracies of each seed, `.runs`, `.folder`, `.plot()`, `.write()`. It is
+        printed as mean, standard deviation and tests.
 
     Raises:
         DataError: if a file can't be read.
-        OptionError: if a setting is invalid, or a folder of other fits.
+        OptionError: if a setting is invalid, or the folder contains other fits.
         NarrlitError: if a fit fails; finished fits are kept.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
@@ -50,10 +50,10 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
 
 
 def _folder_of(arguments: Sequence[str]) -> Path:
-    """Return the folder of a config's logger, in which each seed has a run."""
+    """Return the folder of the runs, from the config's logger."""
     with quiet():
         logger = lightning_cli.parse_fit(arguments).config.trainer.logger
-    place = dict(getattr(logger, "init_args", {}))
-    if "save_dir" not in place:
+    settings = dict(getattr(logger, "init_args", {}))
+    if "save_dir" not in settings:
         raise OptionError(f"{PURPOSE} needs a folder: leave trainer.logger to the config")
-    return Path(place["save_dir"]) / (place.get("name") or "") / str(place.get("version") or "seeds")
+    return Path(settings["save_dir"]) / (settings.get("name") or "") / str(settings.get("version") or "seeds")

@@ -1,4 +1,4 @@
-"""Fits with several seeds: mean and standard deviation over them, and tests over triples."""
+"""Report on fits with several seeds: mean and standard deviation over seeds, and tests over triples."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from narrlit.metrics.significance import p_text, permutation_test
 BySeed = Mapping[int, Outcome]
 TRAINED, FROZEN = "trained", "frozen"
 NOTES = {
-    "mean": "over the seeds, ± the standard deviation between them: the variation of training alone",
-    "difference": "seed by seed on the same triples; p is of the paired permutation test over triples, by the number "
-    "of seeds that answer each rightly: it is about other triples, and takes them as independent",
-    "last_epoch": "after the last epoch; not selected by any evaluation",
-    "best_epoch": "in the epoch that these triples selected in each fit: too high by this selection",
-    FROZEN: "the encoder before training, without a new head",
+    "mean": "mean over the seeds ± standard deviation between them, which is the variation of training only",
+    "difference": "seed by seed on the same triples; p is from the paired permutation test over triples, with the "
+    "number of seeds that answer each correctly: it generalizes to other triples, assumed to be independent",
+    "last_epoch": "accuracy after the last epoch; not selected by any evaluation",
+    "best_epoch": "accuracy in the epoch that these triples selected in each fit: too high because of this selection",
+    FROZEN: "encoder before training, without a new head",
 }
 
 
 @dataclass(frozen=True)
 class SeedDifference:
-    """Difference of a system to the reference over seeds, and p over triples; None where scores are NaN."""
+    """Difference of a system to the reference over seeds, and p over triples; None if scores are NaN."""
 
     spread: Spread
     p: float | None = None
@@ -42,8 +42,8 @@ class SeedSummary:
     """One evaluation of a system over seeds.
 
     Attributes:
-        by_seed: accuracy of each seed; None where scores are NaN.
-        difference: to the reference; None for the reference itself, and without one.
+        by_seed: accuracy of each seed; None if scores are NaN.
+        difference: difference to the reference; None for the reference itself, and without a reference.
         is_compared: there is a reference.
     """
 
@@ -72,7 +72,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     """Return the seeds of a plan.
 
     Raises:
-        OptionError: if they are fewer than two, negative, or one is repeated.
+        OptionError: if there are fewer than two, or one is negative or repeated.
     """
     if len(seeds) < 2 or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise OptionError(f"`seeds`: {list(seeds)}; give two or more different whole numbers, such as [1, 2, 3]")
@@ -80,7 +80,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
 
 
 def with_frozen(outcomes: BySeed) -> dict[str, BySeed]:
-    """Set the frozen encoder, the same in every epoch, beside the trained system, if each fit evaluated it."""
+    """Add the frozen encoder, which is the same in every epoch, as a system if every fit evaluated it."""
     frozen: dict[int, Outcome] = {}
     for seed, outcome in outcomes.items():
         if outcome.reference is None:
@@ -90,11 +90,11 @@ def with_frozen(outcomes: BySeed) -> dict[str, BySeed]:
 
 
 def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
-    """Summarize systems over seeds, and compare each with the reference if that is among them.
+    """Summarize systems over seeds, and compare each with the reference, if there is one.
 
     Args:
-        results: the fits of each system by seed.
-        reference: name of the system that the others are compared with.
+        results: outcomes by system and seed.
+        reference: name of the system with which the others are compared.
     """
     systems: dict[str, Summaries] = {}
     for system, outcomes in results.items():
@@ -146,20 +146,20 @@ def _row(system: str, summary: SeedSummary, reference: str) -> Entry:
 
 def _difference(outcomes: BySeed, base: BySeed, name: str) -> SeedDifference:
     """Compute a system's difference over seeds, and p over triples."""
-    ours, theirs = _wrong(outcomes, name), _wrong(base, name)
-    if ours is None or theirs is None:
+    wrong, base_wrong = _wrong(outcomes, name), _wrong(base, name)
+    if wrong is None or base_wrong is None:
         return SeedDifference(Spread())
-    # A triple that no fit answers wrongly differs by 0, which decides nothing.
-    triples = sorted(set().union(*ours, *theirs))
+    # A triple that all fits answer correctly has a difference of 0, which does not affect the test.
+    triples = sorted(set().union(*wrong, *base_wrong))
     differences = []
     for seed, outcome in outcomes.items():
         differences.append(outcome.scores[name].summary.accuracy - base[seed].scores[name].summary.accuracy)
-    p = permutation_test(_counts(theirs, triples), _counts(ours, triples))
+    p = permutation_test(_counts(base_wrong, triples), _counts(wrong, triples))
     return SeedDifference(Spread.of(differences), p)
 
 
 def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
-    """Collect the wrong answers of each seed; None where one has a score that is NaN."""
+    """Collect the wrong answers of each seed; None if a score is NaN."""
     wrong: list[Set[Any]] = []
     for outcome in outcomes.values():
         positions = outcome.scores[name].wrong
@@ -170,7 +170,7 @@ def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
 
 
 def _counts(wrong: Sequence[Set[Any]], triples: Sequence[Any]) -> list[int]:
-    """Count the seeds that answer each triple wrongly."""
+    """Count the seeds that answer each triple incorrectly."""
     return [sum(triple in positions for positions in wrong) for triple in triples]
 
 
@@ -184,10 +184,10 @@ def _flags(results: Mapping[str, BySeed]) -> list[str]:
 
 
 def _warnings(flags: Sequence[str]) -> list[str]:
-    """Name what the accuracies depend on."""
+    """Format flags and warnings about the accuracies."""
     lines = [f"Flags of the runs: {', '.join(flags)}."] if flags else []
     if "trained_on_validation" in flags:
-        lines.append("No result: validation triples were trained on.")
+        lines.append("NOT A RESULT: the fits were trained on validation triples.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`narrlit.report`: what systems answered, as one HTML file."""
+"""`narrlit.report`: report on systems and their answers as one HTML file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
 
-GIVE_TRIPLES = "give `triples`, a file of labeled ones"
+GIVE_TRIPLES = "give `triples`, a file of labeled triples"
 
 
 @dataclass(frozen=True, eq=False)
 class SystemReport:
-    """Report of systems on labeled triples: accuracy, training, maps, distances, errors and data.
+    """Report on systems and their answers to labeled triples: accuracy, training, maps, distances, errors and data.
 
     Attributes:
-        comparison: of the systems with the first of them.
+        comparison: comparison of the systems with the first one.
         html: the page.
     """
 
@@ -46,7 +46,7 @@ class SystemReport:
             temporary.write_text(self.html, encoding="utf-8")
 
     def __str__(self) -> str:
-        """The comparison."""
+        """Format the comparison."""
         return str(self.comparison)
 
     def _repr_html_(self) -> str:
@@ -65,17 +65,20 @@ def report(  # noqa: PLR0913 (options)
     projection: Projection = "auto",
     progress: bool = False,
 ) -> SystemReport:
-    """Report runs or other systems in one page: accuracy, training, maps, distances, errors and data.
+    """Report on runs or other systems in one page: accuracy, training, maps, distances, errors and data.
 
     Args:
-        systems: by name, or as `narrlit.compare` takes them; differences are taken from the first.
-        triples: labeled triples; None: those that the first run was validated by.
-        by: accuracy by quartile of `overlap` (of words) or `length`, or by a column of the triples' file.
+        systems: systems as for `narrlit.compare`; each is compared with the first.
+        triples: labeled triples; None: the validation triples of the first run.
+        by: breakdowns of the accuracy: by quartile of `overlap` (of words) or `length`, or by a column of the file of
+            triples.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
         stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
-        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
-        projection: of embeddings to the plane; `auto` is UMAP where it is installed and there are 60 stories.
+        track: track of the triples; a submission is scored by its Track A answers (`a`) or its Track B embeddings
+            (`b`); None: `b` if `stories` contains every story of the triples, else `a`.
+        projection: projection of the embeddings to two dimensions; `auto` is UMAP if it is installed and there are at
+            least 60 stories.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -107,7 +110,7 @@ def report(  # noqa: PLR0913 (options)
 
 
 def _check_sides(triples: Triples) -> dict[str, object]:
-    """Check triples for texts that occur twice and for shortcuts, as a fit checks its data."""
+    """Check triples for duplicate texts and shortcuts, as a fit checks its data."""
     checked = CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)
     return check_sets([checked], None)
 
@@ -125,7 +128,7 @@ def _runs(systems: Mapping[str, System]) -> dict[str, Run]:
 
 
 def _triples(triples: str | Path | Triples | None, runs: Mapping[str, Run]) -> tuple[str, str | Path | Triples]:
-    """Return the triples, else those that the first run was validated by; with their name."""
+    """Return the name of the triples, and the triples; None: the validation triples of the first run."""
     if isinstance(triples, Triples):
         return ("the triples" if triples.report is None else Path(triples.report.path).name), triples
     if triples is not None:
@@ -137,6 +140,6 @@ def _triples(triples: str | Path | Triples | None, runs: Mapping[str, Run]) -> t
             return "StoryWorld", synthetic_triples(rows, StoryTable(), False)
         for file in data.files:
             if not Path(file.path).is_file():
-                raise OptionError(f"{name}: its validation triples {file.path} are gone: {GIVE_TRIPLES}")
+                raise OptionError(f"{name}: its validation triples {file.path} no longer exist: {GIVE_TRIPLES}")
             return Path(file.path).name, file.path
-    raise OptionError(f"no run with a record of its validation triples is named: {GIVE_TRIPLES}")
+    raise OptionError(f"no system is a run with a record of its validation triples: {GIVE_TRIPLES}")

@@ -1,4 +1,4 @@
-"""Answers of any system to labeled triples: models, baselines, files of answers or vectors, submissions."""
+"""Answers of systems to labeled triples: models, baselines, files of answers or embeddings, submissions."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
 Flags = dict[str, bool | int | str]
-"""What else an accuracy depends on, by name."""
+"""Contamination and provenance flags of an accuracy, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +37,13 @@ class SystemAnswers:
     """Answers of one system to N labeled triples.
 
     Attributes:
-        name: of the system, as its user wrote it.
-        kind: of the system.
-        labels: (N,) True where A is closer.
-        answers: (N,) True where the system answers A; a tie is an answer for B.
-        scores: (N, 2) of A and B; None where only answers are known.
+        name: name of the system, as the user wrote it.
+        kind: kind of the system.
+        labels: (N,) True if A is closer.
+        answers: (N,) True if the system answers A; a tie counts as an answer for B.
+        scores: (N, 2) scores of A and B; None if only answers are known.
         vectors: (N, 3, D) embeddings of anchor, A and B; None for baselines, answers and Mean-Max.
-        flags: what else the accuracy depends on, from the run's record; only what applies.
+        flags: contamination and provenance flags, from the record of the run.
     """
 
     name: str
@@ -56,7 +56,7 @@ class SystemAnswers:
 
     @classmethod
     def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
-        """Answer by scores (N, 2): A where it scores strictly higher."""
+        """Answer by scores (N, 2): A if its score is strictly higher."""
         return cls(name, kind, labels, scores[:, 0] > scores[:, 1], scores, **others)
 
     @property
@@ -81,8 +81,8 @@ class SystemAnswers:
 
 
 System = str | PathLike[str] | StoryEncoder | Similarity
-"""A measure of similarity; an encoder, for the cosine of its vectors; the name of one (`measures.open_measure`); or a
-file of answers (.jsonl, .csv, .tsv), of vectors (.npy) or a submission (.zip)."""
+"""A measure of similarity; an encoder, compared by cosine; the name of one of these (`measures.open_measure`); or a
+file of answers (.jsonl, .csv, .tsv), embeddings (.npy) or a submission (.zip)."""
 
 
 def open_systems(
@@ -92,17 +92,20 @@ def open_systems(
     meanmax: MeanMax = MeanMax(),
     texts: StoryTexts = StoryTexts(),
 ) -> dict[str, System]:
-    """Return the systems that names stand for, by their names.
+    """Open systems by their names.
 
     Args:
-        names: of measures, as `measures.open_measure` takes them, or files of answers, vectors and submissions.
-        load_encoder: loads a model by its name.
+        names: names of measures, as for `measures.open_measure`, or files of answers, embeddings and submissions.
+        load_encoder: function that loads a model by its name.
         meanmax: settings of Mean-Max.
-        texts: what baselines read of a story.
+        texts: texts of a story that baselines read.
+
+    Returns:
+        The systems by name.
 
     Raises:
         ModelError: if there is no such model.
-        OptionError: if a system is named twice, or none compares by Mean-Max and there are settings of it.
+        OptionError: if a system is named twice, or settings of Mean-Max are given but no system uses it.
 
     >>> list(open_systems(["jaccard", "answers.jsonl"]).values())
     [Lexical(name='jaccard', texts=StoryTexts(views=None, pseudonyms=None), encoder=None), 'answers.jsonl']
@@ -112,7 +115,7 @@ def open_systems(
     systems: dict[str, System] = {}
     for name in names:
         if name in systems:
-            raise OptionError(f"{name} is named twice; a system is compared once")
+            raise OptionError(f"{name} is named twice; give different systems")
         is_file = Path(name).suffix in ANSWER_SUFFIXES
         systems[name] = name if is_file else open_measure(name, load_encoder, meanmax, texts)
     return systems
@@ -127,20 +130,21 @@ def answers_of(
     track: Track | None = None,
     progress: bool = False,
 ) -> SystemAnswers:
-    """Get a system's answers to labeled triples.
+    """Return the answers of a system to labeled triples.
 
     Args:
         system: a measure, an encoder, the name of one of these, or a file.
-        labeled: N triples as they are in their file, by which a model that was trained on them is recognized.
-        name: what to call the system; None: as it is named, or its model.
+        labeled: N triples as they are in their file, so that training on them can be recognized.
+        name: name of the system; None: its own.
         stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
-        track: track of the shared task to which the triples belong; decides by which track a submission is scored.
+        track: track of the triples; a submission is scored by its Track A answers (`a`) or its Track B embeddings
+            (`b`); None: `b` if `stories` contains every story of the triples, else `a`.
         progress: show a progress bar on stderr.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.
         ModelError: if a model can't be found or loaded.
-        OptionError: if vectors lack their stories, or a submission lacks the track of the triples.
+        OptionError: if `stories` is missing for embeddings, or a submission lacks the track of the triples.
     """
     labels = labeled.labels == 1
     if isinstance(system, str | PathLike) and Path(system).suffix in ANSWER_SUFFIXES:
@@ -162,7 +166,7 @@ def answers_of(
 
 
 def flags_of_similarity(similarity: Similarity, labeled: Triples) -> Flags:
-    """Collect what the accuracy of a measure on triples depends on; only what applies."""
+    """Collect the flags of a measure's accuracy on triples."""
     if similarity.encoder is None:
         return {}
     path = None if labeled.report is None else str(labeled.report.path)
@@ -173,19 +177,19 @@ def flags_of_similarity(similarity: Similarity, labeled: Triples) -> Flags:
 def _from_file(
     path: Path, name: str, labeled: Triples, labels: Bools, stories: str | Path | None, track: Track | None
 ) -> SystemAnswers:
-    """Read a system's answers, vectors or submission."""
-    given = None if stories is None else str(stories)
+    """Read answers, embeddings or a submission."""
+    stories_path = None if stories is None else str(stories)
     if path.suffix == ".npy":
-        with reading("vectors", path, "write them by numpy.save or narrlit embed"):
+        with reading("embeddings", path, "write them with numpy.save or narrlit embed"):
             vectors = np.load(path, allow_pickle=False)
-        return _from_vectors(name, "vectors", labeled, labels, vectors, given)
+        return _from_vectors(name, "vectors", labeled, labels, vectors, stories_path)
     if path.suffix == ".zip":
-        return _from_submission(path, name, labeled, labels, given, track)
+        return _from_submission(path, name, labeled, labels, stories_path, track)
     return _from_answers(path, name, labeled, labels)
 
 
 def flags_of(model: str, triples: str | None) -> Flags:
-    """Collect from a run's record what its accuracy depends on; only what applies."""
+    """Collect the flags in the record of a run, and its training on triples."""
     record = read_record(model)
     if record is None:
         return {}
@@ -197,16 +201,16 @@ def flags_of(model: str, triples: str | None) -> Flags:
 
 
 def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
-    """Check that there is an answer for each row of the triples' file, in its order."""
+    """Check that there is one answer per row of the file of triples."""
     report = labeled.report
     if report is not None and report.dropped:
         raise DataError(
-            f"{name}: answers belong to the rows of {report.path}, of which {sum(report.dropped.values())} can't be "
-            "read; correct these (`strict` names the first)"
+            f"{name}: answers belong to the rows of {report.path}; correct the {sum(report.dropped.values())} invalid "
+            "ones (`strict` reports the first)"
         )
     if len(answers) != len(labeled):
         where = "the triples" if report is None else report.path
-        raise DataError(f"{name} has {len(answers)} answers, {where} {len(labeled)} rows; give one a row, in its order")
+        raise DataError(f"{name} has {len(answers)} answers, {where} {len(labeled)} rows; give one answer per row")
     return np.array(answers, dtype=np.bool_)
 
 
@@ -217,7 +221,7 @@ def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> Sys
         for column, text in zip(("anchor_text", "text_a", "text_b"), texts, strict=True):
             if isinstance(row.value, Mapping) and row.value.get(column, text) != text:
                 raise DataError(
-                    f"{name}:{row.line}: {column} is not that of the triples; give answers to these, in order"
+                    f"{name}:{row.line}: {column} differs from that of the triples; give answers to the same triples"
                 )
     return SystemAnswers(name, "answers", labels, fitting, scores)
 
@@ -225,7 +229,7 @@ def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> Sys
 def _from_submission(
     path: Path, name: str, labeled: Triples, labels: Bools, stories: str | None, track: Track | None
 ) -> SystemAnswers:
-    """Answer by the part of a submission that is of the triples' track: its answers or its vectors."""
+    """Answer by the part of a submission for the track of the triples: its answers or its embeddings."""
     answers, vectors = read_submission(path)
     tracks: list[Track] = []
     if answers is not None:
@@ -235,14 +239,14 @@ def _from_submission(
     scored = track or _track_of(labeled, stories, tracks)
     if scored is None:
         raise OptionError(
-            f"{name} holds answers (Track A) and vectors (Track B): give `track=a` if the triples are of Track A, or "
-            "`stories`, the stories of Track B, if they are of Track B"
+            f"{name} contains answers (Track A) and embeddings (Track B): give `track=a` for triples of Track A, or "
+            "`stories`, the file of the stories of Track B, for triples of Track B"
         )
     if scored not in tracks:
-        cause = "by `track`" if track else f"since {stories} holds their stories"
+        cause = "by `track`" if track else f"because {stories} contains their stories"
         raise OptionError(
-            f"{name} holds Track {tracks[0].upper()} alone, and the triples are of Track {scored.upper()} {cause}: "
-            f"leave {name} out, or give `track={tracks[0]}` if it answers these triples"
+            f"{name} contains Track {tracks[0].upper()} only, but the triples belong to Track {scored.upper()} "
+            f"{cause}: leave {name} out, or give `track={tracks[0]}` if it answers these triples"
         )
     flags: Flags = {"track": scored.upper()}
     if scored == "b":
@@ -251,9 +255,9 @@ def _from_submission(
 
 
 def _track_of(labeled: Triples, stories: str | None, tracks: Sequence[Track]) -> Track | None:
-    """Find the track of triples: b where the file of Track B's stories has all of theirs; None without that file.
+    """Return the track of triples: b if `stories`, the file of Track B, contains all of their stories.
 
-    Where these do not tell, a submission of one track answers by that.
+    Otherwise it is the only track of a submission or, with two tracks, a if there is a file of stories, else None.
     """
     if stories is not None:
         texts = {story.text for story in read_stories(stories, strict=True)}
@@ -265,36 +269,36 @@ def _track_of(labeled: Triples, stories: str | None, tracks: Sequence[Track]) ->
 
 
 def _texts(labeled: Triples) -> list[str]:
-    """Texts of anchor, A and B of each triple, as they are in their file (3 N)."""
+    """Return the 3 N texts of anchor, A and B of each triple, as they are in their file."""
     return [labeled.stories[index].source_text for index in labeled.indices.ravel().tolist()]
 
 
 def _from_vectors(
     name: str, kind: Kind, labeled: Triples, labels: Bools, vectors: Any, stories: str | None
 ) -> SystemAnswers:
-    """Look up each triple's vectors by the texts of the file of stories."""
+    """Look up the embeddings of triples by the texts in the file of stories."""
     if stories is None:
-        raise OptionError(f"{name} holds vectors: give `stories`, a file whose row i is the story of vector i")
+        raise OptionError(f"{name} contains embeddings: give `stories`, the file of the embedded stories")
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise DataError(f"{name}: one array of numbers, stories x dimension, is needed (numpy.save)")
+        raise DataError(f"{name}: not an array of numbers, stories x dimension; write one with numpy.save")
     check_vectors(vectors, name)
     texts = read_stories(stories, strict=True)
     if len(vectors) != len(texts):
-        raise DataError(f"{name} has {len(vectors)} vectors, {stories} {len(texts)} stories; give the file they are of")
+        raise DataError(f"{name} has {len(vectors)} embeddings, {stories} {len(texts)} stories; give the embedded file")
     row_of = {story.text: row for row, story in enumerate(texts)}
     needed = _texts(labeled)
     absent = next((row for row, text in enumerate(needed) if text not in row_of), None)
     if absent is not None:
         raise DataError(
-            f"{stories} lacks the story {printable(needed[absent], 60)!r} of triple {absent // 3 + 1}: give the "
-            f"stories of these triples, or leave {name} out"
+            f"{stories} does not contain the story {printable(needed[absent], 60)!r} of triple {absent // 3 + 1}: give "
+            f"the stories of these triples, or leave {name} out"
         )
     chosen = vectors[[row_of[text] for text in needed]].astype(np.float32).reshape(len(labeled), 3, -1)
     return SystemAnswers.scored(name, kind, labels, triple_cosines(chosen), vectors=chosen)
 
 
 def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict[str, object]]:
-    """Tabulate answers, a row a triple: its number from 1, its label, and by system scores, margin and right."""
+    """Tabulate answers, one row per triple: number from 1, label, and by system scores, margin and correctness."""
     rows: list[dict[str, object]] = [
         {"row": row, "anchor": printable(anchor, 60), "text_a_is_closer": bool(label)}
         for row, ((anchor, _, _), label) in enumerate(zip(labeled.texts(), labeled.labels == 1, strict=True), 1)

@@ -1,4 +1,4 @@
-"""Report of a hyperparameter search: its trials, and the winner and the config as given on other folds."""
+"""Report on a hyperparameter search: its trials, and the winner and the unchanged config on the other folds."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,17 +17,17 @@ from narrlit.models.run_file import Evaluation, Part
 
 
 class Trial(Part):
-    """A trial that ended by itself.
+    """Trial that has ended, and was not killed.
 
     Attributes:
-        trial: its number.
-        run: name of its directory.
-        settings: by name.
+        trial: number of the trial.
+        run: name of the directory of its run.
+        settings: settings by name.
         status: finished, pruned, failed or diverged.
-        reason: why it ended early.
-        best: its evaluation with the highest accuracy; None without any accuracy.
-        evaluations: of fold 0, by epoch.
-        repeats: number of the trial of a killed process that had the same settings.
+        reason: reason why it ended early.
+        best: evaluation with the highest accuracy; None if there is no accuracy.
+        evaluations: evaluations on fold 0, by epoch.
+        repeats: number of the killed trial that is repeated with the same settings.
     """
 
     trial: int
@@ -41,7 +41,7 @@ class Trial(Part):
 
     @classmethod
     def of(cls, run: Run, number: int, settings: Mapping[str, object], repeats: int | None) -> "Trial":
-        """Take what a trial's fit left."""
+        """Describe a trial by the run of its fit."""
         evaluations = run.record.validations
         known = [evaluation for evaluation in evaluations if evaluation.accuracy is not None]
         return cls(
@@ -67,7 +67,7 @@ class Trial(Part):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A system's fits on the folds that selected nothing, and these pooled."""
+    """Fits of a system on the held-out folds, and their pooled outcome."""
 
     fits: Sequence[FinishedFit]
     pooled: Outcome
@@ -87,10 +87,10 @@ def _fold_as_dict(fit: FinishedFit) -> Entry:
 
 
 def winner_of(trials: Sequence[Trial]) -> Trial:
-    """Select the finished trial with the highest accuracy in its best epoch; of equal ones the first.
+    """Select the finished trial with the highest accuracy in its best epoch; the first of equal ones.
 
     Raises:
-        OptionError: if none has finished.
+        OptionError: if no trial has finished.
     """
     finished = [trial for trial in trials if trial.status == "finished"]
     if not finished:
@@ -112,25 +112,25 @@ def tune_report(
     """Summarize a search.
 
     Args:
-        trials: all that ended by themselves.
-        held_out: the winner (`winner`) and the config as given (`given`) on all folds but the first.
-        fold: the first, which the trials share.
-        deciding: callbacks that decided by the evaluated examples.
-        space: as its user wrote it.
-        earlier_winners: names of their runs.
-        command: that fits the winner's settings.
+        trials: ended trials.
+        held_out: fits of the winner (`winner`) and the unchanged config (`given`) on all folds except the first.
+        fold: the first fold, on which the trials are evaluated.
+        deciding: names of callbacks whose decisions depend on the evaluated examples.
+        space: search space, as the user wrote it.
+        earlier_winners: names of the runs of earlier winners.
+        command: command that fits the settings of the winner.
     """
     winner = winner_of(trials)
     num_evaluations = sum(len(trial.evaluations) for trial in trials)
     others = f"folds 1 to {fold.folds - 1}" if fold.folds > 2 else "fold 1"
-    ours, theirs = held_out["winner"].pooled, held_out["given"].pooled
-    comparisons = {name: compared(ours.scores[name], theirs.scores[name]) for name in EVALUATIONS}
+    tuned, unchanged = held_out["winner"].pooled, held_out["given"].pooled
+    comparisons = {name: compared(tuned.scores[name], unchanged.scores[name]) for name in EVALUATIONS}
     notes = _notes(len(trials), num_evaluations, fold.evaluated, others, deciding)
     lines = [*report.note_lines(notes), report.INDEPENDENCE]
     if earlier_winners:
         earlier = ", ".join(earlier_winners)
-        lines.append(f"These folds also evaluated {earlier}, of another number of trials.")
-    lines.append(f"The winner's settings: `{command}`")
+        lines.append(f"These folds also evaluated earlier winners, of fewer trials: {earlier}.")
+    lines.append(f"Settings of the winner: `{command}`")
     best = {} if winner.best is None else winner.best.model_dump(exclude_unset=True)
     return Report(
         content={
@@ -156,14 +156,14 @@ def tune_report(
 
 
 def _notes(trials: int, evaluations: int, evaluated: int, others: str, deciding: Sequence[str]) -> dict[str, str]:
-    """Say what the accuracies are."""
-    decided = f", but {', '.join(deciding)} decided by the evaluated examples" if deciding else ""
+    """Explain the accuracies, by name."""
+    decided = f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
     return {
-        "fold_0": f"accuracy in each trial's best epoch; the winner's is the highest of {trials} trials and "
-        f"{evaluations} evaluations of the same {evaluated} examples: too high by this selection",
-        "last_epoch": f"accuracy on {others}, which evaluated no trial, after the last epoch; not selected by any "
-        f"evaluation{decided}",
-        "best_epoch": "accuracy there in the epoch that the evaluated examples themselves selected: too high",
+        "fold_0": f"accuracy in the best epoch of each trial; that of the winner is the highest of {trials} trials and "
+        f"{evaluations} evaluations on the same {evaluated} examples: too high because of this selection",
+        "last_epoch": f"accuracy on {others}, on which no trial was evaluated, after the last epoch; not selected by "
+        f"any evaluation{decided}",
+        "best_epoch": "accuracy on them in the epoch that the evaluated examples themselves selected: too high",
     }
 
 
@@ -197,13 +197,13 @@ def _held_out_rows(
 
 
 def outcome_cells(trial: Trial) -> tuple[str, str]:
-    """Format a trial's accuracy, and how it ended."""
+    """Format the accuracy of a trial, and how it ended."""
     accuracy = "no accuracy" if trial.best is None else report.accuracy_cell(summary_of(trial.best).as_dict())
     return accuracy, trial.status if trial.reason is None else f"{trial.status} ({trial.reason})"
 
 
 def settings_text(settings: Mapping[str, object]) -> str:
-    """Format settings for a message, by the shortest endings of their names that differ.
+    """Format settings for a message, with the shortest unique endings of their names.
 
     >>> settings_text({"model.rate": 1 / 3, "data.size": 32, "model.more.rate": 1})
     'model.rate=0.3333, size=32, more.rate=1'
@@ -212,13 +212,13 @@ def settings_text(settings: Mapping[str, object]) -> str:
 
 
 def _short(settings: Mapping[str, object]) -> dict[str, str]:
-    """Shortest endings, in whole parts, by which the names differ."""
+    """Return the shortest unique ending of each name, in whole parts."""
     names = {name: name.split(".") for name in settings}
     return {name: _shortest_ending(parts, list(names.values())) for name, parts in names.items()}
 
 
 def _shortest_ending(parts: Sequence[str], names: Sequence[Sequence[str]]) -> str:
-    """Return the fewest last parts of a name that no other name ends with."""
+    """Return the shortest ending of a name that no other name has."""
     for length in range(1, len(parts)):
         same = [other for other in names if other[-length:] == parts[-length:]]
         if len(same) == 1:

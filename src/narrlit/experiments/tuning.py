@@ -1,4 +1,4 @@
-"""`narrlit.tune`: a hyperparameter search with Optuna; trials on fold 0, the winner evaluated on the other folds.
+"""`narrlit.tune`: hyperparameter search with Optuna on fold 0, and evaluation of the winner on the other folds.
 
 Source: TPE (Bergstra et al. 2011); median pruning (Golovin et al. 2017).
 """
@@ -41,7 +41,7 @@ MakeConfig = Callable[[Settings], Config]
 PURPOSE = "a search"
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 DATA_SETTINGS = ("loading", "hard_examples", "pseudo_labels")
-"""Parts of the data's settings by which a fit treats its examples; the others choose the examples."""
+"""Parts of the data settings that determine how examples are used; all others select the examples."""
 
 
 def tune(  # noqa: PLR0913 (options)
@@ -56,32 +56,32 @@ def tune(  # noqa: PLR0913 (options)
     epochs_before_pruning: int = 1,
     trials_before_pruning: int = 5,
 ) -> PlanResult:
-    """Search the best settings on fold 0, and evaluate the winner and the config as given on the other folds.
+    """Search hyperparameters on fold 0, and evaluate the winner and the unchanged config on the other folds.
 
-    Every trial trains without fold 0 and is evaluated on it, by its best epoch; a trial below the median of those
-    before is pruned. The winner's accuracy on fold 0 is too high, because it was selected by it. Trials and runs that
-    the folder holds are kept; a killed one is repeated.
+    Every trial trains on the other folds and is evaluated on fold 0 at its best epoch; a trial below the median of
+    earlier trials is pruned. The winner's accuracy on fold 0 is too high, because the winner was selected by it.
+    Finished trials and runs in the folder are kept; a killed one is repeated.
 
     Args:
         config: a config, or several, as in `narrlit.fit`.
         options: settings that override the config, as in `narrlit.fit`.
-        space: settings of `narrlit.fit`, each with {low, high}, and step or log, or with {choices}; or a YAML file of
-            them.
-        trials: number of trials, including pruned and failed ones; with more of them, a search goes on.
-        folder: for the study (tune.db) and the runs; a new one, or that of the same search.
+        space: settings of `narrlit.fit`, each with {low, high} and optionally step or log, or with {choices}; or a YAML
+            file with them.
+        trials: number of trials, including pruned and failed ones; a larger number continues a search.
+        folder: folder for the study (tune.db) and the runs; new, or that of the same search.
         folds: number of folds; fold 0 selects the winner, the others evaluate it.
-        fold_seed: seed of the division, separate from `seed_everything`, which decides the trials.
-        epochs_before_pruning: epochs that each trial trains at least.
-        trials_before_pruning: trials that finish before one is pruned.
+        fold_seed: seed of the division into folds, separate from `seed_everything`, which seeds the trials.
+        epochs_before_pruning: minimum number of epochs before a trial can be pruned.
+        trials_before_pruning: minimum number of finished trials before one can be pruned.
 
     Returns:
-        A `PlanResult`: `.table()` with the best accuracy of each trial and those on the other folds, `.runs`,
-        `.plot()`, `.write()`. It is printed as the report, with the winner's settings.
+        A `PlanResult`: `.table()` with the best accuracy of each trial and the accuracies on the other folds, `.runs`,
+        `.plot()`, `.write()`. It is printed as the report, with the settings of the winner.
 
     Raises:
         DataError: if a file can't be read.
         MissingExtraError: if Optuna is not installed.
-        OptionError: if a setting is invalid, or a folder of another search.
+        OptionError: if a setting is invalid, or the folder contains another search.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}
@@ -104,7 +104,7 @@ def tune(  # noqa: PLR0913 (options)
 
 @dataclass(frozen=True)
 class Pruner:
-    """Settings of Optuna's median pruner: epochs of each trial, and trials, before any is pruned."""
+    """Settings of Optuna's median pruner: minimum numbers of epochs and of trials before pruning."""
 
     n_warmup_steps: int
     n_startup_trials: int
@@ -112,12 +112,12 @@ class Pruner:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Ranges of settings.
+    """Search space: ranges of settings.
 
     Attributes:
-        written: as their user wrote them, by name.
-        distributions: as Optuna takes them; int ends mean whole numbers.
-        source: the file, for messages; empty without one.
+        written: ranges by name, as the user wrote them.
+        distributions: distributions for Optuna; with integer limits, only integers are sampled.
+        source: file of the space, for messages; empty without one.
     """
 
     written: Mapping[str, object]
@@ -129,7 +129,7 @@ class SearchSpace:
         """Read a search space, sorted by name.
 
         Raises:
-            OptionError: naming the setting that is wrong.
+            OptionError: if a setting is invalid; the message names it.
         """
         if isinstance(space, str | Path):
             source = find_config(str(space), "`space`")
@@ -143,7 +143,11 @@ class SearchSpace:
         return cls(written, {name: _range(source, name, spec) for name, spec in written.items()}, source)
 
     def check(self, config_of: MakeConfig, given: Config) -> None:
-        """Refuse before the first trial what no fit takes, by the ends or choices of each range."""
+        """Check before the first trial that fits accept the limits or choices of each range.
+
+        Raises:
+            OptionError: if a fit refuses a value, or a setting has no effect or changes the examples.
+        """
         for name, distribution in self.distributions.items():
             configs = [self._config_with(config_of, name, value) for value in _ends(distribution)]
             if all(config == configs[0] for config in configs):
@@ -164,14 +168,14 @@ class SearchSpace:
 
 
 def _named(source: str) -> str:
-    """Name a space for messages."""
+    """Format the name of a space for messages."""
     return f"`space` {source}".rstrip()
 
 
 def _range(source: str, name: str, spec: Any) -> "BaseDistribution":
     """Read the range of a setting."""
     if name.partition(".")[0] not in SECTIONS:
-        raise OptionError(f"{_named(source)}: {name} is no setting of narrlit fit, such as model.init_args.margin")
+        raise OptionError(f"{_named(source)}: {name} is not a setting of narrlit fit, such as model.init_args.margin")
     place = f"{source}: {name}" if source else name
     with reading("`space`", place, "write {low, high}, and step or log, or {choices}", OptionError):
         distribution = _distribution(**spec)
@@ -194,29 +198,29 @@ def _distribution(**spec: Any) -> "BaseDistribution":
 
 
 def _ends(distribution: Any) -> Sequence[object]:
-    """Return the choices of a range, or its ends."""
+    """Return the choices of a range, or its limits."""
     if hasattr(distribution, "choices"):
         return list(distribution.choices)
     return distribution.low, distribution.high
 
 
 def _choosing_examples(config: Config) -> dict[str, object]:
-    """Return the settings of a configuration that choose its examples."""
+    """Return the settings of a configuration that select its examples."""
     source = config["data"]["init_args"]["source"]["init_args"]
     return {name: value for name, value in source.items() if name not in DATA_SETTINGS}
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search in a folder.
+    """Hyperparameter search in a folder.
 
     Attributes:
-        arguments: of `narrlit fit`.
-        space: that is searched.
-        folder: of the study and the runs.
-        division: of the training examples.
-        given: the config as given, with its folds.
-        study: the trials so far.
+        arguments: arguments of `narrlit fit`.
+        space: search space.
+        folder: folder of the study and the runs.
+        division: division of the training examples into folds.
+        given: unchanged config, with its folds.
+        study: trials so far.
     """
 
     arguments: Sequence[str]
@@ -230,10 +234,10 @@ class Search:
     def begin(
         cls, arguments: Sequence[str], space: SearchSpace, folder: Path, division: Division, pruner: Pruner
     ) -> "Search":
-        """Begin a search in a new folder, or go on with the one that the folder holds.
+        """Begin a search in a new folder, or resume the search in an existing one.
 
         Raises:
-            OptionError: if the folder holds another search, or no fit takes a value of the space.
+            OptionError: if the folder contains another search, or a fit refuses a value of the space.
         """
         divided = divide(arguments, division, PURPOSE)
         given = DividedConfig(_on_one_device(divided.config), divided.descriptions)
@@ -248,9 +252,9 @@ class Search:
         return _config_with(self.arguments, self.division, settings)
 
     def run(self, trials: int) -> list[Trial]:
-        """Run trials until so many have ended by themselves; return all."""
+        """Run trials until the given number has ended; return all ended trials."""
         fold = self.given.descriptions[0]
-        say(f"fold 0: {fold.trained} examples train, {fold.evaluated} are evaluated in every trial")
+        say(f"fold 0: {fold.trained} training examples and {fold.evaluated} evaluated examples in every trial")
         while len(ended_trials(self.study)) < trials:
             trial = ask(self.study, self.space.distributions, int(self.given.config["seed_everything"] or 0))
             run_trial(self.study, trial, self.folder, self.config_of)
@@ -258,7 +262,7 @@ class Search:
         return ended_trials(self.study)
 
     def evaluate_winner(self, trials: Sequence[Trial]) -> PlanResult:
-        """Fit the winner and the config as given on the other folds, and compare them there."""
+        """Fit the winner and the unchanged config on the other folds, and compare them there."""
         winner = winner_of(trials)
         name = f"winner_{winner.trial:04d}"
         earlier = self._winners() - {name}
@@ -266,7 +270,7 @@ class Search:
         fits = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
         finished = Plan(self.folder, fits, {}).run_fits()
         held_out = {system: _held_out(finished, system) for system in ("given", "winner")}
-        made = tune_report(
+        result = tune_report(
             trials,
             held_out,
             self.given.descriptions[0],
@@ -278,10 +282,10 @@ class Search:
         further = _trial_accuracies(trials, self.given.config["seed_everything"])
         for system, side in held_out.items():
             further += pooled_accuracies(system, side.pooled)
-        return PlanResult.of("tune", self.folder, finished, made, further)
+        return PlanResult.of("tune", self.folder, finished, result, further)
 
     def _winners(self) -> set[str]:
-        """Names of the winners that the folder has runs of."""
+        """Return the names of all winners with runs in the folder."""
         return {run.name.partition("_fold_")[0] for run in self.folder.glob("winner_*_fold_*")}
 
 
@@ -292,13 +296,17 @@ def _held_out(fits: Sequence[FinishedFit], system: str) -> HeldOut:
 
 
 def _config_with(arguments: Sequence[str], division: Division, settings: Settings) -> Config:
-    """Return the configuration of a fit on fold 0, with other settings."""
+    """Return the configuration of a fit on fold 0 with the given settings."""
     config, _ = divided_config([*arguments, *setting_arguments(settings)], division, PURPOSE)
     return _on_one_device(config)
 
 
 def _on_one_device(config: Config) -> Config:
-    """Return the configuration of a fit on one device; refuse several."""
+    """Return the configuration of a fit on one device.
+
+    Raises:
+        OptionError: if it has several devices.
+    """
     trainer = config["trainer"]
     devices = trainer["devices"]
     is_one = len(devices) == 1 if isinstance(devices, list) else devices in ("auto", 1, "1")
@@ -325,7 +333,7 @@ def _trial_accuracies(trials: Sequence[Trial], seed: int | None) -> list[Accurac
 
 
 def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
-    """Create or open a folder's study; settings of trials that a killed process left running are queued again."""
+    """Create or open the study in a folder; settings of killed trials are queued again."""
     library = require("optuna", "tune")
     library.logging.set_verbosity(library.logging.WARNING)
     study: optuna.Study = library.create_study(
@@ -338,7 +346,7 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
     states = library.trial.TrialState
     queued = {trial.user_attrs.get("repeats") for trial in study.trials}
     for trial in study.get_trials(states=(states.RUNNING,)):
-        # Queued before it is closed: killed in between, the next process finds it still running.
+        # Queued before it is closed, so that it is still found as running if this process is killed in between.
         if trial.params and trial.number not in queued and "entry" not in trial.user_attrs:
             study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
         study.tell(trial.number, state=states.FAIL)
@@ -346,7 +354,7 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
 
 
 def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
-    """Start the next trial; the sampler's seed depends on the trials before, so that resuming changes nothing."""
+    """Start the next trial; the seed of the sampler depends on the number of trials, so that searches can resume."""
     sequence = np.random.SeedSequence((seed, len(ended_trials(study))))
     sampler_seed = int(sequence.generate_state(1)[0])
     study.sampler = require("optuna", "tune").samplers.TPESampler(seed=sampler_seed)
@@ -354,7 +362,7 @@ def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
 
 
 def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config_of: MakeConfig) -> None:
-    """Fit one trial's settings and store how it ended."""
+    """Fit the settings of a trial, and store how it ended."""
 
     def prune(epoch: int, accuracy: float) -> bool:
         trial.report(accuracy, epoch)
@@ -376,5 +384,5 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
 
 
 def ended_trials(study: "optuna.Study") -> list[Trial]:
-    """Read every trial that ended by itself: finished, pruned or failed."""
+    """Read all trials that have ended: finished, pruned or failed."""
     return [Trial.model_validate(trial.user_attrs["entry"]) for trial in study.trials if "entry" in trial.user_attrs]

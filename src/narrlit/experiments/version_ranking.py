@@ -1,4 +1,4 @@
-"""How high measures rank versions of a story, and what else may make versions alike.
+"""Ranking of versions of a story by measures, and confounders that may make versions similar.
 
 Letters in shapes: N stories, Q stories with another version, K metrics.
 """
@@ -24,10 +24,10 @@ class VersionedStories:
     Attributes:
         ids: N ids.
         texts: N texts.
-        column: whose equal values make stories versions.
-        values: (N,) of that column; None where it is empty.
-        control: column that may make versions alike; None without one.
-        controls: (N,) of that column; empty without one.
+        column: column in which versions have the same value.
+        values: (N,) values of this column; None for an empty cell.
+        control: column of a confounder that may make versions similar; None without one.
+        controls: (N,) values of this column; empty without one.
     """
 
     ids: Sequence[str]
@@ -38,7 +38,7 @@ class VersionedStories:
     controls: Sequence[Hashable | None] = ()
 
     def strata(self) -> list[Strata]:
-        """Strata within which values are permuted: all stories, those of about one length, those of the control."""
+        """Return strata within which values are permuted: all stories, similar lengths, values of the control."""
         everything = Strata("the collection", np.zeros(len(self.texts), dtype=np.int64))
         strata = [everything, Strata.of_lengths(self.texts)]
         if self.control is not None:
@@ -47,11 +47,11 @@ class VersionedStories:
 
 
 def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStories) -> Retrieval:
-    """Evaluate how high systems rank the other versions of each story that has one.
+    """Evaluate how high systems rank the other versions of each story that has other versions.
 
     Args:
-        systems: names, and similarities (N, N) of each story with each; the others are compared with the first.
-        stories: N stories, of which some are versions of each other.
+        systems: names, and similarities (N, N) of all stories; each system is compared with the first.
+        stories: N stories, some of which are versions of each other.
     """
     versions = Versions(stories.values)
     relevance = Relevance.of_versions(versions)
@@ -62,9 +62,9 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
     confounds: dict[str, Confounds] = {}
     for name, similarities in systems:
         values[name] = relevance.metrics(similarities.__getitem__, METRICS_OF_VERSIONS)
-        placed = ranks_of_others(similarities)
+        story_ranks = ranks_of_others(similarities)
         confounds[name] = Confounds(
-            [permuted_figures(placed, versions, strata) for strata in stories.strata()],
+            [permuted_figures(story_ranks, versions, strata) for strata in stories.strata()],
             estimates_of(values[name][is_short], versions.groups[is_short]),
             estimates_of(values[name][~is_short], versions.groups[~is_short]),
             similarity_diagnostics(similarities, stories.texts),
@@ -75,7 +75,7 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
 
 
 def ranks_of_others(similarities: Floats) -> IntArray:
-    """Rank all stories for each story from 1, the most similar first and the story itself last, (N, N).
+    """Rank all stories for each story, (N, N): the most similar has rank 1, the story itself the last rank.
 
     >>> ranks_of_others(np.array([[1.0, 0.2, 0.7], [0.2, 1.0, 0.4], [0.7, 0.4, 1.0]])).tolist()
     [[3, 2, 1], [2, 3, 1], [1, 2, 3]]

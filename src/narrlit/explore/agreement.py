@@ -16,11 +16,11 @@ from narrlit.measures.collection import CollectionSimilarity
 from narrlit.metrics.significance import p_text
 
 PERMUTATIONS = 1000
-"""Permutations of the column, from which the agreement by chance is computed."""
+"""Number of permutations of the column, from which the agreement by chance is computed."""
 LISTED = 10
 """Number of pairs with different values that are listed."""
 SAMPLE = 200
-"""Largest number of stories of a value, and of the other stories, whose similarities are averaged."""
+"""Maximum number of stories with a value, and of other stories, in a mean similarity."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ValueSimilarity:
 
 
 class Surprise(NamedTuple):
-    """Two similar stories with different values, by their rows."""
+    """Rows of two similar stories with different values, and their similarity."""
 
     first: int
     second: int
@@ -101,7 +101,7 @@ class Agreement:
         partners: number of stories that share their value with another story; only these can agree, and shares refer to
             them.
         shares: agreement of the nearest neighbor, and of the k nearest neighbors.
-        values: values of two or more stories, those with the least similar stories first.
+        values: values that two or more stories share, those with the least similar stories first.
         surprises: the most similar pairs of stories with different values.
     """
 
@@ -159,9 +159,9 @@ def agreement(
 
 
 def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray]) -> Share:
-    """Count neighbors (N, k) with the value of their story, among the stories whose value another has.
+    """Compute the share of neighbors (N, k) with the value of their story, among stories that share a value.
 
-    A story without a partner has no such neighbor, in any permutation: the neighbors counted are those of the others.
+    A story with a value of its own has no such neighbor in any permutation, so that only the other stories count.
     """
     count = neighbors.shape[1]
     sizes = np.bincount(codes)[codes]
@@ -170,7 +170,7 @@ def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray
     total = len(partners) * count
 
     def share_of(values: IntArray) -> float:
-        """Divide the number of neighbors with the value of their story by that of all."""
+        """Divide the number of neighbors with the value of their story by the number of neighbors."""
         agrees = values[neighbors] == values[:, None]
         return float(agrees.sum() / total)
 
@@ -196,13 +196,13 @@ def _closest_different(neighbors: IntArray, similarities: NDArray[np.floating], 
 def _value_similarities(
     similarities: CollectionSimilarity, names: NDArray[np.str_], codes: IntArray, agrees: NDArray[np.bool_]
 ) -> list[ValueSimilarity]:
-    """Compare the stories of each value with each other and with the rest, by samples where there are many.
+    """Compare the stories of each value with each other and with the other stories, or samples of many stories.
 
     Args:
-        similarities: of the N stories.
-        names: of the values.
+        similarities: similarities of the N stories.
+        names: names of the values.
         codes: (N,) index of each story's value.
-        agrees: (N,) True where the nearest neighbor has the value, too.
+        agrees: (N,) True if the nearest neighbor has the same value.
     """
     rows = np.random.default_rng(0).permutation(len(codes))
     values = []

@@ -27,7 +27,7 @@ from narrlit.preprocessing.languages import detect_languages
 HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
 """Columns of an index that are not shown."""
 RESERVED = ("id", "title", "text", *HIDDEN, "rank", "similarity", "snippet")
-"""Column names of an index and of its results, which are reserved."""
+"""Reserved column names: those of an index and of its results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Collection:
 
     @cached_property
     def passages(self) -> list[Passages]:
-        """Passages of each story, which are embedded at the first access.
+        """Passages of each story, which are embedded on first access.
 
         Raises:
             ModelError: if the model can't embed single texts.
@@ -154,7 +154,7 @@ class Collection:
         return replace(self, measure=measure_for(self.encoder, measure))
 
     def contents(self, measure: MeasureName) -> Contents:
-        """Return the contents of the stories that a measure needs."""
+        """Return what a measure needs of the stories."""
         texts = self.frame["text"].tolist()
         if measure not in READ_PASSAGES:
             return Contents(self.vectors, texts)
@@ -209,7 +209,7 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
 
 
 def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
-    """Read texts, or the rows of a DataFrame with a column of texts, like those of a file."""
+    """Read texts, or the rows of a DataFrame with a column of texts, like the rows of a file."""
     rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
     if not rows:
         raise DataError("no stories: give at least one")
@@ -229,9 +229,9 @@ def story_frame(stories: Stories) -> pd.DataFrame:
         columns = {name: None if value == "" else value for name, value in metadata.items()}
         rows.append({"id": id, "title": title or "", "text": story.source_text, **columns})
     names = column_names(stories.metadata)
-    wrong = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
-    if wrong:
-        raise DataError(f"{stories.report.path}: rename its column {wrong[0]!r}: an index needs or forbids this name")
+    invalid = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
+    if invalid:
+        raise DataError(f"{stories.report.path}: rename column {invalid[0]!r}: an index reserves or forbids this name")
     try:
         return plain(pd.DataFrame.from_records(rows))
     except UnicodeEncodeError as error:

@@ -33,7 +33,7 @@ def vendi_score(vectors: FloatArray) -> float:
 
 
 class MostAlike(TypedDict):
-    """Two stories whose vectors are the most alike."""
+    """Ids and titles of the two most similar stories, and their similarity."""
 
     similarity: float
     ids: list[str]
@@ -51,7 +51,7 @@ class Diversity:
         mean_nearest_similarity: mean cosine of a story with the nearest other one.
         alike: number of stories whose nearest neighbor counts as nearly the same story.
         copies: number of stories with the same text as an earlier one, except for case and white space.
-        near_duplicates: number of other texts that share most of their word sequences with another text.
+        near_duplicates: number of other texts whose Jaccard index with another text is at least `jaccard`.
         most_alike: ids and titles of the two nearest stories, with their similarity.
         cosine: similarity at or above which stories count as nearly the same.
         jaccard: Jaccard index of three-word shingles at or above which texts are near-duplicates.
@@ -79,7 +79,7 @@ class Diversity:
         return pd.DataFrame({"figure": figures.keys(), "value": figures.values()})
 
     def __str__(self) -> str:
-        """The figures, a line each."""
+        """Format the figures, one per line."""
         pair = self.most_alike
         names = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
         return (
@@ -118,7 +118,7 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
     texts = [*dict.fromkeys(map(normal_text, collection.frame["text"]))]
     first = int(cosines.argmax())
     two = collection.frame.iloc[[first, int(rows[first])]]
-    twins = near_duplicates(texts, jaccard)
+    duplicates = near_duplicates(texts, jaccard)
     return Diversity(
         model=collection.about["model"],
         stories=len(collection.frame),
@@ -126,7 +126,7 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
         mean_nearest_similarity=float(cosines.mean()),
         alike=int((cosines >= cosine).sum()),
         copies=len(collection.frame) - len(texts),
-        near_duplicates=sum(bool(own) for own in twins.values()),
+        near_duplicates=sum(bool(others) for others in duplicates.values()),
         most_alike={
             "similarity": float(cosines[first]),
             "ids": two["id"].tolist(),

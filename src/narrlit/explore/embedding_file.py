@@ -20,8 +20,8 @@ from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import Role
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")
-OWN_COLUMNS = ("row", "embedding")
-"""Columns of the output, which are reserved names in the input."""
+RESERVED_COLUMNS = ("row", "embedding")
+"""Columns that are added in the output, so that the input must not have them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class EmbeddedFile:
 
     Attributes:
         path: the file.
-        rows: (N) columns of each story, including its row number `row`, from 0.
+        rows: columns of each of N stories, including its row number `row`, from 0.
         embeddings: (N, D) embeddings; row i belongs to story i.
     """
 
@@ -105,7 +105,7 @@ def embed_to_file(
         if encoder.cache is None
         else f"finished embeddings are kept in {encoder.cache}: repeat the command to resume; "
     )
-    with on_interrupt(f"{kept}{target} is as it was"):
+    with on_interrupt(f"{kept}{target} is unchanged"):
         embeddings = _embedded(list(source), encoder, role, progress)
         if target.suffix == ".npy":
             with atomic_path(target) as temporary:
@@ -118,7 +118,7 @@ def embed_to_file(
 
 def check_columns(values: Sequence[object], source: str) -> None:
     """Refuse rows with a column that is reserved for the output."""
-    for name in OWN_COLUMNS:
+    for name in RESERVED_COLUMNS:
         if any(isinstance(value, Mapping) and name in value for value in values):
             raise DataError(f"{source}: rename column {name}, which is reserved for the output")
 
@@ -147,7 +147,7 @@ def _numbered(stories: Stories) -> list[dict[str, object]]:
 
 
 def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None, progress: bool) -> FloatArray:
-    """Embed stories; invalid views or options are reported before the model is loaded."""
+    """Embed stories; invalid views or options raise an error before the model is loaded."""
     encoder = encoder.fitted_for(stories)
     texts = [story.text for story in encoder.prepare(stories)]
     languages(encoder, texts)

@@ -62,17 +62,17 @@ class Explanation:
 
     @property
     def margin(self) -> float:
-        """Similarity of the anchor with A minus that with B; NaN without a third story."""
+        """Similarity of the anchor with A minus its similarity with B; NaN without a third story."""
         return float("nan") if self.other is None else self.pair.similarity - self.other.similarity
 
     def table(self) -> pd.DataFrame:
         """Tabulate the links, largest share first.
 
         Returns:
-            One row per link: passage_a, passage_b (numbers from 1), share (shares add up to the score), match (of the
-            two passages, 0 to 1), direction (`a to b`: b is the best match of a; `b to a`; `both`), text_a, text_b. For
-            a triple, the links of both pairs, with the id of the second story in a first column, story; shares with B
-            are negative.
+            One row per link: passage_a, passage_b (numbers from 1), share (shares add up to the score), match (match of
+            the two passages, 0 to 1), direction (`a to b`: b is the best match of a; `b to a`; `both`), text_a, text_b.
+            For a triple, the links of both pairs; a first column, story, contains the id of the second story, and
+            shares with B are negative.
         """
         if self.other is None:
             return self.pair.links.copy()
@@ -88,8 +88,8 @@ class Explanation:
     def margins(self) -> pd.DataFrame:
         """Tabulate the passages of the anchor by their contribution to the margin, largest first.
 
-        Columns: passage, share_a and share_b (the sums of its links with A and with B), difference, text. The
-        differences add up to the difference of both scores.
+        Columns: passage, share_a and share_b (sums of the shares of its links with A and with B), difference, text. The
+        differences add up to the difference of the scores.
 
         Raises:
             DataError: without a third story.
@@ -109,7 +109,7 @@ class Explanation:
 
     @property
     def findings(self) -> list[str]:
-        """The result in sentences, most important first; for a triple, which story is closer."""
+        """Sentences about the result, most important first; for a triple, the first says which story is closer."""
         notes = []
         if self.measure != EXPLAINED:
             notes.append(f"The collection compares by {self.measure}; this is its similarity by {EXPLAINED}.")
@@ -159,7 +159,8 @@ class Explanation:
         sign = 1 if self.margin >= 0 else -1
         table = self.margins.iloc[::sign].head(STRONGEST)
         closer = self.pairs[0 if sign == 1 else 1].stories[1].id
-        lines = wrap(f"Passages of {self.pair.stories[0].id} that speak most for {closer}, by their shares with both:")
+        anchor = self.pair.stories[0].id
+        lines = wrap(f"Passages of {anchor} that contribute most to the margin of {closer}, by difference of shares:")
         for row in table[sign * table["difference"] > 0].itertuples():
             lines += columns((f"{sign * row.difference:+.3f}", 7), (f"{row.passage} {row.text}", 91))
         return lines
@@ -252,7 +253,7 @@ def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:
 
 
 def _named(stories: Sequence[Story]) -> list[Story]:
-    """Make the ids of stories unique."""
+    """Return the stories with unique ids; equal ones are numbered."""
     if len({story.id for story in stories}) == len(stories):
         return list(stories)
     return [Story(f"{story.id} ({number})", story.text, story.views) for number, story in enumerate(stories, start=1)]

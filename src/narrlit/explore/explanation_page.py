@@ -1,4 +1,4 @@
-"""Two stories as a parallel edition for an HTML page: passages that are linked in order share a row."""
+"""Parallel edition of two stories for an HTML page: passages that are linked in the order of both share a row."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from narrlit.measures.matching import in_order
 
 @dataclass(frozen=True)
 class PageLink:
-    """A link between a passage of each story, as a page shows it.
+    """Link between a passage of each story, as a page shows it.
 
     Attributes:
         ends: numbers of both passages, from 1.
-        texts: of both passages.
-        share: part of the score.
-        strength: share over the largest one, 0 to 1.
+        texts: texts of both passages.
+        share: share of the score.
+        strength: share divided by the largest share, 0 to 1.
         arrow: →, ← or ↔.
     """
 
@@ -27,18 +27,18 @@ class PageLink:
 
     @property
     def name(self) -> str:
-        """Name of the link, by which the page finds its other end."""
+        """Name of the link, by which the page finds both of its passages."""
         return f"{self.ends[0]}-{self.ends[1]}"
 
 
 @dataclass(frozen=True)
 class PagePassage:
-    """A passage with those of its links that have no row of their own.
+    """Passage with its links that have no row of their own.
 
     Attributes:
-        number: from 1.
-        text: of the passage.
-        links: the largest share first.
+        number: number of the passage, from 1.
+        text: text of the passage.
+        links: the links, largest share first.
     """
 
     number: int
@@ -48,14 +48,14 @@ class PagePassage:
 
 @dataclass(frozen=True)
 class PageRow:
-    """Passages of both stories side by side: those of a link, or those between two such rows."""
+    """Passages of both stories side by side: the two of a link, or those between two links."""
 
     link: PageLink | None
     sides: tuple[list[PagePassage], list[PagePassage]]
 
 
 def parallel_edition(pair: MatchedPair) -> list[PageRow]:
-    """Arrange all passages of two stories in rows: links in the order of both stories, and what is between them."""
+    """Arrange all passages of two stories in rows: links in the order of both stories, and passages between them."""
     links = page_links(pair)
     row_links = [links[i + 1, j + 1] for i, j in in_order(pair.shares)]
     other_links = [link for link in links.values() if link not in row_links]
@@ -72,7 +72,7 @@ def parallel_edition(pair: MatchedPair) -> list[PageRow]:
 
 
 def page_links(pair: MatchedPair) -> dict[tuple[int, int], PageLink]:
-    """Return the links of two stories by the numbers of both passages, the largest share first."""
+    """Return the links of two stories by the numbers of both passages, largest share first."""
     largest = pair.links["share"].max()
     links = {}
     for row in pair.links.itertuples():

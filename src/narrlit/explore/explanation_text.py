@@ -10,16 +10,16 @@ from narrlit.explore.matched_pair import MatchedPair
 
 WIDTH = 100
 SIDE = 43
-"""Columns of a passage."""
+"""Width of a passage in characters."""
 SHOWN = 6
-"""Links of a pair that are printed."""
+"""Maximum number of links that are printed per pair."""
 LONGEST = 400
-"""Characters of a passage that are printed."""
+"""Maximum number of characters that are printed of a passage."""
 ARROWS = {"both": "↔", "a to b": "→", "b to a": "←"}
 
 
 def pair_lines(pair: MatchedPair) -> Iterator[str]:
-    """Write the terms of a similarity, the links with the largest shares, the check and views if there are any."""
+    """Format the terms of a similarity, the links with the largest shares and, if there are any, check and views."""
     for value, name in pair.terms:
         yield f"{value:6.3f}  {name}"
     yield from ("", *_link_lines(pair))
@@ -31,7 +31,7 @@ def pair_lines(pair: MatchedPair) -> Iterator[str]:
 
 
 def _link_lines(pair: MatchedPair) -> Iterator[str]:
-    """Write the links with the largest shares, and the sum of the others."""
+    """Format the links with the largest shares, and the sum of the others."""
     if pair.links.empty:
         yield "No passages match."
         return

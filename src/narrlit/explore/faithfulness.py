@@ -1,4 +1,4 @@
-"""Check of an explanation: similarities of two stories without the passages whose links have the largest shares.
+"""Check of an explanation: similarity of two stories without the passages with the largest shares.
 
 Letters in shapes: S and T passages of two stories, D dimension, F fractions.
 """
@@ -14,18 +14,19 @@ from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.measures.matching import match_score, match_shares, matches
 
 FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
-"""Fractions of the passages that are left out of both stories."""
+"""Fractions of the passages that are removed from both stories."""
 DRAWS = 5
-"""Random orders of the passages; similarities are averaged over them."""
+"""Number of random orders of the passages; similarities are averaged over them."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeletionCurve:
-    """Similarities of two stories without part of their passages: those with the largest shares, or random ones.
+    """Similarities of two stories after removing the passages with the largest shares, or random passages.
 
     Attributes:
-        frame: a row a fraction that is left out of both stories, from 0 on. Columns: removed (the fraction), score and
-            score_random (of the remaining passages), cosine and cosine_random (of the remaining texts, embedded whole).
+        frame: one row per fraction of the passages that is removed from both stories, starting at 0. Columns: removed
+            (the fraction), score and score_random (scores of the remaining passages), cosine and cosine_random (cosines
+            of the remaining texts, embedded whole).
     """
 
     frame: pd.DataFrame
@@ -35,7 +36,7 @@ class DeletionCurve:
         return self.frame.copy()
 
     def __str__(self) -> str:
-        """The means over all fractions above 0, in two sentences."""
+        """Format the means over all fractions above 0 as two sentences."""
         whole, shortened = self.frame.iloc[0], self.frame.iloc[1:].mean()
         return (
             "Without a tenth to a half of the passages, those with the largest shares first, the score falls from "
@@ -54,9 +55,9 @@ def deletion_curve(
     remaining texts falls as well if these passages also matter when the encoder reads whole stories.
 
     Args:
-        encoder: embeds the remaining texts.
-        passages: texts of both stories' passages.
-        vectors: (S, D) and (T, D) of the passages, as the measure compares them.
+        encoder: encoder that embeds the remaining texts.
+        passages: texts of the passages of both stories.
+        vectors: (S, D) and (T, D) vectors of the passages, as the measure compares them.
         progress: show a progress bar on stderr.
 
     Source: the deletion curves of Samek et al. (2017), "Evaluating the visualization of what a deep neural network has
@@ -66,7 +67,7 @@ def deletion_curve(
     first_vectors, second_vectors = vectors
     orders = _orders(match_shares(matches(first_vectors, second_vectors)))
     scores: list[float] = []
-    texts: list[str] = []  # of the first and the second story in turn
+    texts: list[str] = []  # alternately of the first and the second story
     for fraction in FRACTIONS:
         for order in orders:
             first, second = _remaining(order.first, fraction), _remaining(order.second, fraction)
@@ -84,14 +85,14 @@ def deletion_curve(
 
 
 class _Order(NamedTuple):
-    """Order in which the passages of the first story (S,) and of the second (T,) are left out."""
+    """Order in which the passages of the first story (S,) and of the second (T,) are removed."""
 
     first: IntArray
     second: IntArray
 
 
 def _orders(shares: Floats) -> list[_Order]:
-    """Return orders of the passages of both stories: one by their shares (S, T), the others random."""
+    """Return orders of the passages of both stories: first by their shares (S, T), then random orders."""
     of_first, of_second = shares.sum(axis=1), shares.sum(axis=0)
     orders = [_Order(np.argsort(-of_first, kind="stable"), np.argsort(-of_second, kind="stable"))]
     generator = np.random.default_rng(0)
@@ -101,6 +102,6 @@ def _orders(shares: Floats) -> list[_Order]:
 
 
 def _remaining(order: IntArray, fraction: float) -> IntArray:
-    """Return the rows that remain without the first ones of an order, in the order of the story; one at least."""
+    """Return the rows that remain, at least one, after removing the first ones of an order; in story order."""
     count = int(np.ceil(fraction * len(order)))
     return np.sort(order[min(count, len(order) - 1) :])

@@ -46,8 +46,8 @@ class Index:
     """Stories and their embeddings in a LanceDB folder, with a record of the encoder.
 
     The folder contains the table `stories` (id, title, text, vector, passages, the metadata columns), which any LanceDB
-    client can read; index.json (the model and its settings), so that queries are encoded like the stories; and in fits/
-    the fitted state of measures.
+    client can read; index.json with the model and its settings, so that queries are encoded like the stories; and fits/
+    with the fitted state of measures.
 
     Attributes:
         path: the folder.
@@ -96,7 +96,7 @@ class Index:
         after an interruption. Meanwhile other processes may search the index, but not write to it.
 
         Args:
-            path: the folder: new, or an index made with the same model and settings.
+            path: the folder; new, or an index made with the same model and settings.
             stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
             model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
                 encoder from `narrlit.load`.
@@ -263,8 +263,8 @@ class Index:
         """
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
-        if not texts or not all(each.strip() for each in texts):
-            raise OptionError("the query is empty: write what the stories are about")
+        if not texts or not all(query.strip() for query in texts):
+            raise OptionError("the query is empty: describe the stories to find")
         stories = self._measured(options)
         contents = self._contents_of(texts)
         results = [stories.table(Query(contents.take(np.array([row]))), options) for row in range(len(texts))]
@@ -381,12 +381,14 @@ class Index:
 
     def _check_settings(self, settings: Mapping[str, object]) -> None:
         """Refuse settings that differ from those of the index."""
-        made = self._storage.record.settings.model_dump()
+        recorded = self._storage.record.settings.model_dump()
         for name, value in settings.items():
-            if made.get(name) != value:
-                what = f"{_parameter(name, made.get(name))}, not with {_parameter(name, value)}"
-                what = "a model whose files have changed" if name == "files" else what
-                raise OptionError(f"{self.path} was made with {what}: give the same, or make a new index")
+            if recorded.get(name) == value:
+                continue
+            difference = f"{_parameter(name, recorded.get(name))}, not with {_parameter(name, value)}"
+            if name == "files":
+                difference = "a model whose files have changed"
+            raise OptionError(f"{self.path} was made with {difference}: give the same, or make a new index")
 
     def __repr__(self) -> str:
         model = self._storage.record.settings.model
@@ -412,7 +414,7 @@ class IndexedCollection(Collection):
         """Passages of each story.
 
         Raises:
-            ModelError: for a model that can't embed a single text.
+            ModelError: if the model can't embed single texts.
         """
         if not self.snapshot.has_passages:
             self.encoder.require_text()

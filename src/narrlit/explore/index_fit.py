@@ -1,6 +1,7 @@
-"""Measures fitted on the stories of an index, on disk: means, scales, and what a measure needs of each story.
+"""Measures fitted on the stories of an index, stored on disk: means, scales, and the hubness and passages of stories.
 
-Letters in shapes: N stories, F references among them, P passages of N stories, S of one, D dimension, K components.
+Letters in shapes: N stories, F references among them, P passages of N stories, S of one story, D dimension, K
+components.
 """
 
 import zipfile
@@ -30,28 +31,28 @@ FOLDER = "fits"
 READ_WORDS = ("fused", "lexical")
 """Measures that read the texts of stories."""
 HUB_CANDIDATES = 200
-"""References, nearest by centered vectors, that a story's passages are compared with.
+"""Number of references, nearest by centered vectors, with whose passages those of a story are compared.
 
-With 100 of the references, .96 of 400 stories had the same ten nearest as with all of them; with 50, .94.
+With 100 references, the ten nearest were the same as with all references for .96 of 400 stories; with 50, for .94.
 """
-GONE = 0.1
-"""Largest share of deleted references with which a fit still holds."""
+DELETED = 0.1
+"""Maximum share of deleted references for which a fit remains valid."""
 GROWTH = 2
-"""Largest factor of growth of an index with which a fit still holds."""
+"""Maximum growth of an index, as a factor, for which a fit remains valid."""
 BLOCK = 128
-"""Stories whose passages are read at once."""
+"""Number of stories whose passages are read at once."""
 PATIENCE = 2
 """Seconds after which progress is shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeptPassages:
-    """Passages of stories along principal components, by which candidates are chosen.
+    """Passages of stories, reduced to principal components, by which candidates are chosen.
 
     Attributes:
-        reader: of passages.
-        components: (D, K) of the references' passages.
-        stories: (S, K) of each story in half precision, by its digest.
+        reader: reader of passages.
+        components: (D, K) principal components of the references' passages.
+        stories: (S, K) passages of each story in half precision, by its digest.
     """
 
     reader: PassageReader
@@ -60,22 +61,22 @@ class KeptPassages:
 
     @classmethod
     def fit(cls, reader: Reader, references: Contents) -> "KeptPassages | None":
-        """Compute the components; None for a measure without passages."""
-        of_passages = passage_reader(reader)
-        if of_passages is None:
+        """Compute the components; return None for a measure without passages."""
+        reads_passages = passage_reader(reader)
+        if reads_passages is None:
             return None
-        passages = of_passages.represent(references).passages
-        return cls(of_passages, principal_components(passages.vectors), {})
+        passages = reads_passages.represent(references).passages
+        return cls(reads_passages, principal_components(passages.vectors), {})
 
     def updated(self, snapshot: IndexSnapshot) -> "KeptPassages":
-        """Return the passages of an index's stories, reading those of new stories."""
+        """Return the passages of all stories of an index; those of new stories are read."""
         stories = {digest: self.stories[digest] for digest in snapshot.digests if digest in self.stories}
         new = [row for row, digest in enumerate(snapshot.digests) if digest not in stories]
         for start in range(0, len(new), BLOCK):
             rows = new[start : start + BLOCK]
             passages = self.reader.represent(contents(snapshot, "passages", np.array(rows))).passages
-            along = passages.vectors @ self.components
-            projected = PassageVectors(along.astype(np.float16), passages.starts)
+            reduced = (passages.vectors @ self.components).astype(np.float16)
+            projected = PassageVectors(reduced, passages.starts)
             for number, row in enumerate(rows):
                 stories[snapshot.digests[row]] = projected.story(number)
         return KeptPassages(self.reader, self.components, stories)
@@ -87,16 +88,16 @@ class KeptPassages:
 
 @dataclass(frozen=True, eq=False)
 class IndexFit:
-    """A measure fitted on an index.
+    """Measure fitted on an index.
 
-    The F references are the stories with the smallest digests, 1,000 at most: a random sample that does not depend on
+    The F references are the stories with the smallest digests, at most 1,000: a random sample that does not depend on
     the order in which stories were added.
 
     Attributes:
-        measure: fitted on the references.
-        references: their digests.
+        measure: measure fitted on the references.
+        references: digests of the references.
         hubs: hubness of each story, by its digest.
-        passages: of each story; None for a measure without passages.
+        passages: passages of each story; None for a measure without passages.
     """
 
     measure: MeasureFit
@@ -106,10 +107,10 @@ class IndexFit:
 
     @classmethod
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
-        """Read the fit of a measure from its file, bring it up to date with the stories, and write it.
+        """Read the fit of a measure from its file, update it for the current stories, and write it.
 
-        The cosine has no file, as it takes nothing from the stories. A broken file, or one of an earlier version, is
-        computed again, with a line on stderr. In a folder that can't be written, a fit is computed each time.
+        The cosine has no file, because it is not fitted. If the file is damaged or of an earlier version, the fit is
+        computed again, with a message on stderr. If the folder can't be written to, it is computed each time.
         """
         if name == "cosine":
             return cls.updated(name, snapshot)
@@ -127,10 +128,10 @@ class IndexFit:
 
     @classmethod
     def updated(cls, name: MeasureName, snapshot: IndexSnapshot, earlier: "IndexFit | None" = None) -> "IndexFit":
-        """Fit a measure; or, where an earlier fit still holds, add what it needs of new stories.
+        """Fit a measure or, if an earlier fit is still valid, add the new stories to it.
 
-        An earlier fit holds as long as all stories are the same; in an index of more than 1,000 stories, as long as
-        nine tenths of its references are there and the index has not doubled.
+        An earlier fit is valid while all stories are the same; in an index of more than 1,000 stories, while at least
+        nine tenths of its references exist and the index has at most doubled in size.
         """
         if earlier is not None and earlier.hubs.keys() == set(snapshot.digests):
             return earlier
@@ -147,7 +148,7 @@ class IndexFit:
 
     @classmethod
     def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
-        """Fit a measure, without what it needs of each story."""
+        """Fit a measure on the references, without the hubness and passages of stories."""
         rows = reference_rows(snapshot.digests)
         references = contents(snapshot, name, rows)
         measure = MeasureFit.of(name, references)
@@ -155,10 +156,10 @@ class IndexFit:
         return cls(measure, [snapshot.digests[row] for row in rows], {}, passages)
 
     def is_outdated(self, digests: Sequence[str]) -> bool:
-        """Return True if the measure has to be fitted again, on stories with these digests."""
-        gone = len(set(self.references).difference(digests))
+        """Return True if the measure must be fitted again on the stories with these digests."""
+        deleted = len(set(self.references).difference(digests))
         is_small = len(digests) <= REFERENCES
-        return is_small or gone > GONE * len(self.references) or len(digests) > GROWTH * len(self.hubs)
+        return is_small or deleted > DELETED * len(self.references) or len(digests) > GROWTH * len(self.hubs)
 
     @cached_property
     def record(self) -> dict[str, object]:
@@ -190,7 +191,7 @@ class IndexFit:
         """Read the fit of a measure.
 
         Raises:
-            DataError: if the file is broken.
+            DataError: if the file is damaged.
         """
         try:
             with np.load(path) as arrays:
@@ -209,7 +210,7 @@ class IndexFit:
 
 
 def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | None = None) -> Contents:
-    """Return what a measure reads of some stories of an index; None: of all."""
+    """Return what a measure reads of some stories of an index, by their rows; None: of all stories."""
     vectors = snapshot.vectors if rows is None else snapshot.vectors[rows]
     texts = snapshot.texts(rows) if measure in READ_WORDS else [""] * len(vectors)
     passages = snapshot.passage_vectors(rows) if measure in READ_PASSAGES else None
@@ -217,13 +218,13 @@ def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | Non
 
 
 def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
-    """Return what any measure reads of some stories of an index."""
+    """Return everything that measures read of some stories of an index."""
     passages = snapshot.passage_vectors(rows) if snapshot.has_passages else None
     return Contents(snapshot.vectors[rows], snapshot.texts(rows), passages)
 
 
 def reference_rows(digests: Sequence[str]) -> IntArray:
-    """Return the rows of the stories with the smallest digests, 1,000 at most, in order."""
+    """Return the rows of the stories with the smallest digests, at most 1,000, in ascending order."""
     return np.sort(np.argsort(np.array(digests), kind="stable")[:REFERENCES])
 
 
@@ -233,10 +234,10 @@ def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray,
     A measure that reads passages compares a story with the 200 references that are nearest by centered vectors.
 
     Args:
-        measure: of the similarities.
-        snapshot: of the index.
-        references: their rows.
-        rows: (R,) of the stories.
+        measure: measure of similarity.
+        snapshot: the index.
+        references: rows of the references.
+        rows: (R,) rows of the stories.
 
     Returns:
         (R,) hubness of each story.
@@ -264,7 +265,7 @@ def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray,
 
 
 def _reader_arrays(reader: Reader) -> dict[str, Floats]:
-    """Return what a reader takes from the references, except the mean of their vectors."""
+    """Return what a reader is fitted to, as arrays, except the mean of the references' vectors."""
     if isinstance(reader, PassageReader):
         matching = reader.matching
         return {"passage_mean": reader.mean, "matching": np.array([matching.spread, matching.support])}
@@ -277,7 +278,7 @@ def _reader_arrays(reader: Reader) -> dict[str, Floats]:
 
 
 def _reader(name: MeasureName, arrays: Mapping[str, Floats]) -> Reader:
-    """Make the reader of a measure from the arrays of its file."""
+    """Build the reader of a measure from the arrays of its file."""
     match name:
         case "cosine":
             return VectorReader()

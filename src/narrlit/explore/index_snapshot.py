@@ -1,4 +1,4 @@
-"""Stories of an index at one version of its table, which later writing does not change.
+"""Stories of an index at one version of its table, which later updates do not change.
 
 Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
@@ -30,15 +30,15 @@ VECTOR, PASSAGES, PASSAGE_TEXTS = "vector", "passages", "passage_texts"
 
 @dataclass(frozen=True, eq=False)
 class IndexSnapshot:
-    """N stories of an index, by the row that each has in its table.
+    """N stories of an index, identified by their rows in its table.
 
     Attributes:
-        path: the index, for messages.
-        table: LanceDB's table, at one version.
-        version: of the table.
-        ids: (N,) of the stories.
-        digests: (N,) of their contents.
-        vectors: (N, D) of length 1.
+        path: folder of the index, for messages.
+        table: LanceDB table, checked out at one version.
+        version: version of the table.
+        ids: (N,) ids of the stories.
+        digests: (N,) digests of their contents.
+        vectors: (N, D) unit vectors.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class IndexSnapshot:
             return cls(path, table, table.version, ids, digests, _vectors(columns[VECTOR], np.float32))
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """Return the number of stories."""
         return len(self.ids)
 
     @cached_property
@@ -67,43 +67,43 @@ class IndexSnapshot:
 
     @property
     def has_passages(self) -> bool:
-        """The model of the index embeds passages."""
+        """True if the model of the index embeds passages."""
         return PASSAGES in self.table.schema.names
 
     @cached_property
     def has_word_index(self) -> bool:
-        """Stories are found by their words; not in a large index whose first run was interrupted."""
+        """True if stories can be found by words; False for a large index until its first run is finished."""
         with guarded(self.path):
             return any("text" in index.columns for index in self.table.list_indices())
 
     def frame(self, rows: IntArray | None = None) -> pd.DataFrame:
-        """Return id, title, text and metadata of some stories, (R,); None: of all."""
+        """Return id, title, text and metadata of the stories in `rows` (R,); None: of all stories."""
         names = [name for name in self.table.schema.names if name not in HIDDEN]
         with guarded(self.path):
             return plain(self._columns(rows, names).to_pandas(integer_object_nulls=True))
 
     def texts(self, rows: IntArray | None = None) -> list[str]:
-        """Return the texts of some stories, (R,); None: of all."""
+        """Return the texts of the stories in `rows` (R,); None: of all stories."""
         with guarded(self.path):
             texts: list[str] = self._columns(rows, ["text"])["text"].to_pylist()
         return texts
 
     def passage_vectors(self, rows: IntArray | None = None) -> PassageVectors:
-        """Return the vectors of some stories' passages, (R,), in half precision; None: of all."""
+        """Return the passage vectors of the stories in `rows` (R,), in half precision; None: of all stories."""
         with guarded(self.path):
             column = self._columns(rows, [PASSAGES])[PASSAGES].combine_chunks()
             sizes = column.value_lengths().to_numpy()
             return PassageVectors(_vectors(column.flatten(), np.float16), np.cumsum(sizes) - sizes)
 
     def passages(self, rows: IntArray | None = None) -> list[Passages]:
-        """Return the passages of some stories, (R,); None: of all."""
+        """Return the passages of the stories in `rows` (R,); None: of all stories."""
         vectors = self.passage_vectors(rows)
         with guarded(self.path):
             texts = self._columns(rows, [PASSAGE_TEXTS])[PASSAGE_TEXTS].to_pylist()
         return [Passages(pieces, vectors.story(row).astype(np.float32)) for row, pieces in enumerate(texts)]
 
     def matching(self, where: str) -> NDArray[np.bool_]:
-        """Find the stories that a condition in SQL holds for, (N,)."""
+        """Return a mask (N,) of the stories that satisfy an SQL condition."""
         with guarded(self.path):
             ids = self.table.search().where(where).select(["id"]).to_arrow()["id"].to_pylist()
         is_matching = np.zeros(len(self), dtype=bool)
@@ -111,12 +111,12 @@ class IndexSnapshot:
         return is_matching
 
     def by_words(self, text: str, limit: int, where: str | None = None) -> IntArray:
-        """Find the rows of the stories that have most of a text's words (BM25), the best first.
+        """Find the rows of the stories that share most words with a text (BM25), best first.
 
         Args:
             text: the text.
-            limit: number of stories.
-            where: condition in SQL that holds for them.
+            limit: maximum number of stories.
+            where: SQL condition on the stories.
         """
         from lancedb.query import MatchQuery
 
@@ -130,7 +130,7 @@ class IndexSnapshot:
         return np.array([self.row_of[id] for id in ids], dtype=np.int64)
 
     def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":
-        """Read columns of some stories, in the order of the rows."""
+        """Read columns of some stories, in the order of `rows`."""
         if rows is None:
             return self.table.search().select(names).to_arrow()
         order = np.argsort(rows)  # LanceDB returns rows as they are in the table
@@ -140,7 +140,7 @@ class IndexSnapshot:
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Turn exceptions of LanceDB into a NarrlitError."""
+    """Convert exceptions of LanceDB to a NarrlitError."""
     try:
         yield
     except NarrlitError:
@@ -150,9 +150,9 @@ def guarded(path: Path) -> Iterator[None]:
     except Exception as error:
         problem = system_error(error)
         if problem is not None:
-            raise DataError(f"index {path}: {problem}; finished batches are kept: run the command again") from error
+            raise DataError(f"index {path}: {problem}; finished batches are kept: repeat the command") from error
         message = printable(str(error).partition(", /")[0] or reason(error), 150)
-        raise DataError(f"index {path} is broken; {REMEDY} ({message})") from error
+        raise DataError(f"index {path} is damaged; {REMEDY} ({message})") from error
 
 
 def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating]) -> Any:

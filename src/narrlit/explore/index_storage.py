@@ -1,4 +1,4 @@
-"""Storage of an index: a LanceDB table of stories and vectors in a folder, and a record of the model beside it."""
+"""Storage of an index: a folder with a LanceDB table of stories and vectors, and a record of the model."""
 
 import hashlib
 import json
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 FORMAT, TABLE = "narrlit index 2", "stories"
 EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
-"""Columns that the encoder fills."""
+"""Columns that the encoder computes."""
 BATCH = 1000
 """Number of stories that are removed together."""
 COMPARED_ALL = 1000
-"""Largest number of stories with all of which a query is compared; a larger index needs an index of words."""
+"""Maximum number of stories for which a query is compared with every story; a larger index has an index of words."""
 
 _LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
-"""Text or name in SQL."""
+"""String or quoted name in SQL."""
 _PLACEHOLDER = re.compile(r"[$?]|(?<!:):(?!:)")
-"""Placeholder of a parameter, for which a condition has no value."""
+"""Placeholder of a parameter, which a condition must not have."""
 FIRST_PRINTABLE = 32
-"""Code of the first printable character."""
+"""Code of the first printable ASCII character."""
 MOST = 2**53
-"""Largest number of words or stories: beyond it, shares could not be computed."""
+"""Maximum number of words or stories, up to which floating-point numbers are exact."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
 
 
@@ -83,7 +83,7 @@ class IndexSettings(BaseModel):
             max_length=record["max_length"],
             long=record["long"],
             precision=record["precision"],
-            views="views" in record,  # a query has none of those files: its own are cut by position
+            views="views" in record,  # a query is not in the files of views; its text is split by position
             fusion=record["fusion"],
             pseudonyms=record.get("pseudonyms"),
         )
@@ -107,9 +107,9 @@ class EmbeddedStories:
     """Vectors and passages of N stories.
 
     Attributes:
-        vectors: (N, D) of length 1.
-        passages: of each story; None for a model that embeds no passages.
-        coverage: share of the stories that was read.
+        vectors: (N, D) unit vectors.
+        passages: passages of each story; None for a model that can't embed passages.
+        coverage: share of the text that the encoder has read.
     """
 
     vectors: FloatArray
@@ -118,7 +118,7 @@ class EmbeddedStories:
 
 
 class CoverageRecord(BaseModel):
-    """Fields of `models.coverage.Coverage`, checked."""
+    """Fields of `models.coverage.Coverage`, validated."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -130,7 +130,7 @@ class CoverageRecord(BaseModel):
 
 
 class IndexRecord(BaseModel):
-    """Contents of index.json; an index without stories has no coverage and languages yet."""
+    """Contents of index.json; coverage and languages are missing until there are stories."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -145,7 +145,7 @@ class IndexRecord(BaseModel):
 
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexRecord":
-        """Describe a new index of an encoder's vectors."""
+        """Describe a new index of embeddings from an encoder."""
         return cls(
             format=FORMAT,
             model_path=str(Path(encoder.name).absolute()) if Path(encoder.name).exists() else encoder.name,
@@ -165,7 +165,7 @@ class IndexRecord(BaseModel):
 
 
 class IndexStorage:
-    """Folder of an index: its table, which any LanceDB client reads, and its record.
+    """Folder of an index: its table, which any LanceDB client can read, and its record.
 
     Attributes:
         path: the folder.
@@ -176,19 +176,19 @@ class IndexStorage:
         """Open the folder.
 
         Raises:
-            DataError: if there is no index, or it is broken.
+            DataError: if there is no index, or it is damaged.
         """
         lancedb = require("lancedb", "explore")
         self.path = Path(path)
         if not index_at(path):
-            raise DataError(f"{path} is no index; make one: narrlit index STORIES")
+            raise DataError(f"{path} is not an index; create one: narrlit index STORIES")
         self.record = read_json(self.path / INDEX_RECORD, IndexRecord, "index", REMEDY)
         if self.record.format != FORMAT:
-            difference = f"its format is {printable(self.record.format, 40)!r}, and {FORMAT!r} is read here"
-            raise DataError(f"index {path} is of another version of narrlit: {difference}; {REMEDY}")
+            difference = f"its format is {printable(self.record.format, 40)!r}, but this version reads {FORMAT!r}"
+            raise DataError(f"index {path} was made with another version of narrlit: {difference}; {REMEDY}")
         check_name(path)
         with self._guard():
-            # Another process may add stories: each call sees the newest version.
+            # Another process may add stories; every call sees the latest version.
             self._database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
             self._table = self._database.open_table(TABLE)
         self._snapshot: IndexSnapshot | None = None
@@ -199,11 +199,11 @@ class IndexStorage:
 
         Args:
             path: the folder.
-            frame: stories, whose columns the table gets.
+            frame: stories; the table gets their columns.
             record: contents of index.json.
 
         Raises:
-            OptionError: if the folder holds something else.
+            OptionError: if the folder contains something else.
         """
         import lancedb
         import pyarrow as pa
@@ -213,7 +213,7 @@ class IndexStorage:
             embedded.append((PASSAGES, pa.list_(pa.list_(pa.float16(), record.dimension))))
             embedded.append((PASSAGE_TEXTS, pa.list_(pa.string())))
         fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
-        fields[3:3] = embedded  # behind id, title and text
+        fields[3:3] = embedded  # after id, title and text
         try:
             with atomic_folder(Path(path)) as temporary:
                 lancedb.connect(str(temporary)).create_table(TABLE, schema=pa.schema(fields))
@@ -236,7 +236,7 @@ class IndexStorage:
 
     @property
     def coverage(self) -> Coverage:
-        """Share of the embedded stories that was read."""
+        """Share of the text of the stories that the encoder has read."""
         return Coverage() if self.record.coverage is None else Coverage(**self.record.coverage.model_dump())
 
     @property
@@ -246,13 +246,13 @@ class IndexStorage:
         return f"columns: {', '.join(fields)}"
 
     def digests(self) -> dict[str, str]:
-        """Return the digest of each story's content, by its id."""
+        """Return the digest of each story's content, by id."""
         with self._guard():
             table = self._table.search().select(["id", DIGEST]).to_arrow()
         return dict(zip(table["id"].to_pylist(), table[DIGEST].to_pylist(), strict=True))
 
     def snapshot(self) -> IndexSnapshot:
-        """Return the stories at the newest version of the table."""
+        """Return the stories at the latest version of the table."""
         with self._guard():
             version = self._table.version
             if self._snapshot is None or self._snapshot.version != version:
@@ -273,10 +273,10 @@ class IndexStorage:
         """Check a condition on the columns.
 
         Raises:
-            OptionError: if it is no condition of these columns.
+            OptionError: if it is not a valid condition on these columns.
         """
         if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
-            raise OptionError(f"`where={printable(where, 80)!r}`: write a value in place of $, ? or :, a text in '...'")
+            raise OptionError(f"`where={printable(where, 80)!r}`: write a value instead of $, ? or :, text in '...'")
         try:
             self._table.count_rows(where)
         except Exception as error:
@@ -289,14 +289,12 @@ class IndexStorage:
     def require_stories(self) -> None:
         """Raise DataError if there are none."""
         if not len(self):
-            raise DataError(
-                f"index {self.path} has no story yet: its first run was interrupted; give narrlit index again"
-            )
+            raise DataError(f"index {self.path} has no stories: add some, or repeat an interrupted narrlit index")
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
     def columns(self, frame: pd.DataFrame) -> "pa.Table":
-        """Return a frame as an Arrow table of the index's types; new columns are added to the index.
+        """Convert a frame to an Arrow table with the index's types; new columns are added to the index.
 
         Raises:
             DataError: if a column has another type in the index.
@@ -326,8 +324,8 @@ class IndexStorage:
         Args:
             rows: the stories.
             embedded: vectors and passages of the same stories.
-            replaces: replace stories with the same ids; False, for new stories alone, takes the same time in an index
-                of any size.
+            replaces: replace stories with the same ids; False, for new stories only, takes the same time for any size
+                of the index.
         """
         rows = rows.append_column(VECTOR, _vector_array(embedded.vectors))
         if embedded.passages is not None:
@@ -344,11 +342,11 @@ class IndexStorage:
         self.record.write(self.path)
 
     def set_languages(self, languages: dict[str, int]) -> None:
-        """Set the number of texts of each language; it is written with the next stories."""
+        """Set the number of texts by language; it is written with the next stories."""
         self.record = self.record.model_copy(update={"languages": languages})
 
     def set_fit(self, fit: dict[str, object]) -> None:
-        """Record the fit of the measure that the index is searched by."""
+        """Record the fit of the default measure."""
         self.record = self.record.model_copy(update={"fit": fit})
         self.record.write(self.path)
 
@@ -360,7 +358,7 @@ class IndexStorage:
                 self._table.delete(f"id IN ({listed})")
 
     def finish(self, changed: bool) -> None:
-        """Join the batches' files, and bring the index of words, which a large index has, up to date."""
+        """Merge the files of the batches, and create the index of words that a large index needs."""
         from lancedb.index import FTS
 
         with self._guard():
@@ -369,27 +367,27 @@ class IndexStorage:
             if len(self) > COMPARED_ALL and "text" not in self.indexed_columns:
                 languages = self.record.languages or {}
                 most_frequent = max(languages, key=lambda language: languages[language], default="en")
-                english = most_frequent == "en"  # stems and stop words are
+                english = most_frequent == "en"  # the language of stems and stop words
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
 
     @property
     def indexed_columns(self) -> set[str]:
-        """Columns with an index of LanceDB."""
+        """Columns with an index in LanceDB."""
         columns: set[str] = set()
         for index in self._table.list_indices():
             columns.update(index.columns)
         return columns
 
     def _guard(self) -> AbstractContextManager[None]:
-        """Turn exceptions of LanceDB into a NarrlitError."""
+        """Convert exceptions of LanceDB to a NarrlitError."""
         return guarded(self.path)
 
 
 def check_name(path: str | Path) -> None:
-    """Check that LanceDB can take a folder's name.
+    """Check that LanceDB accepts the name of a folder.
 
     Raises:
-        OptionError: if it can't.
+        OptionError: if it does not.
     """
     try:
         str(path).encode()
@@ -400,13 +398,13 @@ def check_name(path: str | Path) -> None:
 
 
 def identity(model: str) -> dict[str, str | None]:
-    """Return name and digest of a model as it is now, as the settings of an index have them."""
+    """Return the current name and digest of a model, named as in the settings of an index."""
     name, files = model_identity(model)
     return {"model": name, "files": files}
 
 
 def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
-    """Hash the content of stories (N): id, title, text, metadata of a frame's rows, and the stories' views."""
+    """Hash the content of N stories: id, title, text and metadata in the rows of a frame, and views."""
     digests = []
     for row, story in zip(frame.to_dict("records"), stories, strict=True):
         values = {name: value for name, value in row.items() if value is not None}
@@ -416,7 +414,7 @@ def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
 
 
 def quoted(value: object) -> str:
-    """Write a value as SQL.
+    """Format a value as an SQL literal.
 
     >>> quoted("king's"), quoted(1812)
     ("'king''s'", '1812')
@@ -428,14 +426,14 @@ def quoted(value: object) -> str:
 
 
 def _vector_array(vectors: NDArray[np.floating]) -> "pa.Array":
-    """Return vectors (N, D) as an Arrow array of N lists."""
+    """Convert vectors (N, D) to an Arrow array of N lists."""
     import pyarrow as pa
 
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
 def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"]:
-    """Return vectors and texts of the passages of stories (N) as Arrow arrays of N lists."""
+    """Convert the passages of N stories to Arrow arrays of N lists: vectors and texts."""
     import pyarrow as pa
 
     joined = PassageVectors.of([story.vectors for story in stories])
@@ -446,7 +444,7 @@ def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"
 
 
 def _array(values: list[object]) -> "pa.Array":
-    """Return a column as an Arrow array; lists, objects and mixed values become text."""
+    """Convert a column to an Arrow array; lists, objects and mixed values become text."""
     import pyarrow as pa
 
     try:

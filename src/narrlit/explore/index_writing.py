@@ -1,4 +1,4 @@
-"""Writing of an index: new and changed stories are embedded and committed, a second or two of work at a time."""
+"""Updates of an index: new and changed stories are embedded and committed in spans of a second or two."""
 
 import shutil
 import time
@@ -20,9 +20,9 @@ from narrlit.explore.index_snapshot import DIGEST
 from narrlit.explore.index_storage import EmbeddedStories, IndexStorage, content_digests
 
 SECONDS_PER_SPAN = 1.5
-"""Time to embed and commit a span, which a killed process loses at most."""
+"""Seconds to embed and commit a span; a process that is killed loses at most one span."""
 FEWEST_WORDS = 200
-"""Words of the first span, and of the shortest; a longer story is a span by itself."""
+"""Minimum number of words in a span, and size of the first one; a longer story forms its own span."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,8 @@ class NewStories:
 
     Attributes:
         frame: their columns, and digests of their content.
-        rows: as they were read.
-        attached: with their views, where the model reads such.
+        rows: the stories as they were read.
+        attached: the stories with their views, if the model reads views.
     """
 
     frame: pd.DataFrame
@@ -41,7 +41,11 @@ class NewStories:
 
     @classmethod
     def of(cls, stories: Stories | pd.DataFrame | Sequence[str], encoder: StoryEncoder) -> "NewStories":
-        """Tabulate stories; a story that lacks views which the model reads is refused."""
+        """Tabulate stories.
+
+        Raises:
+            DataError: if the model reads views and a story has none.
+        """
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         frame = story_frame(rows)
         attached = list(rows) if encoder.texts.views is None else encoder.prepare(list(rows))
@@ -55,7 +59,7 @@ class NewStories:
         """Return the positions of stories that are new to an index, or changed.
 
         Args:
-            digests: of the stories that are there, by id.
+            digests: digests of the stories in the index, by id.
             path: the index, for messages.
 
         Raises:
@@ -75,26 +79,26 @@ class NewStories:
         return [len(self.attached[position].text.split()) for position in positions]
 
     def prepared(self, positions: Sequence[int], encoder: StoryEncoder) -> list[Story]:
-        """Prepare some of the stories for the model: finding names takes long, and is done for few at a time."""
+        """Prepare some of the stories for the model; only a few at a time, because finding names takes long."""
         stories = [self.attached[position] for position in positions]
         return stories if encoder.texts.views is not None else encoder.prepare(stories)
 
 
 def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, progress: bool) -> None:
-    """Embed and commit the new and changed ones of some stories.
+    """Embed and commit new and changed stories.
 
     Args:
         storage: the index.
-        encoder: the one that it was made with.
+        encoder: encoder with which the index was made.
         new: the stories.
-        progress: print what is done, with a progress bar in words, on stderr.
+        progress: print messages, and show a progress bar in words, on stderr.
     """
     known = storage.digests()
     fresh = new.fresh(known, storage.path)
     if progress and len(fresh) < len(new):
-        say(f"{storage.path}: {len(new) - len(fresh):,} of {counted(len(new), 'story')} are there unchanged")
+        say(f"{storage.path}: {len(new) - len(fresh):,} of {counted(len(new), 'story')} are unchanged")
     sample = languages(encoder, new.frame["text"].tolist())
-    if len(new) >= len(known):  # a few more stories are no sample of all
+    if len(new) >= len(known):  # a few additional stories are not representative
         storage.set_languages(sample)
     columns = storage.columns(new.frame)
     is_known = new.frame["id"].isin(known).to_numpy()
@@ -103,33 +107,33 @@ def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, p
     bar = tqdm(
         total=sum(words), desc="indexing", unit="word", unit_scale=True, miniters=1, disable=not progress, delay=0.5
     )
-    with bar, on_interrupt("what is committed is kept: repeat the command to resume"):
+    with bar, on_interrupt("committed stories are kept: repeat the command to resume"):
         try:
             while start < len(fresh):
                 end = span_end(words, start, size)
                 span = fresh[start:end]
-                began = time.monotonic()
+                start_time = time.monotonic()
                 embedded = embed_stories(encoder, new.prepared(span, encoder))
                 storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
                 done = sum(words[start:end])
                 bar.update(done)
-                start, size = end, next_size(size, done, time.monotonic() - began)
+                start, size = end, next_size(size, done, time.monotonic() - start_time)
         except NarrlitError:
-            if not len(storage):  # its settings would refuse the remedy, such as long windows
+            if not len(storage):  # its settings would rule out the remedy, such as long windows
                 shutil.rmtree(storage.path)
             raise
     storage.finish(changed=len(fresh) > 0)
 
 
 def embed_stories(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:
-    """Embed stories that are prepared, and their passages."""
+    """Embed prepared stories and their passages."""
     vectors, coverage = encoder.read(stories, ["story"] * len(stories))
     passages = encoder.passages_prepared(stories) if encoder.facts.reads == "text" else None
     return EmbeddedStories(unit_vectors(vectors), passages, coverage)
 
 
 def span_end(words: Sequence[int], start: int, size: int) -> int:
-    """Return where a span of stories ends that has a number of words at most, or one story.
+    """Return the end of a span that has at most `size` words, or a single story.
 
     >>> span_end([5, 5, 5, 5], 1, size=10), span_end([50, 5], 0, size=10)
     (3, 1)
@@ -142,11 +146,11 @@ def span_end(words: Sequence[int], start: int, size: int) -> int:
 
 
 def next_size(size: int, done: int, seconds: float) -> int:
-    """Choose the words of the next span, which is to take as long as a span should, growing in steps.
+    """Choose the number of words in the next span, which should take SECONDS_PER_SPAN; it grows in steps.
 
     Args:
-        size: most words of the last span.
-        done: words that it had.
+        size: maximum number of words in the last span.
+        done: actual number of words in it.
         seconds: time that it took.
 
     >>> next_size(1000, 900, 0.1), next_size(8000, 8000, 3.0), next_size(2000, 1000, 10.0)

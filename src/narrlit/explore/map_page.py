@@ -1,4 +1,4 @@
-"""A map of stories as an HTML page, and as an SVG drawing for an article."""
+"""Map of stories as an HTML page, and as an SVG drawing for an article."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,27 +19,27 @@ from narrlit.pages import GRAY, INK, bokeh_parts, render_page
 PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
 """Colors that color-blind readers can tell apart, after Paul Tol's scheme "muted"."""
 NONE = "#bbbbbb"
-"""Color of a story in no group, or without a value."""
+"""Color of a story without a group or a value."""
 SEQUENCE = ("#440154", "#443983", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725")
 """Colors of numbers, by rank."""
 HEAT = ("#ffffff", "#deebf7", "#9ecae1", "#4292c6", "#08519c", "#08306b")
-"""Colors of similarities, the least first."""
+"""Colors of similarities, lowest first."""
 CHARACTERS = 5_000_000
-"""Characters of all texts in a page, which is then 10 MB at most."""
+"""Maximum number of characters of all texts in a page, which keeps it below 10 MB."""
 ROW_HEIGHTS = (13, 24)
-"""Least and largest height of a story in a dendrogram, in pixels."""
+"""Minimum and maximum height of a story in a dendrogram, in pixels."""
 TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
 <b>@title</b><br>@beginning</div>"""
 
 
 class ColorColumn(TypedDict):
-    """Values of the stories, one of which can be chosen to color the map.
+    """Column by which the map can be colored.
 
     Attributes:
-        name: of the column.
-        values: (N); none for the groups, whose numbers the page has.
+        name: name of the column.
+        values: N values; empty for the groups, which the page already contains.
         groups: True for the groups.
-        first: True if the map is in these colors when the page is opened.
+        first: True if the page opens with these colors.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ColorColumn(TypedDict):
 
 
 class GroupPlace(TypedDict):
-    """Name of a group, and where it is written in the plane."""
+    """Name of a group, and its position in the plane."""
 
     x: float
     y: float
@@ -57,15 +57,15 @@ class GroupPlace(TypedDict):
 
 
 class Join(NamedTuple):
-    """Two branches of a tree that join, as they are drawn; the leaves are at 0, 1, 2, ...
+    """Join of two branches of a tree, as it is drawn; the leaves are at 0, 1, 2, ...
 
     Attributes:
         left: distance at which the first branch begins.
         top: distance at which the branches join.
         right: distance at which the second branch begins.
-        low: place of the first branch among the leaves.
-        high: place of the second branch among the leaves.
-        group: number of the group that both branches are in; -1 for none.
+        low: position of the first branch among the leaves.
+        high: position of the second branch among the leaves.
+        group: number of the group of both branches; -1 if they are in different groups or in none.
     """
 
     left: float
@@ -81,8 +81,8 @@ class DrawnTree:
     """Tree of N stories as it is drawn.
 
     Attributes:
-        order: (N) story at each leaf.
-        joins: (N - 1) joins of branches.
+        order: story at each of the N leaves.
+        joins: N - 1 joins of branches.
     """
 
     order: list[int]
@@ -97,18 +97,18 @@ def map_page(
     sentences: Sequence[Sequence[str]] | None = None,
     links: Links | None = None,
 ) -> str:
-    """Write the map of N stories as a page.
+    """Render the map of N stories as a page.
 
     Args:
         story_map: the map.
-        title: of the page.
-        facts: names and sentences at its head: model, stories, words read, languages, accuracy.
-        agreement: with a column, which then colors the map first.
-        sentences: of each story, where passages are linked.
-        links: of pairs of stories.
+        title: title of the page.
+        facts: names and sentences for the head of the page: model, stories, words read, languages, accuracy.
+        agreement: agreement with a column, whose colors the page opens with.
+        sentences: sentences of each story, if passages are linked.
+        links: linked passages of pairs of stories.
 
     Raises:
-        MissingExtraError: if a plane is to be drawn and Bokeh is not installed.
+        MissingExtraError: if the map is a plane and Bokeh is not installed.
     """
     lengths = story_map.frame["text"].str.len()
     limit = CHARACTERS // len(lengths)
@@ -146,7 +146,7 @@ def _script(name: str) -> str:
 def _page_data(
     story_map: StoryMap, texts: Sequence[list[str]], columns: list[ColorColumn], links: Links
 ) -> dict[str, object]:
-    """Collect what the scripts of dendrogram and plane need, as JSON has it."""
+    """Collect the data that the scripts of dendrogram and plane need, as plain data for JSON."""
     stories = []
     for id, title, label, text in zip(
         story_map.frame["id"], story_map.frame["title"], story_map.labels, texts, strict=True
@@ -172,7 +172,7 @@ def _page_data(
 
 
 def _beginning(parts: Sequence[str], limit: int) -> list[str]:
-    """Take sentences up to a number of characters; a first one that is too long is cut."""
+    """Take sentences up to a number of characters; truncate the first one if it is longer."""
     ends = np.cumsum([len(part) for part in parts])
     whole = int((ends <= limit).sum())
     if whole == 0 and limit > 0:
@@ -181,7 +181,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
 
 
 def _color_columns(frame: pd.DataFrame, first: str | None) -> list[ColorColumn]:
-    """List the groups, and the metadata columns that can color the map, with the values as the page shows them."""
+    """List the groups and the metadata columns that can color the map, with values as the page shows them."""
     columns: list[ColorColumn] = [{"name": "groups", "values": [], "groups": True, "first": first == "groups"}]
     for name in frame.columns[3:]:
         if _has_colors(frame[name]):
@@ -191,7 +191,7 @@ def _color_columns(frame: pd.DataFrame, first: str | None) -> list[ColorColumn]:
 
 
 def _has_colors(values: pd.Series) -> bool:
-    """Return False for texts that differ in every story, such as file names: these color nothing."""
+    """Return False for texts that differ in every story, such as file names, which would color nothing."""
     if values.dropna().astype(str).nunique() < len(values):
         return True
     numbers = pd.to_numeric(values, errors="coerce").notna().sum()
@@ -199,7 +199,7 @@ def _has_colors(values: pd.Series) -> bool:
 
 
 def _plain(value: object) -> str | int | float:
-    """Convert a value of a column for JSON and for readers."""
+    """Convert a value of a column to plain data for JSON."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
@@ -211,12 +211,12 @@ def _plain(value: object) -> str | int | float:
 
 
 def _group_colors(story_map: StoryMap) -> list[str]:
-    """Give each group a color of the palette; where there are more groups, colors are repeated."""
+    """Assign colors of the palette to groups; colors are repeated if there are more groups."""
     return [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))]
 
 
 def _tree_data(tree: Tree, groups: IntArray) -> dict[str, object]:
-    """Return order of the leaves, joins of the tree and similarities, in thousandths, of all pairs, for the script."""
+    """Return the data of the dendrogram's script: order of the leaves, joins, and similarities in thousandths."""
     drawn = _drawn_tree(tree, groups)
     thousandths = np.rint(1000 * tree.similarities).astype(int)
     return {
@@ -228,11 +228,11 @@ def _tree_data(tree: Tree, groups: IntArray) -> dict[str, object]:
 
 
 def _drawn_tree(tree: Tree, groups: IntArray) -> DrawnTree:
-    """Order the stories (N) as leaves of the tree, and place its joins."""
+    """Order the N stories as leaves of the tree, and compute the positions of its joins."""
     drawing = dendrogram(tree.linkage, no_plot=True)
     order = drawing["leaves"]
     joins = []
-    # Of scipy's corners of a join the first and the last are on its branches; leaves are at 5, 15, 25, ...
+    # scipy gives four corners of a join, of which the first and last are on its branches; leaves are at 5, 15, 25, ...
     for places, distances in zip(drawing["icoord"], drawing["dcoord"], strict=True):
         low, high = (places[0] - 5) / 10, (places[3] - 5) / 10
         left, top, _, right = (round(distance, 4) for distance in distances)
@@ -242,7 +242,7 @@ def _drawn_tree(tree: Tree, groups: IntArray) -> DrawnTree:
 
 
 def _group_places(story_map: StoryMap) -> list[GroupPlace]:
-    """Place the names of groups at the medians of their points, the largest group first."""
+    """Place the names of groups at the medians of their points, largest group first."""
     points, groups = np.asarray(story_map.arrangement.points), story_map.groups
     sizes = np.bincount(groups[groups >= 0], minlength=len(story_map.names))
     places: list[GroupPlace] = []
@@ -253,7 +253,7 @@ def _group_places(story_map: StoryMap) -> list[GroupPlace]:
 
 
 def _plot(story_map: StoryMap) -> Any:
-    """Draw the stories as points; the page's script sets colors, texts and selection."""
+    """Draw the stories as points; a script of the page sets colors, texts and selection."""
     require("bokeh", "explore")
     from bokeh.models import ColumnDataSource, HoverTool
     from bokeh.plotting import figure
@@ -281,7 +281,7 @@ def _plot(story_map: StoryMap) -> Any:
 
 
 def _add_names(plot: Any, places: list[GroupPlace]) -> None:
-    """Add texts for the names of groups; the page's script fills in those for which there is room."""
+    """Add texts for the names of groups; a script of the page fills in those for which there is room."""
     from bokeh.core.properties import value
     from bokeh.models import ColumnDataSource
 
@@ -308,7 +308,7 @@ def _add_names(plot: Any, places: list[GroupPlace]) -> None:
 
 
 def write_svg(story_map: StoryMap, path: Path) -> None:
-    """Write the map as a drawing: a dendrogram with titles, or points with the numbers and names of groups.
+    """Write the map as an SVG drawing: a dendrogram with titles, or points with numbers and names of groups.
 
     Raises:
         MissingExtraError: if matplotlib is not installed.

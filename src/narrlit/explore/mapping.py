@@ -47,12 +47,12 @@ class CollectionMap:
         return pd.DataFrame(self.arranged.neighbor_rows())
 
     def groups(self) -> pd.DataFrame:
-        """Tabulate each story's group, counted from 1, and its name; empty where it is in none."""
+        """Tabulate each story's group, counted from 1, and the name of the group; empty for a story without a group."""
         return pd.DataFrame(self.arranged.group_rows())
 
     @cached_property
     def html(self) -> str:
-        """The page, in which passages of near stories are linked."""
+        """The map as a self-contained HTML page, with links between passages of near stories."""
         encoder = self.collection.encoder
         sentences, links = None, None
         if self.arranged.arrangement.tree is not None and encoder.facts.reads == "text":
@@ -83,7 +83,7 @@ class CollectionMap:
         return [target, neighbors, groups, drawing]
 
     def __str__(self) -> str:
-        """Groups, and how the nearest stories agree with the column."""
+        """Describe the groups, and how the nearest stories agree with the column."""
         arranged = self.arranged
         groups = f"{len(arranged.names):,} group{'s' * (len(arranged.names) != 1)}"
         lines = [f"{len(self.collection):,} stories, {groups}: {arranged.arrangement.method}"]
@@ -95,15 +95,15 @@ class CollectionMap:
         lines += self.agreement.lines()
         lines.append(f"Closest pairs with different {printable(self.agreement.column, 60)}:")
         for i, j, similarity in self.agreement.surprises:
-            one, other = (f"{arranged.labels[row]} ({self.values[row]})" for row in (i, j))
-            lines.append(f"  {similarity:.3f} {one}, {other}")
+            first, second = (f"{arranged.labels[row]} ({self.values[row]})" for row in (i, j))
+            lines.append(f"  {similarity:.3f} {first}, {second}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return self.html
 
     def _facts(self) -> list[tuple[str, str]]:
-        """State model, size, what was read, languages and accuracy, for the head of the page."""
+        """Return names and sentences for the head of the page: model, measure, stories, languages, accuracy."""
         about, measure = self.collection.about, self.collection.measure
         languages = sorted(about["languages"].items(), key=lambda item: -item[1])
         checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
@@ -166,4 +166,4 @@ def recorded_accuracy(model: str) -> str:
         return NOT_MEASURED
     low, high = best.interval
     accuracy = f"{best.accuracy:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
-    return accuracy + "; best of several evaluations there, hence too high"
+    return accuracy + "; the best of several evaluations, and therefore too high"

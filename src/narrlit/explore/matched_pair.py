@@ -1,4 +1,4 @@
-"""Two stories whose passages are matched: the links that their similarity consists of.
+"""Two stories with matched passages: the links that make up their similarity.
 
 Letters in shapes: S and T passages of two stories, R background stories, D dimension.
 """
@@ -24,27 +24,27 @@ from narrlit.measures.readers import PassageReader
 from narrlit.metrics.names import MeasureName
 
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
-"""Largest shares of background stories that match a story better than the other one does, and words for them."""
+"""Words for a similarity, by the maximum share of background stories that match better."""
 EXPLAINED: MeasureName = "passages"
-"""Measure whose similarity is a sum of links, which alone is explained."""
+"""The only measure that can be explained, because its similarity is a sum of links."""
 FEWEST_BACKGROUND = 10
-"""Least number of background stories by which a similarity is put into words."""
+"""Minimum number of background stories for describing a similarity in words."""
 
 DIRECTIONS = {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}
-"""Direction of a link, by whether it is the best match of the first story's passage, and of the second's."""
+"""Direction of a link; keys: is it the best match of the first story's passage, and of the second story's?"""
 LINK_COLUMNS = ["passage_a", "passage_b", "share", "match", "direction", "text_a", "text_b"]
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """Stories that two stories are compared with.
+    """Background stories, with which two stories are compared.
 
     Attributes:
-        passages: of R stories, less their mean.
-        mean: (D,) of the passages.
+        passages: passages of R stories, minus their mean.
+        mean: (D,) mean of the passages.
         texts: R texts.
-        label: a noun for the stories.
-        hubs: hubness of each story of a collection, by its text; None: no collection, and hubness is not subtracted.
+        label: noun for the stories.
+        hubs: hubness of each story of a collection, by its text; None without a collection: hubness is not subtracted.
     """
 
     passages: PassageVectors
@@ -55,7 +55,7 @@ class Background:
 
     @classmethod
     def of_collection(cls, collection: Collection) -> "Background":
-        """Take the stories of a collection, or a random sample of 1,000, with the mean and hubness of its measure."""
+        """Use the stories of a collection, or a random sample of 1,000, with the mean and hubness of its measure."""
         is_measured = collection.measure == EXPLAINED
         similarities = collection.similarities if is_measured else collection.similarities_by(EXPLAINED)
         reader = cast("PassageReader", similarities.fit.reader)
@@ -67,7 +67,7 @@ class Background:
 
     @classmethod
     def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
-        """Take the sample tales, without those of the same type as a story that is one of them."""
+        """Use the sample tales; if a story is one of them, all tales of its type are excluded."""
         tales = sample_tales()
         compared = {story.text for story in stories}
         types = {tale["atu"] for tale in tales if tale["text"] in compared}
@@ -79,14 +79,14 @@ class Background:
 
 @dataclass(frozen=True, eq=False)
 class ComparedStory:
-    """A story as the measure reads it.
+    """Story as the measure reads it.
 
     Attributes:
         story: the story.
-        texts: of its S passages.
-        vectors: (S, D), less the mean of the background.
-        scores: (R,) with each background story; -inf with itself.
-        hubness: as the collection has it; of a story outside it, its mean score with the ten nearest.
+        texts: texts of its S passages.
+        vectors: (S, D) vectors of the passages, minus the mean of the background.
+        scores: (R,) scores with the background stories; -inf with the story itself.
+        hubness: hubness in the collection; for a story outside it, the mean score with the ten nearest stories.
     """
 
     story: Story
@@ -112,14 +112,14 @@ class MatchedPair:
     """Two stories and the matches of their passages, which are numbered from 1.
 
     Attributes:
-        stories: the two; messages name them by their ids.
+        stories: the two stories; messages name them by their ids.
         passages: texts of the passages of both stories.
         weights: (S, T) matches of all pairs of passages, 0 to 1.
-        hubness: of both stories, whose mean is subtracted from the score; None outside a collection.
+        hubness: hubness of both stories, the mean of which is subtracted from the score; None without a collection.
         background: number of background stories, and a noun for them.
-        closer: number of background stories that match the first story better than the second does, and the second
-            better than the first does.
-        deletion: similarities without part of the passages; None: not computed.
+        closer: numbers of background stories that match the first story better than the second story does, and the
+            second story better than the first does.
+        deletion: similarities after removing passages; None if they were not computed.
     """
 
     stories: tuple[Story, Story]
@@ -150,7 +150,7 @@ class MatchedPair:
 
     @cached_property
     def shares(self) -> FloatArray:
-        """Parts of the score (S, T): 0 for all pairs of passages but best matches."""
+        """Shares of the score, (S, T): 0 for all pairs of passages except best matches."""
         return match_shares(self.weights)
 
     @property
@@ -160,15 +160,15 @@ class MatchedPair:
 
     @property
     def similarity(self) -> float:
-        """Score, in a collection less the mean hubness of both stories."""
+        """Score, in a collection minus the mean hubness of both stories."""
         return self.score if self.hubness is None else self.score - sum(self.hubness) / 2
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """Links, the largest share first.
+        """Links, largest share first.
 
-        Columns: passage_a, passage_b, share (of the score), match (of the two passages, 0 to 1), direction (`a to b`:
-        b is the best match of a; `b to a`; `both`), text_a, text_b.
+        Columns: passage_a, passage_b, share (share of the score), match (match of the two passages, 0 to 1), direction
+        (`a to b`: b is the best match of a; `b to a`; `both`), text_a, text_b.
         """
         best_of_first, best_of_second = best_matches(self.weights)
         rows = []
@@ -189,14 +189,14 @@ class MatchedPair:
 
     @property
     def views(self) -> list[tuple[str, tuple[str, str]]]:
-        """Texts of theme, action and outcome side by side, where both stories have views."""
+        """Texts of theme, action and outcome side by side; empty unless both stories have views."""
         first, second = (story.views for story in self.stories)
         if first is None or second is None:
             return []
         return list(zip(ASPECTS, zip(first.texts, second.texts, strict=True), strict=True))
 
     def verdict(self, model: str) -> str:
-        """State the similarity that a model finds, with words for its rank among the background stories."""
+        """Describe the similarity, with words for its rank among the background stories."""
         first, second = (story.id for story in self.stories)
         count, _ = self.background
         if count < FEWEST_BACKGROUND:
@@ -207,14 +207,14 @@ class MatchedPair:
 
     @property
     def rank(self) -> str:
-        """Number of background stories that match one of the two better than they match each other, in a sentence."""
+        """Sentence with the number of background stories that match each story better than the other story does."""
         first, second = (story.id for story in self.stories)
         count, label = self.background
         return f"Better matches among {count:,} {label}: {self.closer[0]} for {first}, {self.closer[1]} for {second}."
 
     @property
     def terms(self) -> list[tuple[float, str]]:
-        """Terms of the similarity and their names, then the similarity where there are two terms."""
+        """Terms of the similarity and their names; if there are two terms, followed by the similarity."""
         links = counted(int((self.shares > 0).sum()), "link")
         sizes = f"{len(self.passages[0])} and {len(self.passages[1])} passages"
         terms = [(self.score, f"score, the sum of the shares of {links} between {sizes}")]

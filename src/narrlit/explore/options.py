@@ -1,4 +1,4 @@
-"""Options of indexes, searches and embedded collections, and the files that these write."""
+"""Options for searches and embeddings in parts, and the files of indexes and embeddings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,21 +8,20 @@ from narrlit.errors import OptionError
 from narrlit.metrics.names import MeasureName
 
 INDEX_RECORD = "index.json"
-"""File of an index with the model and its settings."""
+"""File in the folder of an index, with the model and its settings."""
 SEARCH_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
 PAIR_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of a search.
+    """Options for a search.
 
     Attributes:
         k: number of results.
         where: SQL condition on the columns, such as "country = 'France' AND year < 1900".
-        measure: measure of similarity: passages, fused, csls, centered, cosine or lexical; default: passages, or csls
-            for a model that can't embed passages.
-        exclude_same: column, such as author; with --like, stories with the same value as the given story are excluded.
+        measure: measure of similarity; default: passages, or csls for a model that can't embed passages.
+        exclude_same: column, such as author; stories with the same value as the story of --like are excluded.
         distinct: exclude near-copies: stories with at least this cosine to a better result, or to the story of --like;
             0.95 is a common value.
         leave_out_text: exclude stories with exactly the text of the query.
@@ -42,10 +41,10 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class PartOptions:
-    """Options of a folder of embeddings.
+    """Options for a folder of embeddings.
 
     Attributes:
-        part_rows: rows per part, which are embedded at once and written to one file.
+        part_rows: number of rows per part; a part is embedded at once and written to one file.
         format: parquet contains the embeddings, all columns and the row number in the input, from 0; npy the embeddings
             alone, with the other columns except the text in part-N.columns.csv.
         engine: local embeds in this process and those started with it by torchrun or srun; ray uses Ray Data on a
@@ -75,5 +74,5 @@ def embedding_files(path: str | Path) -> list[Path]:
 
 
 def columns_file(path: Path) -> Path:
-    """Name the file of the columns that belong to the vectors of an .npy file."""
+    """Return the path of the file of columns that accompanies an .npy file."""
     return path.with_suffix(".columns.csv")

@@ -21,15 +21,15 @@ from narrlit.measures.collection import CollectionSimilarity
 from narrlit.tables import markdown_table
 
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
-"""Size of the sample that estimates the similarities of all pairs; the second number is for large collections."""
+"""Number of stories whose pairs estimate the similarities of all pairs; the second number is for large collections."""
 ROUNDING = 1e-5
-"""Difference below which similarities count as equal: rounding of float32 sums in a different order."""
+"""Difference below which similarities count as equal: the rounding of float32 sums in a different order."""
 SHOWN = 20
-"""Largest number of pairs, and of groups, that are printed."""
+"""Maximum number of pairs, and of groups, that are printed."""
 WIDTH = 60
-"""Characters of a title that are printed."""
+"""Maximum number of characters of a title that are printed."""
 NEAR_COPY = 0.01
-"""Largest difference between a story's similarity with its copy and that with itself."""
+"""Maximum difference between a story's similarity with its copy and with itself."""
 
 
 class Retellings(NamedTuple):
@@ -54,7 +54,7 @@ class Pairs:
     Attributes:
         collection: N stories.
         frame: the pairs, as `similar_pairs` returns them.
-        grouped: the stories of groups, as `Retellings` has them.
+        grouped: the grouped stories, as in `Retellings`.
         threshold: similarity above which mutual neighbors are retellings.
         reason: a sentence that explains the threshold.
     """
@@ -66,11 +66,11 @@ class Pairs:
     reason: str
 
     def table(self) -> pd.DataFrame:
-        """Return the pairs, the most similar first: ids and titles of both, similarity, mutual."""
+        """Return the pairs, most similar first: ids and titles of both, similarity, mutual."""
         return self.frame.copy()
 
     def groups(self) -> pd.DataFrame:
-        """Return the stories of groups: group from 1, id, title, similarity to the nearest story of the group."""
+        """Return the grouped stories: group from 1, id, title, similarity to the nearest story of the group."""
         return self.grouped.copy()
 
     def write(self, path: str | Path) -> list[Path]:
@@ -96,7 +96,7 @@ class Pairs:
         return [target, groups_file]
 
     def __str__(self) -> str:
-        """The most similar pairs and the largest groups, in Markdown."""
+        """Format the most similar pairs and the largest groups in Markdown."""
         rows = []
         for pair in self.frame.head(SHOWN).itertuples():
             story, other = printable(pair.title_a or pair.id_a, WIDTH), printable(pair.title_b or pair.id_b, WIDTH)
@@ -148,7 +148,7 @@ def similar_pairs(collection: Collection, k: int = 10) -> pd.DataFrame:
     if len(collection.frame) < 2:
         raise DataError("a single story has no pair: give two stories or more")
     neighbors, similarities = collection.similarities.nearest(k)
-    # By similarity, not by place among the k: of more copies of a text than k, each is a neighbor of all.
+    # Compared by similarity, not by rank: if a text has more than k copies, all of them are mutual neighbors.
     mutual = similarities >= similarities[neighbors, -1] - ROUNDING
     stories = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
     pairs = pd.DataFrame(
@@ -181,15 +181,15 @@ def retelling_groups(
 
     Args:
         collection: N stories.
-        threshold: similarity; None: chosen by `chance_threshold`, and copies of a story are in its group in any case.
-        pairs: what `similar_pairs` returned for the collection.
+        threshold: similarity; None: chosen by `chance_threshold`, and copies of a story are always in its group.
+        pairs: pairs of the collection, from `similar_pairs`; None: computed.
     """
     pairs = similar_pairs(collection) if pairs is None else pairs
     if threshold is None:
         threshold, reason = chance_threshold(collection.similarities)
         alike = (pairs["similarity"] > threshold) | _near_copies(collection, pairs)
     else:
-        reason = f"Threshold {threshold:g}, as chosen."
+        reason = f"Threshold {threshold:g}, as requested."
         alike = pairs["similarity"] > threshold
     links = pairs[pairs["mutual"] & alike]
     row_of = pd.Series(np.arange(len(collection.frame)), index=collection.frame["id"])
@@ -203,7 +203,7 @@ def retelling_groups(
 
 
 def _strongest_links(links: pd.DataFrame) -> pd.Series:
-    """Return the largest similarity of each story's links, by its id; stories without a link are left out."""
+    """Return the largest similarity of each story's links, by id; stories without a link are omitted."""
     of_ends = [links.set_index(end)["similarity"] for end in ("id_a", "id_b")]
     return pd.concat(of_ends).groupby(level=0).max()
 
@@ -233,7 +233,7 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     pairs.
 
     Args:
-        similarities: of N stories, N > 1.
+        similarities: similarities of N stories, N > 1.
     """
     size = SAMPLE_OF_LARGE if similarities.is_large else SAMPLE
     rows = np.random.default_rng(0).permutation(len(similarities))[:size]
@@ -242,14 +242,14 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     pairs = len(similarities) * (len(similarities) - 1) // 2
     threshold = median + float(norm.isf(1 / (pairs + 1))) * deviation
     reason = (
-        f"Threshold {threshold:.3f}: of {pairs:,} pairs of unrelated stories less than one would be above it "
+        f"Threshold {threshold:.3f}: of {pairs:,} pairs of unrelated stories, less than one would be above it "
         f"(measure {similarities.fit.measure}, median {median:.3f}, deviation {deviation:.3f})."
     )
     return threshold, reason
 
 
 def write_graph(path: Path, collection: Collection, pairs: pd.DataFrame, groups: pd.DataFrame) -> None:
-    """Write stories and their pairs as GraphML: nodes with title, group and metadata, edges with their similarity."""
+    """Write stories and pairs as GraphML: nodes with title, group and metadata, edges with similarity."""
     graph = nx.Graph()
     group_of = dict(zip(groups["id"], groups["group"], strict=True))
     for story in collection.frame.drop(columns="text").to_dict("records"):
@@ -262,7 +262,7 @@ def write_graph(path: Path, collection: Collection, pairs: pd.DataFrame, groups:
 
 
 def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float | str]:
-    """Convert a node's attributes: XML has no control characters, GraphML neither lists nor missing values."""
+    """Convert attributes of a node: XML allows no control characters, GraphML no lists and no missing values."""
     values = {}
     for name, value in attributes.items():
         if value is not None:

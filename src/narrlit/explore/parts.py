@@ -42,14 +42,14 @@ from narrlit.optional import require
 MANIFEST = "manifest.json"
 """File with the settings and the list of parts."""
 RECORDS = "_parts"
-"""Folder with a record of each part; readers of data sets pass over names that begin with an underscore."""
+"""Folder with a record of each part; readers of data sets skip names that begin with an underscore."""
 SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
 SAMPLE = 1000
-"""Number of first rows in which the text column is looked up."""
+"""Number of rows at the beginning of the input in which the text column is looked up."""
 
 
 class InputFile(NamedTuple):
-    """A file that is read: its path in the file system of the stories, and its size in bytes."""
+    """Input file: its path in the file system of the stories, and its size in bytes."""
 
     path: str
     size: int
@@ -62,7 +62,7 @@ class Process(NamedTuple):
     world: int = 1
 
     def writes(self, part: int) -> bool:
-        """Return True if a part is this process's, by its number."""
+        """Return True if this process writes the part with this number."""
         return part % self.world == self.rank
 
 
@@ -71,11 +71,11 @@ ALONE = Process()
 
 @dataclass(frozen=True)
 class InputPart:
-    """Rows of the input that make up a part.
+    """Rows of the input that form a part.
 
     Attributes:
-        stop: number of the row behind the part.
-        rows: None if the part is written already, or by another process.
+        stop: number of the first row after the part.
+        rows: the rows; None if the part is already written, or another process writes it.
     """
 
     stop: int
@@ -84,11 +84,11 @@ class InputPart:
 
 @dataclass(frozen=True)
 class PartCoverage:
-    """Share of a part's stories that the encoder read.
+    """Share of the text of a part's stories that the encoder has read.
 
     Attributes:
-        coverage: of the stories.
-        limit: tokens of a text that are read.
+        coverage: coverage of the stories.
+        limit: maximum length of a text in tokens.
         unit: name of such a text, singular and plural.
     """
 
@@ -99,12 +99,12 @@ class PartCoverage:
 
 @dataclass(frozen=True)
 class DonePart:
-    """A part that is written.
+    """Finished part.
 
     Attributes:
-        stop: number of the row behind it.
+        stop: number of the first row after the part.
         rows: number of rows that were embedded now.
-        read: share of them that was read; None if the part was written already, or by another process.
+        read: share of their text that was read; None if the part was already written, or another process writes it.
     """
 
     stop: int
@@ -120,14 +120,14 @@ class FileRecord(BaseModel):
 
 
 class PartRecord(BaseModel):
-    """Record of a part: its number of rows, their dimension, and its files by name."""
+    """Record of a part: its number of rows, the dimension of its embeddings, and its files by name."""
 
     rows: int
     dimension: int
     files: dict[str, FileRecord]
 
     def problem(self, folder: Path) -> str | None:
-        """Describe how the part's files differ from those that were written; None if they don't."""
+        """Describe how the files of the part differ from those that were written; return None if they do not."""
         for name, file in self.files.items():
             path = folder / name
             if not path.is_file():
@@ -152,11 +152,11 @@ class Manifest(BaseModel):
     """Contents of the manifest.
 
     Attributes:
-        complete: all parts are there.
-        settings: all that decides the embeddings, and the input files with their sizes.
-        rows: number of embeddings; None until all parts are there.
-        dimension: of an embedding; None until all parts are there.
-        parts: files with embeddings, in order; none until all are there.
+        complete: all parts are written.
+        settings: settings that determine the embeddings, and the input files with their sizes.
+        rows: number of embeddings; None until all parts are written.
+        dimension: dimension of the embeddings; None until all parts are written.
+        parts: files with embeddings, in order; empty until all parts are written.
     """
 
     complete: bool
@@ -191,8 +191,8 @@ def embed_to_folder(
         parts: size, format and workers of the parts.
 
     Returns:
-        The `Manifest`: `.complete`, `.rows`, `.dimension`, `.parts`. Other processes may still write parts that are
-        missing.
+        The `Manifest`: `.complete`, `.rows`, `.dimension`, `.parts`. It is incomplete while other processes still write
+        parts.
 
     Raises:
         DataError: if the input can't be read or a row has no text.
@@ -217,7 +217,7 @@ def embed_to_folder(
 
 @dataclass(frozen=True)
 class EmbeddingRun:
-    """Embeddings of the rows of files, written in parts to a folder; the fields are as `embed_to_folder` takes them."""
+    """Embedding of the rows of files in parts; the fields are the parameters of `embed_to_folder`."""
 
     folder: Path
     stories: str
@@ -228,7 +228,7 @@ class EmbeddingRun:
     parts: PartOptions
 
     def run(self) -> Manifest:
-        """Embed what is not there yet; the process that finds all parts there completes the manifest.
+        """Embed the missing parts; the process that finds all parts written completes the manifest.
 
         Raises:
             DataError: if the input can't be read or a row has no text.
@@ -249,7 +249,7 @@ class EmbeddingRun:
 
     @cached_property
     def files(self) -> list[InputFile]:
-        """Files that are read, in order."""
+        """Input files, in order."""
         with reading("stories", self.stories, "check the path"):
             infos = _file_infos(self.stories)
         files = []
@@ -273,7 +273,7 @@ class EmbeddingRun:
 
     @cached_property
     def loaded(self) -> StoryEncoder:
-        """The encoder with its weights, on this process's own GPU where there are several."""
+        """Encoder of this process, on a GPU of its own if there are several."""
         if torch.cuda.device_count() > 1:
             local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
@@ -284,25 +284,25 @@ class EmbeddingRun:
         return encoder
 
     def path(self, number: int) -> Path:
-        """Name the file of a part."""
+        """Return the path of a part."""
         return self.folder / f"part-{number:05d}.{self.parts.format}"
 
     @property
     def _process(self) -> Process:
-        """This process among those that share the parts."""
+        """Rank of this process, and number of processes that share the parts."""
         world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
         rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
         return Process(rank, world)
 
     def record(self, number: int) -> PartRecord | None:
-        """Read the record of a part; None if there is none, or a damaged one."""
+        """Read the record of a part; return None if there is none, or it is damaged."""
         try:
             return read_json(self._record_path(number), PartRecord, "record", "remove it")
         except DataError:
             return None
 
     def unfinished(self, process: Process = ALONE) -> Iterator[InputPart]:
-        """Read the input in order, and yield its parts, with the rows of those that this process has to write."""
+        """Read the input in order, and yield its parts, with rows only for those that this process must write."""
         size, stop = self.parts.part_rows, 0
         is_wanted = lru_cache(lambda number: process.writes(number) and not self.path(number).exists())
         rows = self._rows(lambda row: is_wanted(row // size))
@@ -312,7 +312,7 @@ class EmbeddingRun:
             yield InputPart(stop, wanted or None)
 
     def embed_part(self, part: InputPart) -> DonePart:
-        """Embed and write the rows of a part, if this process has to."""
+        """Embed and write the rows of a part, if it has rows."""
         if part.rows is None:
             return DonePart(part.stop, 0, None)
         return DonePart(part.stop, len(part.rows), self.write(part.stop, part.rows))
@@ -336,13 +336,13 @@ class EmbeddingRun:
         return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
 
     def _save(self, number: int, table: list[dict[str, object]], embeddings: FloatArray, text: str) -> None:
-        """Write the files of a part, and before they get their names, its record.
+        """Write the files of a part, and its record before the files get their final names.
 
         Args:
-            number: of the part.
+            number: number of the part.
             table: columns of the N rows.
-            embeddings: (N, D).
-            text: name of the column of the text.
+            embeddings: (N, D) embeddings.
+            text: name of the text column.
         """
         path = self.path(number)
         with ExitStack() as names:
@@ -367,7 +367,7 @@ class EmbeddingRun:
         return self.folder / RECORDS / f"{number:05d}.json"
 
     def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
-        """Read all files as one; `wanted` and None as in `stream_rows`, with numbers of rows in the whole input."""
+        """Read all files as one input; `wanted` and None as in `stream_rows`, with row numbers of the whole input."""
         start = 0
         system, _ = _file_system(self.stories)
         for input_file in self.files:
@@ -377,26 +377,26 @@ class EmbeddingRun:
                     yield row
 
     def _begin(self) -> Manifest:
-        """Read the folder's manifest, or write the first one."""
+        """Read the manifest of the folder, or create it."""
         check_writable(self.folder / MANIFEST)
         settings = self._settings()
         names = [file.name for file in self.folder.glob("[!._]*")]  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
-            before = manifest.settings
-            differing = [name for name in before | settings if before.get(name) != settings.get(name)]
+            earlier = manifest.settings
+            differing = [name for name in earlier | settings if earlier.get(name) != settings.get(name)]
             if not differing:
                 return manifest
             if any(name.startswith("part-") for name in names):
                 name = differing[0]
-                change = "" if name == "inputs" else f" ({name}: {before.get(name)} there, {settings.get(name)} now)"
-                raise OptionError(f"{self.folder} holds embeddings with other {name}{change}: name a new folder")
+                change = "" if name == "inputs" else f" ({name}: {earlier.get(name)} there, {settings.get(name)} now)"
+                raise OptionError(f"{self.folder} contains embeddings with other {name}{change}: name a new folder")
         elif names:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
     def _settings(self) -> dict[str, object]:
-        """Collect all that decides the embeddings, for the manifest."""
+        """Return the settings that determine the embeddings, for the manifest."""
         return {
             **self.encoder.record,
             "inputs": [{"file": Path(file.path).name, "bytes": file.size} for file in self.files],
@@ -408,7 +408,7 @@ class EmbeddingRun:
         }
 
     def _remove_damaged(self, process: Process) -> None:
-        """Remove those of this process's parts that are no longer as they were written."""
+        """Remove parts of this process whose files have changed since they were written."""
         for path in sorted(self.folder.glob(f"part-*.{self.parts.format}")):
             number = int(path.stem.removeprefix("part-"))
             if not process.writes(number):
@@ -420,7 +420,7 @@ class EmbeddingRun:
                 path.unlink()
 
     def _embed(self, parts: Iterator[DonePart]) -> int:
-        """Show the progress of parts as they are done; return the number of the input's rows."""
+        """Show progress while parts are finished; return the number of rows of the input."""
         total, coverage, last = 0, Coverage(), None
         with tqdm(desc="embedding", unit="story", delay=0.5) as bar:
             for part in parts:
@@ -438,10 +438,10 @@ class EmbeddingRun:
             yield self.embed_part(part)
 
     def _by_ray(self) -> Iterator[DonePart]:
-        """Embed the parts by Ray Data: one task reads them, workers embed and write them.
+        """Embed the parts with Ray Data: one task reads them, workers embed and write them.
 
-        Not by Ray's own readers, for which the id "007" is a number and some texts are dates, nor by its writer, which
-        can't go on after an interruption. Ray gives what a lost worker had to another.
+        Ray's own readers are not used, because they convert the id "007" to a number and some texts to dates; nor is
+        its writer, which can't resume after an interruption. Ray passes the work of a lost worker to another.
         """
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal")
         ray, data = require("ray", "ray"), require("ray.data", "ray")
@@ -452,13 +452,13 @@ class EmbeddingRun:
         resources = _resources_of_worker(ray.cluster_resources(), self.parts.workers)
         run = replace(
             self,
-            folder=self.folder.absolute(),  # a worker's folder is another
+            folder=self.folder.absolute(),  # workers have another working directory
             stories=self.stories if "://" in self.stories else str(Path(self.stories).absolute()),
             encoder=self.encoder.for_worker(),
         )
 
         def parts(_: Any) -> Iterator[dict[str, object]]:
-            """Read the parts that are not there yet."""
+            """Read the missing parts."""
             for part in run.unfinished():
                 yield {"part": [pickle.dumps(part)]}
 
@@ -486,7 +486,7 @@ class EmbeddingRun:
         rows = sum(part.rows for part in parts)
         completed = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
         manifest = self._write_manifest(manifest.model_copy(update=completed))
-        for leftover in self.folder.glob(".*part-*"):  # of processes that were killed
+        for leftover in self.folder.glob(".*part-*"):  # temporary files of killed processes
             leftover.unlink(missing_ok=True)
         dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
         embeddings = f"{counted(rows, 'embedding')} of {dimension} dimensions"
@@ -494,7 +494,7 @@ class EmbeddingRun:
         return manifest
 
     def _written_parts(self, count: int) -> tuple[list[PartFile], int]:
-        """List those of the first parts that are written, and return their dimension."""
+        """List the written parts among the first `count`, and return the dimension of their embeddings."""
         parts, dimension = [], 0
         for number in range(count):
             path, record = self.path(number), self.record(number)
@@ -512,19 +512,19 @@ class EmbeddingRun:
 
 
 class _Worker:
-    """Process of Ray that embeds parts; the model is loaded once."""
+    """Ray worker that embeds parts; it loads the model once."""
 
     def __init__(self, run: EmbeddingRun) -> None:
         self.run = run
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
-        """Embed a part, or pass it on if it is there."""
+        """Embed a part, unless it is already written."""
         part = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
         return {"done": [pickle.dumps(self.run.embed_part(part))]}
 
 
 def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str, float]:
-    """Give a worker of Ray a GPU, or where there is none its share of the processors but one, which reads."""
+    """Return the resources of a Ray worker: a GPU or, without GPUs, a share of all processors but the reading one."""
     if cluster.get("GPU", 0):
         return {"num_gpus": 1}
     share = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
@@ -532,12 +532,12 @@ def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str
 
 
 def _is_text(value: object) -> bool:
-    """Return True for a text that is not blank."""
+    """Return True for text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def _file_infos(stories: str) -> list[Any]:
-    """Look up a file, the files of a folder, or those that a pattern matches, at a path or an address."""
+    """List a file, the files of a folder, or the files that match a pattern, at a path or an address."""
     system, path = _file_system(stories)
     if has_magic(path) and not Path(path).exists():
         return list(system.get_file_info(glob(path)))  # noqa: PTH207  (Path.glob takes no absolute pattern)
@@ -548,7 +548,7 @@ def _file_infos(stories: str) -> list[Any]:
 
 
 def _file_system(stories: str) -> tuple[Any, str]:
-    """Return the file system of a path or an address, and the path in it."""
+    """Return the file system of a path or an address, and the path within it."""
     fs = require("pyarrow.fs", "parquet")
     system, path = fs.FileSystem.from_uri(stories) if "://" in stories else (fs.LocalFileSystem(), stories)
     return system, path

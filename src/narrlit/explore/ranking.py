@@ -26,24 +26,24 @@ from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
 
 OF_VECTORS = ("csls", "centered", "cosine")
-"""Measures by which a query is compared with all stories of any index."""
+"""Measures by which a query is compared with all stories, however large the index is."""
 CANDIDATES = 200
-"""Stories of a larger index that are compared with a query."""
+"""Number of stories of a larger index that are compared with a query."""
 CANDIDATES_BY_WORDS = 100
-"""Those beside them, by BM25, for a measure of words."""
+"""Number of additional candidates, by BM25, for a measure that compares words."""
 WORDS_OF_QUERY = 100
-"""Words of a query up to which BM25 chooses candidates, too; of a whole story it takes half a second."""
+"""Maximum number of words in a query for which BM25 chooses candidates; a whole story would take half a second."""
 WIDENING = 4
 """Factor by which the number of candidates grows if too few are left."""
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A text or story that others are compared with.
+    """Text or story of the index with which stories are compared.
 
     Attributes:
-        contents: of the one story, with passages where the index has such.
-        row: of the story in the index; None: it is a text.
+        contents: contents of this single story, with passages if the index has them.
+        row: row of the story in the index; None for a text.
     """
 
     contents: Contents
@@ -52,21 +52,21 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredIndex:
-    """The N stories of an index as a measure compares them with queries.
+    """N stories of an index with a fitted measure, by which they are compared with queries.
 
     Attributes:
         snapshot: the stories.
-        fit: the measure.
+        fit: the fitted measure.
     """
 
     snapshot: IndexSnapshot
     fit: IndexFit
 
     def nearest(self, query: Query, options: SearchOptions) -> tuple[IntArray, Floats]:
-        """Find the stories most similar to a query, itself left out.
+        """Find the stories most similar to a query, excluding the query itself.
 
         Returns:
-            Rows of up to k stories, the best first, and their similarities.
+            Rows of up to k stories, best first, and their similarities.
         """
         allowed = self._allowed(query, options)
         limit = max(CANDIDATES, 2 * options.k)
@@ -97,7 +97,7 @@ class MeasuredIndex:
 
     @cached_property
     def _by_passages(self) -> Candidates | None:
-        """The stories as candidates; None for a measure without passages."""
+        """Candidates by passages; None for a measure without passages."""
         kept = self.fit.passages
         if kept is None:
             return None
@@ -109,12 +109,12 @@ class MeasuredIndex:
         return len(self.snapshot) <= COMPARED_ALL or self.fit.measure.measure in OF_VECTORS
 
     def _of(self, rows: IntArray | None) -> CollectionSimilarity:
-        """Return the similarities of some stories; None: of all."""
+        """Return the similarities of the stories in `rows`; None: of all stories."""
         hubs = self._hubs if rows is None else self._hubs[rows]
         return CollectionSimilarity(self.fit.measure, contents(self.snapshot, self.fit.measure.measure, rows), hubs)
 
     def _allowed(self, query: Query, options: SearchOptions) -> IntArray:
-        """Return the rows of stories that may be results."""
+        """Return the rows of the stories that may be results."""
         is_allowed = np.ones(len(self.snapshot), dtype=bool)
         if options.where is not None:
             is_allowed = self.snapshot.matching(options.where)
@@ -125,26 +125,26 @@ class MeasuredIndex:
         return np.flatnonzero(is_allowed)
 
     def _candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
-        """Return the rows of stories that are compared with a query, in order."""
+        """Return the rows of the stories that are compared with a query, in ascending order."""
         if self._compares_all or len(allowed) <= limit:
             return allowed
         nearest = self._nearest_candidates(query, allowed, limit)
         text = query.contents.texts[0]
-        by_words_too = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
-        if not by_words_too or len(text.split()) > WORDS_OF_QUERY:
+        uses_words = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
+        if not uses_words or len(text.split()) > WORDS_OF_QUERY:
             return nearest
         by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))
 
     def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int) -> IntArray:
-        """Choose candidates by passages or, for a measure without passages, by centered vectors; rows in order."""
+        """Choose candidates by passages or, for a measure without passages, by centered vectors; in ascending order."""
         if self._by_passages is not None:
             return self._by_passages.nearest(query.contents, allowed, limit)
         cosines = self._centered[allowed] @ centered(query.contents.vectors, self.fit.measure.mean)[0]
         return np.sort(allowed[highest_of(cosines, limit)])
 
     def _similarities(self, query: Query, rows: IntArray) -> Floats:
-        """Compare a query with some stories, (R,)."""
+        """Return the similarities (R,) of a query with the stories in `rows`."""
         if not len(rows):
             return np.empty(0, np.float32)
         similarities: Floats
@@ -160,28 +160,28 @@ class MeasuredIndex:
         return similarities
 
     def _without_copies(self, query: Query, rows: IntArray, order: IntArray, options: SearchOptions) -> IntArray:
-        """Leave out stories whose cosine with a better one, or with the query's own story, reaches the threshold."""
+        """Exclude stories whose cosine with a better story, or with the story of the query, reaches the threshold."""
         is_story = query.row is not None or options.leave_out_text
         better = [query.contents.vectors[0]] if is_story else []
         distinct: list[int] = []
-        for place in order.tolist():
-            vector = self.snapshot.vectors[rows[place]]
+        for position in order.tolist():
+            vector = self.snapshot.vectors[rows[position]]
             if all(vector @ other < options.distinct for other in better):
-                distinct.append(place)
+                distinct.append(position)
                 better.append(vector)
             if len(distinct) == options.k:
                 break
         return np.array(distinct, dtype=np.int64)
 
     def snippets(self, query: Query, rows: IntArray) -> list[str]:
-        """Return the passage of each story, (R,), that matches a passage of the query best; else the first sentence."""
+        """Return the best matching passage of each story in `rows` (R,) or, without passages, its first sentence."""
         if query.contents.passages is None:
             return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
         reader = passage_reader(self.fit.measure.reader)
         if reader is None:
             reader = PassageReader(np.zeros(self.snapshot.vectors.shape[1], np.float32), Matching())
-        own = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
-        return [_best_passage(own, story, reader) for story in self.snapshot.passages(rows)]
+        query_vectors = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
+        return [_best_passage(query_vectors, story, reader) for story in self.snapshot.passages(rows)]
 
     def table(self, query: Query, options: SearchOptions) -> pd.DataFrame:
         """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
@@ -196,11 +196,11 @@ class MeasuredIndex:
 
 
 def metadata(columns: Sequence[str]) -> list[str]:
-    """Return the columns of stories that are their metadata."""
+    """List the columns that contain metadata."""
     return [name for name in columns if name not in RESERVED]
 
 
-def _best_passage(own: Floats, story: Passages, reader: PassageReader) -> str:
-    """Return the passage of a story that matches one of a query's passages (S, D) best."""
-    weights = matches(own, centered(story.vectors, reader.mean), reader.matching)
+def _best_passage(query_vectors: Floats, story: Passages, reader: PassageReader) -> str:
+    """Return the passage of a story that best matches any passage of a query (S, D)."""
+    weights = matches(query_vectors, centered(story.vectors, reader.mean), reader.matching)
     return story.texts[int(weights.max(axis=0).argmax())]

@@ -19,7 +19,7 @@ from narrlit.metrics.names import MeasureName
 from narrlit.pages import render_page
 
 WIDTH, NAME_WIDTH = 100, 24
-"""Columns of the screen, and of an id or title on it."""
+"""Width of the screen, and maximum width of an id or title, in characters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class SearchResults:
     frame: pd.DataFrame
 
     def __len__(self) -> int:
-        """Count the stories."""
+        """Return the number of stories."""
         return len(self.frame)
 
     def table(self) -> pd.DataFrame:
@@ -63,7 +63,7 @@ class SearchResults:
         return render_page(template, [], title=title, columns=list(self.frame), rows=rows)
 
     def __str__(self) -> str:
-        """Rank, similarity, id, title if there are any, and snippet, for a screen of 100 columns."""
+        """Format rank, similarity, id, title (if any) and snippet for a screen of 100 columns."""
         if "query" not in self.frame:
             return screen_table(self.frame)
         tables = []
@@ -161,7 +161,7 @@ def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
 
 
 def screen_table(results: pd.DataFrame) -> str:
-    """Format results for a screen of 100 columns: rank, similarity, id, title where there are any, snippet."""
+    """Format results for a screen of 100 columns: rank, similarity, id, title (if any), snippet."""
     if results.empty:
         return "no matching stories"
     widths = {"id": NAME_WIDTH, "title": NAME_WIDTH, "snippet": WIDTH}

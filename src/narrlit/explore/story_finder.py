@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from narrlit.explore.collection import Collection
 
 FEWEST_WORDS = 3
-"""Fewest words of a text, as opposed to a mistyped file name or id."""
+"""Minimum number of words in a text, as opposed to a mistyped file name or id."""
 
 
 @dataclass(frozen=True)
 class StoryFinder:
-    """Find stories by their ids, by files that hold one, and by their texts.
+    """Find stories by id, by file or by text.
 
     Attributes:
-        stories: by id, each named by its title.
-        source: of these stories; None: there are none.
+        stories: stories by id; each is named by its title.
+        source: file or folder of these stories; None if there are none.
         layout: columns and lines of files.
 
     >>> StoryFinder({"grail": Story("The Grail", "A knight seeks a grail.")}, "tales").find("grail").id
@@ -54,7 +54,7 @@ class StoryFinder:
 
     @classmethod
     def of(cls, collection: "Collection", layout: Layout = Layout()) -> "StoryFinder":
-        """Take the stories of a collection."""
+        """Look up ids in a collection."""
         frame = collection.frame
         rows = zip(frame["id"], frame["title"], frame["text"], strict=True)
         stories = {id: Story(title or id, text) for id, title, text in rows}
@@ -66,7 +66,7 @@ class StoryFinder:
         return [story.text for story in self.stories.values()]
 
     def find(self, word: str) -> Story:
-        """Find the story that a word names: an id, a file with one story, or a text.
+        """Find a story by an id, a file with one story, or a text.
 
         Raises:
             DataError: if the file can't be read.

@@ -1,4 +1,4 @@
-"""Map of a collection: a dendrogram of few stories, a plane of many, with groups, their names and linked passages."""
+"""Map of a collection: a dendrogram of few stories or a plane of many, with named groups and linked passages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,21 +21,21 @@ from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require
 
 IN_DENDROGRAM = 300
-"""Largest number of stories in a dendrogram."""
+"""Maximum number of stories in a dendrogram."""
 FEWEST = 3
-"""Least number of stories on a map."""
+"""Minimum number of stories on a map."""
 LABEL = 60
-"""Characters of a label; the beginning of the text is that of a story without a title."""
+"""Maximum number of characters in a label: the title or, without a title, the beginning of the text."""
 WORDS = 3
-"""Words that name a group."""
+"""Maximum number of words in the name of a group."""
 MARGIN = 0.05
-"""Share of the range of similarities that a dendrogram leaves before its first join."""
+"""Margin before the first join of a dendrogram, as a share of the range of similarities."""
 UMAP_NEIGHBORS = 15
-"""Stories, itself among them, whose similarities place a story in the plane."""
+"""Number of nearest stories, including the story itself, that determine the position of a story in the plane."""
 CENTRAL_SAMPLE = 200
-"""Largest number of stories of a group that its stories are compared with, to find the most central one."""
+"""Maximum number of stories with which those of a group are compared to find the most central one."""
 Links = dict[tuple[int, int], list[tuple[int, int, float]]]
-"""Linked passages (of i, of j, match from 0 to 1) of pairs of stories (i, j)."""
+"""Linked passages (passage of i, passage of j, match from 0 to 1) of pairs of stories (i, j)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,9 @@ class Tree:
     """Dendrogram of N stories.
 
     Attributes:
-        linkage: (N - 1, 4) joins, as scipy writes them, at their distance from `top`.
-        similarities: (N, N) of all stories with all.
-        top: a similarity a little above the highest of two stories.
+        linkage: (N - 1, 4) joins in scipy's format, with distances from `top`.
+        similarities: (N, N) similarities of all pairs.
+        top: similarity slightly above the highest one of two stories.
     """
 
     linkage: NDArray[np.float64]
@@ -55,13 +55,13 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Arrangement:
-    """Order or places of N stories and their groups.
+    """Order or positions of N stories, and their groups.
 
     Attributes:
-        method: what orders the stories, in words.
+        method: description of how stories are arranged and grouped.
         groups: (N,) number of each story's group, -1 for none.
-        tree: None in a plane.
-        points: (N, 2) in the plane; None in a dendrogram.
+        tree: dendrogram; None for a plane.
+        points: (N, 2) positions in the plane; None for a dendrogram.
     """
 
     method: str
@@ -76,11 +76,11 @@ class StoryMap:
 
     Attributes:
         frame: id, title, text and metadata columns of each story.
-        labels: titles of the N stories; the beginning of the text where there is none.
-        measure: by which stories are compared.
-        neighbors: (N, k) nearest stories, the most similar first.
-        similarities: (N, k) of the neighbors.
-        arrangement: order or places, and groups.
+        labels: titles of the N stories or, without a title, the beginning of the text.
+        measure: name of the measure of similarity.
+        neighbors: (N, k) nearest stories, most similar first.
+        similarities: (N, k) similarities of the neighbors.
+        arrangement: order or positions, and groups.
         names: words that name each group.
         central: most central story of each group.
     """
@@ -118,7 +118,7 @@ class StoryMap:
         return rows
 
     def group_rows(self) -> list[dict[str, object]]:
-        """List each story's group, counted from 1; empty where it is in none."""
+        """List each story's group, counted from 1, and its name; both are empty for a story without a group."""
         rows = []
         for id, title, group in zip(self.frame["id"], self.frame["title"], self.groups.tolist(), strict=True):
             number, name = (group + 1, self.names[group]) if group >= 0 else ("", "")
@@ -127,16 +127,16 @@ class StoryMap:
 
 
 def arrange_stories(frame: pd.DataFrame, similarities: CollectionSimilarity, k: int = 10) -> StoryMap:
-    """Order stories by similarity, find their groups and name these.
+    """Arrange stories by similarity, and find and name their groups.
 
     Args:
         frame: N stories: id, title, text, metadata.
-        similarities: of the stories.
-        k: nearest stories of each.
+        similarities: similarities of the stories.
+        k: number of nearest stories per story.
 
     Raises:
-        DataError: for less than three stories.
-        MissingExtraError: for more than 300 stories without umap-learn.
+        DataError: if there are fewer than three stories.
+        MissingExtraError: if there are more than 300 stories and umap-learn is not installed.
     """
     if len(frame) < FEWEST:
         raise DataError(f"a map needs at least {FEWEST} stories, not {len(frame)}")
@@ -162,7 +162,7 @@ def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     top = float(pairs.max() + MARGIN * max(np.ptp(pairs), 0.01))
     tree = linkage(top - pairs, "average", optimal_ordering=True)
 
-    # Silhouettes differ little where all distances are large: distances begin at that of a story and its nearest.
+    # Distances start at that of nearest stories, because silhouettes differ little if all distances are large.
     nearest = similarities.nearest(1).similarities.mean()
     distances = squareform(np.maximum(nearest - pairs, 0))
     cut, silhouette = _best_cut(tree, distances)
@@ -175,11 +175,11 @@ def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
 
 
 def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tuple[IntArray, float]:
-    """Find the cut with the largest mean silhouette of those whose parts have a third of the stories at most.
+    """Find the cut with the largest mean silhouette among cuts into parts of at most a third of the stories.
 
     Args:
         tree: (N - 1, 4) joins.
-        distances: (N, N) of the stories.
+        distances: (N, N) distances of the stories.
 
     Returns:
         The part (N,) of each story, and the mean silhouette.
@@ -193,7 +193,7 @@ def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tupl
 
 
 def _numbered_groups(parts: IntArray, leaves: IntArray) -> IntArray:
-    """Number groups in the order of the leaves (N); a part (N,) of one story is no group, -1."""
+    """Number groups in the order of the leaves (N,); a part (N,) with a single story is not a group, -1."""
     sizes = np.bincount(parts)
     numbers = dict[int, int]()
     for leaf in leaves:
@@ -204,7 +204,7 @@ def _numbered_groups(parts: IntArray, leaves: IntArray) -> IntArray:
 
 
 def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: FloatArray) -> Arrangement:
-    """Place stories in a plane by their nearest neighbors (N, k) and find dense regions in it."""
+    """Place stories in a plane by their nearest neighbors (N, k), and find dense regions in it."""
     require("umap", "explore")
     from umap import UMAP
 
@@ -219,11 +219,11 @@ def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: Floa
         random_state=0,
         n_jobs=1,
         precomputed_knn=(rows, distances),
-        force_approximation_algorithm=True,  # reads the neighbors also for few stories
+        force_approximation_algorithm=True,  # otherwise neighbors are ignored for few stories
     )
     points = np.asarray(projection.fit_transform(similarities.vectors), dtype=np.float64)
     least = max(5, len(points) // 70)
-    # Leaves of the tree of densities: its largest branches may hold nine stories of ten.
+    # Leaves of the density tree, because its largest branches may contain nine tenths of the stories.
     clusters = HDBSCAN(min_cluster_size=least, min_samples=3, cluster_selection_method="leaf", copy=True)
     method = (
         f"plane by UMAP of similarities (measure {similarities.fit.measure}); groups of at least {least} stories by "
@@ -233,7 +233,7 @@ def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: Floa
 
 
 def central_stories(similarities: CollectionSimilarity, groups: IntArray) -> list[int]:
-    """Find the story of each group with the largest mean similarity to the others of the group, or 200 of them."""
+    """Find the story of each group with the largest mean similarity to the others, or to 200 of them."""
     central = []
     for group in range(int(groups.max()) + 1):
         members = np.flatnonzero(groups == group)
@@ -246,23 +246,23 @@ def central_stories(similarities: CollectionSimilarity, groups: IntArray) -> lis
 
 
 def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
-    """Name groups by the words that more of their stories use than others do.
+    """Name groups by words that occur in more of their stories than in others.
 
     Args:
         texts: N stories.
-        groups: (N) number of each story's group; -1: none.
+        groups: (N,) number of each story's group; -1: none.
 
-    Source: class-based TF-IDF of BERTopic (Grootendorst 2022), on stories that use a word instead of its occurrences,
-        so that a hero's name does not name a group.
+    Source: class-based TF-IDF of BERTopic (Grootendorst 2022), which counts stories with a word here instead of
+        occurrences, so that the name of a hero does not become the name of a group.
     """
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    uses = vectorizer.fit_transform([*texts, "story"])[:-1]  # texts of stop words alone, too
+    uses = vectorizer.fit_transform([*texts, "story"])[:-1]  # "story", in case all texts consist of stop words
     vocabulary = vectorizer.get_feature_names_out()
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
     names: list[str] = []
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
-        stories = uses[rows].sum(axis=0).A1  # of the group that use each word
+        stories = uses[rows].sum(axis=0).A1  # number of stories with each word
         weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
         strongest = np.argsort(-weights, kind="stable")[:WORDS]
         name = ", ".join(vocabulary[strongest[weights[strongest] > 0]])
@@ -278,7 +278,7 @@ def link_passages(stories: Sequence[Passages], indices: IntArray) -> Links:
         indices: (N, k) neighbors.
 
     Returns:
-        For each pair i < j the linked passages (of i, of j, match from 0 to 1).
+        For each pair i < j, the linked passages (passage of i, passage of j, match from 0 to 1).
     """
     mean = np.concatenate([story.vectors for story in stories]).mean(axis=0, dtype=np.float32)
     vectors = [centered(story.vectors.astype(np.float32), mean) for story in stories]

@@ -1,4 +1,4 @@
-"""Requests as files through OpenAI's Batch API: https://platform.openai.com/docs/api-reference/batch."""
+"""Requests sent as files through OpenAI's Batch API: https://platform.openai.com/docs/api-reference/batch."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ POLL_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class QueuedRequest:
-    """A request that waits for the next batch, and the body that is sent."""
+    """Request that waits for the next batch, with the body to send."""
 
     request: Request
     body: dict[str, object]
@@ -65,7 +65,8 @@ class BatchResults:
 class BatchTransport:
     """Collect requests until all items wait, send them as one batch, and distribute the answers.
 
-    A batch is recorded in the answer cache before it is sent: an interrupted job waits for it and sends nothing again.
+    A batch is recorded in the answer cache before it is sent, so that a resumed job waits for it and sends no request
+    twice.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
@@ -99,7 +100,7 @@ class BatchTransport:
         self._tasks.append(asyncio.ensure_future(self._guarded(work)))
 
     async def _guarded(self, work: Awaitable[None]) -> None:
-        """Do some work; pass an error of it on to all waiting requests."""
+        """Await `work`; pass an error on to all waiting requests."""
         import openai
 
         try:
@@ -107,7 +108,8 @@ class BatchTransport:
         except Exception as error:  # noqa: BLE001 (every waiting item has to end)
             if isinstance(error, openai.APIError):
                 hint = "is there a Batch API? Without `batch` requests are sent one by one"
-                error = ModelError(f"{self._url}: {type(error).__name__} in a batch; {hint}; the same command resumes")
+                resume = "repeat the command to resume"
+                error = ModelError(f"{self._url}: {type(error).__name__} in a batch; {hint}; {resume}")
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(error)
@@ -137,7 +139,7 @@ class BatchTransport:
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
         self._cache.set_batch_id(name, batch.id)
-        _say(batch.id, f"{len(requests):,} requests sent; after an interruption the same command waits for it")
+        _say(batch.id, f"{len(requests):,} requests sent; after an interruption, repeat the command to wait for it")
         self._start(self._collect(name, batch.id, bodies))
 
     def _take_from_queue(self) -> dict[str, QueuedRequest]:
@@ -152,7 +154,7 @@ class BatchTransport:
         return requests
 
     async def _resume(self, name: str, batch_id: str | None) -> None:
-        """Collect a batch of an interrupted job; forget it if the server has none."""
+        """Collect a batch of an interrupted job; drop it if the server does not have it."""
         import openai
 
         try:
@@ -167,7 +169,7 @@ class BatchTransport:
         return self._cache.finish_batch(name, {})
 
     async def _find_batch(self, name: str) -> str | None:
-        """Find the server's id of the batch with a name of ours."""
+        """Find the server's id of the batch with the given name."""
         batches = [batch async for batch in self._client.batches.list(limit=100)]
         for batch in batches:
             if (batch.metadata or {}).get("narrlit") == name:
@@ -185,20 +187,20 @@ class BatchTransport:
             raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
         results = await self._results(batch, bodies)
         self._cache.finish_batch(name, results.replies)
-        count, lacking = f"{len(results.replies):,} answers", f"batch {batch.status}"
+        count, missing_reason = f"{len(results.replies):,} answers", f"batch {batch.status}"
         if results.broken_lines:
-            count += f", {results.broken_lines:,} broken lines, whose requests the same command sends again"
-            lacking = "broken line of a batch"
+            count += f", {results.broken_lines:,} broken lines; repeat the command to send these requests again"
+            missing_reason = "broken line of a batch"
         _say(batch_id, f"{batch.status}, {count}")
         for key in bodies:
-            future, result = self._waiting.pop(key), results.by_key.get(key, RequestFailed(lacking))
+            future, result = self._waiting.pop(key), results.by_key.get(key, RequestFailed(missing_reason))
             if isinstance(result, Reply):
                 future.set_result(result)
             else:
                 future.set_exception(result)
 
     async def _results(self, batch: "Batch", bodies: Mapping[str, dict[str, object]]) -> BatchResults:
-        """Read the files of errors and answers of a batch; where both have a request, its answer counts."""
+        """Read the error file and the output file of a batch; an answer takes precedence over an error."""
         by_key: dict[str, Reply | RequestFailed] = {}
         broken_lines = 0
         for file_id in (batch.error_file_id, batch.output_file_id):

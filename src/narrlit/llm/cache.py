@@ -1,4 +1,4 @@
-"""Answers of language models in one SQLite file, by request: an interrupted job sends no answered request again."""
+"""Answers of language models by request, in one SQLite file: a resumed job sends no answered request again."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of a language model; `finish` is the reason of its end: `stop`, `length` (cut off), `refusal`, ..."""
+    """Answer of a language model; `finish` is the finish reason: `stop`, `length` (cut off), `refusal`, ..."""
 
     text: str
     finish: str | None = None
@@ -37,15 +37,15 @@ class Reply:
 
 
 class AnswerCache:
-    """Requests with their answers, and the batches under way; readable by its owner only, as it holds stories."""
+    """Requests with their answers, and unfinished batches; only its owner can read the file, which contains stories."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file; OptionError if it can't be written, or is another kind of file."""
+        """Open or create the file; raise OptionError if it can't be written, or is another kind of file."""
         self.path = path
         with self._errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            # In a notebook, where an event loop runs already, another thread works while this one waits.
+            # In a notebook, which already runs an event loop, the job runs in another thread.
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
             try:
                 self._database.execute("PRAGMA journal_mode = WAL")
@@ -65,7 +65,7 @@ class AnswerCache:
         return reading("answer cache", self.path, "name another file with `answer_cache`", OptionError)
 
     def get(self, key: str) -> Reply | None:
-        """Return the answer to the request with this key, None without one."""
+        """Return the answer to the request with this key; None if there is none."""
         query = "SELECT text, finish, prompt_tokens, completion_tokens FROM answers WHERE key = ?"
         with self._errors():
             row = self._database.execute(f"{query} AND finish IS NOT NULL", (key,)).fetchone()
@@ -102,7 +102,7 @@ class AnswerCache:
             self._database.execute("DELETE FROM batches WHERE name = ?", (name,))
 
     def batches(self) -> list[tuple[str, str | None]]:
-        """List the batches under way: name, and the server's id where it is known."""
+        """List the unfinished batches: name, and the server's id if it is known."""
         with self._errors():
             return list(self._database.execute("SELECT name, id FROM batches ORDER BY rowid"))
 
@@ -112,6 +112,6 @@ def _row(key: str, request: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _values(key: str, reply: Reply) -> tuple[object, ...]:
-    # A text with half a surrogate pair cannot be stored, nor written to any file later.
+    # Lone surrogates can be neither stored nor written to a file.
     text = reply.text.encode("utf-8", "replace").decode()
     return text, reply.finish or "stop", reply.prompt_tokens, reply.completion_tokens, key

@@ -1,4 +1,4 @@
-"""Checks of generated texts against the story they were generated from, by reason."""
+"""Checks that compare generated texts with their source, keyed by the reason of a rejection."""
 
 import re
 import unicodedata
@@ -14,16 +14,16 @@ from narrlit.preprocessing.sentences import STARTERS
 
 GRAM = 5
 MAX_OVERLAP = 0.2
-"""Share of word 5-grams that a negative may have in common with its anchor or another candidate."""
+"""Maximum share of word 5-grams that a negative may have in common with its anchor or another candidate."""
 
 MAX_VIEW_OVERLAP = 0.8
-"""Share of a story's word 5-grams that one of its views may repeat."""
+"""Maximum share of a story's word 5-grams that a view may repeat."""
 
 SHORT_STORY = 500
-"""Characters; five events alone make the views of a shorter story as long as it."""
+"""Length in characters below which views may be as long as those of a story of this length: they have five events."""
 
 NAMES_CAPITALIZED = ("de", "lb")
-"""Languages that capitalize every noun: proper names cannot be recognized there."""
+"""Languages that capitalize every noun, so that proper names can't be recognized."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+")
@@ -50,14 +50,14 @@ _CALENDAR = (
 )
 _TITLES = "mr mrs ms dr sir lord lady god king queen prince princess father mother captain doctor professor uncle aunt"
 _NO_NAMES = frozenset([*map(str.lower, STARTERS), *_CALENDAR.split(), *_TITLES.split()])
-"""Words, in lower case, that are capitalized but no names."""
+"""Capitalized words that are not names, in lower case."""
 
 
 @dataclass
 class Source:
-    """A story that texts are generated from, and the limits of its checks.
+    """Story from which texts are generated, and the limits of the checks.
 
-    No new text may repeat `others`: other stories of the row, candidates already accepted.
+    A new text must not repeat `others`: the other stories of the row, and accepted texts.
     """
 
     text: str
@@ -72,30 +72,30 @@ Check = Callable[[Sequence[str], Source], bool]
 
 @lru_cache(maxsize=4096)
 def ngrams(text: str) -> frozenset[tuple[str, ...]]:
-    """Collect the runs of five words; of a shorter text all of its words as one run."""
+    """Collect the word 5-grams of a text; all words of a shorter text form one n-gram."""
     words = [word.casefold() for word in _WORD.findall(text)]
     return frozenset(tuple(words[i : i + GRAM]) for i in range(max(1, len(words) - GRAM + 1)))
 
 
 def overlap(one: str, other: str) -> float:
-    """Compute the share of word 5-grams in common, of the text that has fewer."""
+    """Compute the number of common word 5-grams as a share of those of the text that has fewer."""
     return len(ngrams(one) & ngrams(other)) / min(len(ngrams(one)), len(ngrams(other)))
 
 
 def repeats(one: str, other: str) -> bool:
-    """Test for texts that are equal or overlap in their wording."""
+    """Test for texts that are equal, or have too many word 5-grams in common."""
     return normal_text(one) == normal_text(other) or overlap(one, other) > MAX_OVERLAP
 
 
 @lru_cache(maxsize=4096)
 def _long_sentences(text: str) -> frozenset[str]:
-    found = (normal_text(sentence) for sentence in _SENTENCE_END.split(text))
-    return frozenset(sentence for sentence in found if len(_WORD.findall(sentence)) >= GRAM)
+    sentences = map(normal_text, _SENTENCE_END.split(text))
+    return frozenset(sentence for sentence in sentences if len(_WORD.findall(sentence)) >= GRAM)
 
 
 @lru_cache(maxsize=4096)
 def proper_names(text: str) -> frozenset[str]:
-    """Find capitalized words that never occur in lower case; at the start of a sentence only before another one.
+    """Find capitalized words that never occur in lower case; the first word of a sentence only before another one.
 
     >>> sorted(proper_names("The old man met Anna in Oslo. Then the man left."))
     ['Anna', 'Oslo']
@@ -115,7 +115,7 @@ def is_refusal(texts: Sequence[str], source: Source) -> bool:
 
 
 def is_placeholder(texts: Sequence[str], source: Source) -> bool:
-    """Test for template words in place of a text: "...", "<story>", "your story here", "[name]"."""
+    """Test for a placeholder instead of a text: "...", "<story>", "your story here", "[name]"."""
     return any(
         _LITERAL.fullmatch(" ".join(_WORD.findall(text.casefold().replace("_", " ")))) or _SLOT.match(text)
         for text in texts
@@ -130,7 +130,7 @@ def is_near_copy(texts: Sequence[str], source: Source) -> bool:
 
 
 def shares_names(texts: Sequence[str], source: Source) -> bool:
-    """Test for proper names that story and anchor share; not in languages that capitalize every noun."""
+    """Test for proper names that text and anchor share, except in languages that capitalize every noun."""
     if source.allow_names or detect_language(source.text) in NAMES_CAPITALIZED:
         return False
     text = " ".join(texts)
@@ -147,7 +147,7 @@ def has_other_length(texts: Sequence[str], source: Source) -> bool:
 
 
 def has_other_language(texts: Sequence[str], source: Source) -> bool:
-    """Test for another language, or letters of a script that the story does not use (more than 2 %)."""
+    """Test for another language, or for more than 2 % letters of a script that the story does not use."""
     text = " ".join(texts)
     languages = {detect_language(text), detect_language(source.text)} - {None}
     scripts, known = _scripts(text), _scripts(source.text)
@@ -168,7 +168,7 @@ def copies_story(texts: Sequence[str], source: Source) -> bool:
 
 
 def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
-    """Test for views that are together much longer than the story."""
+    """Test for views that together are much longer than the story."""
     return len(normal_text(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normal_text(source.text)))
 
 

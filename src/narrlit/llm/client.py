@@ -1,4 +1,4 @@
-"""Requests to a language model behind an OpenAI-compatible server: options, one client, many requests at a time."""
+"""Client for a language model behind an OpenAI-compatible server, with concurrent requests and an answer cache."""
 
 import asyncio
 import sys
@@ -22,12 +22,12 @@ Result = TypeVar("Result")
 
 
 MAX_FAILURES = 20
-"""Requests in a row without an answer, after which no more are sent."""
+"""Number of consecutive requests without an answer after which no more are sent."""
 
 
 @dataclass
 class Usage:
-    """Counts of one job; tokens are those of requests answered by the server, not by the cache."""
+    """Counts of one job; tokens are counted for answers of the server, not of the cache."""
 
     answered: int = 0
     from_cache: int = 0
@@ -51,10 +51,16 @@ class Usage:
 
 
 class LLM:
-    """A language model that works through the items of a job; `usage` counts its requests."""
+    """Client that processes the items of a job with a language model; `usage` counts the requests."""
 
     def __init__(self, options: LLMOptions, cache: Path, progress: bool = True) -> None:
-        """Check the options; `cache` is the file of answers unless they name another; `progress` shows a bar."""
+        """Check the options.
+
+        Args:
+            options: server, model and sampling.
+            cache: file of answers, unless the options name another.
+            progress: show a progress bar.
+        """
         self.options, self.usage = options, Usage()
         self._progress = progress
         self._endpoint = options.endpoint()
@@ -96,14 +102,14 @@ class LLM:
                 tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
                 try:
                     await asyncio.gather(*tasks)
-                finally:  # after the first error or Ctrl-C nothing more is sent
+                finally:  # after the first error or Ctrl-C, no request is sent any more
                     for task in [*tasks, *self._in_flight.values()]:
                         task.cancel()
                     await asyncio.gather(*tasks, *self._in_flight.values(), return_exceptions=True)
         return [results[index] for index in range(len(items))]
 
     async def ask(self, request: Request) -> Reply:
-        """Return the answer to a request, from the cache or the server; RequestFailed if there is none."""
+        """Return the answer to a request, from the cache or the server; raise RequestFailed if there is none."""
         key = request.key(self._endpoint.model)
         if (reply := self._cache.get(key)) is not None:
             self.usage.from_cache += 1
@@ -129,7 +135,7 @@ class LLM:
                 if failure.refused not in body:
                     self.usage.failures[failure.reason] += 1
                     raise
-                if failure.refused not in self._refused:  # by an earlier answer
+                if failure.refused not in self._refused:  # not yet found by another request
                     self._refused.add(failure.refused)
                     self.usage.refused_parameters.append(failure.refused)
                     line = f"warning: {model} refuses {failure.refused}; requests are sent without it"
@@ -142,7 +148,7 @@ class LLM:
 
 
 class ChatTransport:
-    """Send each request as a chat completion; the SDK retries and honors Retry-After."""
+    """Send each request as a chat completion; the SDK retries it and honors Retry-After."""
 
     def __init__(self, endpoint: Endpoint, concurrency: int) -> None:
         self._endpoint, self._client = endpoint, endpoint.client()

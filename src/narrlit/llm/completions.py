@@ -1,4 +1,4 @@
-"""Chat completions of a server, which come one at a time or as the lines of a batch: a reply, or a failed request."""
+"""Chat completions, received one by one or as lines of a batch, as a reply or a failed request."""
 
 import json
 import re
@@ -9,11 +9,11 @@ from narrlit.errors import NarrlitError
 from narrlit.llm.cache import Reply
 
 OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed", "response_format")
-"""Parameters of a request that some models or servers refuse; the request is then sent without them."""
+"""Parameters of a request that some models or servers refuse; requests are then sent without them."""
 
 
 class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error: the item continues without it)
-    """A request got no answer after all retries; `refused` is the parameter that the server refuses, if any."""
+    """Request without an answer after all retries; `refused` is the parameter that the server refuses, if any."""
 
     def __init__(self, reason: str, refused: str | None = None) -> None:
         super().__init__(reason)
@@ -21,7 +21,7 @@ class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error:
 
 
 def reply_of(completion: Any) -> Reply:
-    """Read a chat completion, as the SDK returns it; RequestFailed if it is none."""
+    """Read a chat completion, as the SDK returns it; raise RequestFailed if it is malformed."""
     try:
         choice, usage = completion.choices[0], completion.usage
         text, finish = choice.message.content or "", choice.finish_reason
@@ -40,7 +40,7 @@ def reply_of(completion: Any) -> Reply:
 
 
 def refused_parameter(status: int, message: str, body: dict[str, object]) -> str | None:
-    """Find the parameter that a server refuses, by the message of its HTTP 400 or 422.
+    """Find the parameter that a server refuses, from the message of an HTTP 400 or 422.
 
     >>> refused_parameter(400, "Unsupported value: 'temperature' does not support 0.8", {"temperature": 0.8})
     'temperature'
@@ -61,11 +61,11 @@ def batch_result(line: str, bodies: Mapping[str, dict[str, object]]) -> tuple[st
     """Read one line of a batch's output or error file.
 
     Args:
-        line: JSON.
-        bodies: of the requests, by key.
+        line: the line, a JSON object.
+        bodies: bodies of the requests, by key.
 
     Raises:
-        ValueError: if the line is broken: cut off, no JSON, or without what every line has.
+        ValueError: if the line is broken: truncated, not JSON, or without a required field.
     """
     try:
         content = json.loads(line)
@@ -76,7 +76,7 @@ def batch_result(line: str, bodies: Mapping[str, dict[str, object]]) -> tuple[st
 
 
 def _line_result(line: dict[str, Any], body: dict[str, object]) -> Reply | RequestFailed:
-    """Read a line that is JSON: the answer to the request with this body, or an error."""
+    """Read a parsed line: the answer to the request with this body, or an error."""
     from openai.types.chat import ChatCompletion
 
     response = line.get("response") or {}

@@ -33,9 +33,9 @@ from narrlit.llm.options import GenerationOptions, LLMOptions
 
 Kind = Literal["negatives", "views"]
 REPORT, ANSWERS = ".report.json", ".answers.sqlite"
-"""Suffixes of the files beside the texts: counts and settings, and the language model's replies."""
+"""Suffixes of the files next to the texts: counts and settings, and the language model's replies."""
 SHOWN = 5
-"""Incomplete examples or stories that are described one by one."""
+"""Maximum number of incomplete examples or stories that are described one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class Generation(ABC):
     """Texts that a language model wrote for N training examples or stories.
 
     Attributes:
-        summary: replies by verdict, and what is incomplete.
-        settings: what decided the texts, and the requests that they took, as plain data.
+        summary: number of replies by verdict, and incomplete examples or stories.
+        settings: settings that determine the texts, and counts of replies and requests, as plain data.
     """
 
     summary: GenerationSummary
@@ -52,17 +52,17 @@ class Generation(ABC):
 
     @property
     def num_complete(self) -> int:
-        """Number of training examples or stories that got all of their texts."""
+        """Number of training examples or stories with all of their texts."""
         return self.summary.items - len(self.summary.incomplete)
 
     @property
     def incomplete(self) -> list[str]:
-        """Missing texts of the others, and why: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
+        """Missing texts of the others, with reasons: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
         return self.summary.lines()
 
     @property
     def failures(self) -> str:
-        """Describe the first incomplete ones, a line each; empty where all are complete."""
+        """First incomplete examples or stories, one per line; empty if all are complete."""
         lines = self.incomplete[:SHOWN]
         further = len(self.incomplete) - SHOWN
         if further > 0:
@@ -74,7 +74,7 @@ class Generation(ABC):
         """Tabulate the new texts."""
 
     def write(self, path: str | Path) -> None:
-        """Write the texts (.jsonl) and, beside them, NAME.report.json with counts and settings."""
+        """Write the texts (.jsonl) and, next to them, NAME.report.json with counts and settings."""
         self.write_texts(Path(path))
         write_text(f"{path}{REPORT}", json.dumps(self.settings, indent=2, ensure_ascii=False) + "\n")
 
@@ -89,10 +89,10 @@ class Generation(ABC):
 
 @dataclass(frozen=True, eq=False)
 class GeneratedNegatives(Generation):
-    """Hard negatives: stories like an anchor in theme, action or outcome alone.
+    """Hard negatives: stories that share only the theme, the action or the outcome of an anchor.
 
     Attributes:
-        examples: the training examples, with new negatives behind their own.
+        examples: the training examples, with new negatives after their own.
     """
 
     examples: TrainingExamples
@@ -118,7 +118,7 @@ class GeneratedViews(Generation):
     """Views of stories: theme, plot events and outcome.
 
     Attributes:
-        views: by the text of their story.
+        views: views by the text of their story.
     """
 
     views: Mapping[str, StoryViews]
@@ -157,16 +157,16 @@ def generate(
     after an interruption resumes from the replies in OUT.answers.sqlite.
 
     Args:
-        kind: `negatives` (stories like the anchor in theme, action or outcome alone) or `views` (theme, events,
-            outcome).
+        kind: `negatives` (stories that share only the theme, the action or the outcome of the anchor) or `views`
+            (theme, events, outcome).
         source: for negatives, a file of training examples or labeled triples, or training examples; for views, a file
             of stories, triples or training examples, or stories, or texts.
         llm: the language model.
-        out: file to write (.jsonl), with OUT.report.json beside it.
+        out: file to write (.jsonl); OUT.report.json is written next to it.
         options: number of texts and attempts, and which texts are accepted.
         layout: columns and lines of a file of stories.
         overwrite: replace the files of a call with other settings.
-        progress: show what is read, a progress bar and the number of requests on stderr.
+        progress: print how the source was read and the number of requests, and show a progress bar, on stderr.
 
     Returns:
         A `GeneratedNegatives` or `GeneratedViews`: `.table()`, `.incomplete`, `.write(path)`. It is printed as the
@@ -200,12 +200,12 @@ def generate(
 
 @dataclass(frozen=True, eq=False)
 class Job(ABC):
-    """All that decides the texts of a call.
+    """Everything that determines the texts of a call.
 
     Attributes:
         model: the language model.
-        options: of the texts.
-        file: that the source was read from, if any.
+        options: options of the texts.
+        file: file from which the source was read, if any.
     """
 
     model: LLM
@@ -215,12 +215,12 @@ class Job(ABC):
     @property
     @abstractmethod
     def kind(self) -> Kind:
-        """Kind of the texts."""
+        """Kind of the texts: negatives or views."""
 
     @property
     @abstractmethod
     def generators(self) -> list[Generator[Any]]:
-        """Prompts, checks and sampling."""
+        """Generators: prompts, checks and sampling."""
 
     @property
     @abstractmethod
@@ -233,13 +233,13 @@ class Job(ABC):
 
     @property
     def digest(self) -> str:
-        """Digest of the job: a call with the same one continues an earlier one."""
+        """Digest of the job; a call with the same digest resumes an earlier one."""
         llm = self.model.options
         model = [llm.endpoint().model, llm.seed, asdict(self.generators[0].sampling)]
         return json_digest([self.kind, self.content, asdict(self.options), self._prompts, model])
 
     def record(self, summary: GenerationSummary) -> dict[str, object]:
-        """Return plain data for the report, with counts and the requests that the job took."""
+        """Return plain data for the report: settings, counts of replies, and counts of requests."""
         return {
             "settings": self.digest,
             "kind": self.kind,
@@ -252,34 +252,34 @@ class Job(ABC):
 
     @property
     def _prompts(self) -> dict[str, str]:
-        """Digests of the prompts by their names."""
+        """Digests of the prompts by name."""
         return {generator.prompt.name: generator.prompt.digest for generator in self.generators}
 
 
 @dataclass(frozen=True, eq=False)
 class NegativesJob(Job):
-    """Generation of negatives; those of an earlier call are replaced."""
+    """Generation of negatives, which replace those of an earlier call."""
 
     examples: TrainingExamples
 
     @property
     def kind(self) -> Kind:
-        """Negatives."""
+        """Kind of the texts: negatives."""
         return "negatives"
 
     @property
     def generators(self) -> list[Generator[Any]]:
-        """A generator for each aspect."""
+        """Generators, one for each aspect."""
         return list(negative_generators(self.model, self.options).values())
 
     @property
     def content(self) -> Sequence[object]:
-        """Texts, kinds and group of each example."""
+        """Texts, kinds of negatives and group of each example."""
         pairs = zip(self.examples, self.examples.texts(), strict=True)
         return [[texts, example.kinds, example.group] for example, texts in pairs]
 
     def run(self) -> GeneratedNegatives:
-        """Request negatives of each different anchor, none of which may repeat a story of its examples."""
+        """Request negatives for each different anchor; none may repeat a story of the anchor's examples."""
         table = StoryTable.of(self.examples.stories.texts)
         kept = [_without_generated(example) for example in self.examples]
         others: dict[str, list[str]] = {}
@@ -305,12 +305,12 @@ class ViewsJob(Job):
 
     @property
     def kind(self) -> Kind:
-        """Views."""
+        """Kind of the texts: views."""
         return "views"
 
     @property
     def generators(self) -> list[Generator[Any]]:
-        """One generator."""
+        """The generator of views."""
         return [view_generator(self.model, self.options)]
 
     @property
@@ -321,7 +321,8 @@ class ViewsJob(Job):
     def run(self) -> GeneratedViews:
         """Request the views of each text."""
         results = generate_views(self.model, self.texts, self.options)
-        summary = GenerationSummary({f"story {number}": one for number, one in enumerate(results, start=1)}, 1)
+        by_story = {f"story {number}": result for number, result in enumerate(results, start=1)}
+        summary = GenerationSummary(by_story, 1)
         views = {}
         for text, result in zip(self.texts, results, strict=True):
             for accepted in result.accepted["views"]:
@@ -330,7 +331,7 @@ class ViewsJob(Job):
 
 
 def _read_examples(source: object, progress: bool) -> TrainingExamples:
-    """Read training examples from a file, or take them."""
+    """Return training examples, or read them from a file."""
     if isinstance(source, TrainingExamples):
         return source
     if not isinstance(source, str | Path):
@@ -342,7 +343,7 @@ def _read_examples(source: object, progress: bool) -> TrainingExamples:
 
 
 def _read_texts(source: Any, layout: Layout, progress: bool) -> list[str]:
-    """Read texts from a file, or take those of stories, each once, without regard to case and white space."""
+    """Collect the texts of stories or of a file; texts that differ only in case and white space count once."""
     if isinstance(source, str | Path):
         stories = read_any(source, layout=layout)
         if progress:
@@ -359,14 +360,14 @@ def _read_texts(source: Any, layout: Layout, progress: bool) -> list[str]:
 
 
 def _without_generated(example: TrainingExample) -> TrainingExample:
-    """Leave out the negatives of an earlier call."""
+    """Remove the negatives of an earlier call."""
     pairs = zip(example.negatives, example.kinds, strict=True)
     own = [(index, kind) for index, kind in pairs if kind not in ASPECTS]
     return replace(example, negatives=tuple(index for index, _ in own), kinds=tuple(kind for _, kind in own))
 
 
 def _with_negatives(example: TrainingExample, result: Generated, table: StoryTable) -> TrainingExample:
-    """Append accepted texts, which join the table, to the negatives of an example."""
+    """Add accepted texts to the table, and append them to the negatives of an example."""
     negatives, kinds = list(example.negatives), list(example.kinds)
     for aspect in ASPECTS:
         for text in result.accepted[aspect]:

@@ -1,6 +1,8 @@
-"""A language model that reads three stories with their similarities and decides which candidate is closer.
+"""Judging of triples: a language model reads three stories and their similarities, and chooses the closer candidate.
 
-Source: Comhis (SemEval-2026 Task 4), section on Track A. A reply without a choice falls back to the similarities.
+If a reply contains no choice, the similarities decide.
+
+Source: Comhis (SemEval-2026 Task 4), section on Track A.
 """
 
 import asyncio
@@ -20,7 +22,7 @@ from narrlit.prompts import Prompt
 
 SAMPLING = Sampling(max_tokens=64, temperature=0.0)
 DIGITS = 4
-"""Digits of the similarities in a request."""
+"""Number of decimal places of similarities in a request."""
 
 DISAGREEMENT = "different choice when A and B are swapped"
 
@@ -42,7 +44,13 @@ class ScoredTriple:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Choice between the file's A and B, or the reason why there is none; `failed`: there was no reply."""
+    """Answer to a triple.
+
+    Attributes:
+        a_is_closer: choice between A and B as in the file; None if there is none.
+        fault: reason why there is no choice.
+        failed: there was no reply.
+    """
 
     a_is_closer: bool | None
     fault: str | None = None
@@ -51,7 +59,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judged triple: its cosines, and the answers to the request as in the file and, with `swap`, swapped."""
+    """Judged triple: its cosines, and the answers of the language model, two if A and B were also swapped."""
 
     scores: tuple[float, float]
     answers: tuple[Answer, ...]
@@ -69,7 +77,7 @@ class Judgement:
 
     @property
     def fallback(self) -> str | None:
-        """Reason for falling back to the similarities; None if the language model decides."""
+        """Reason why the similarities decide; None if the language model decides."""
         if self.choice is not None:
             return None
         return next((answer.fault for answer in self.answers if answer.fault), DISAGREEMENT)
@@ -81,18 +89,18 @@ class Judgement:
 
     @property
     def a_is_closer(self) -> bool:
-        """Decision of both together."""
+        """Decision of the language model or, if it made no choice, of the similarities."""
         return self.by_similarity if self.choice is None else self.choice
 
     def as_dict(self) -> dict[str, object]:
-        """Return plain data for a file of rows."""
+        """Return a row for a file, as plain data."""
         similarities = dict(zip(("similarity_a", "similarity_b"), self.scores, strict=True))
         answers = [answer.a_is_closer for answer in self.answers]
         return {**similarities, "answers": answers, "fallback": self.fallback, LABEL: self.a_is_closer}
 
 
 def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swap: bool = False) -> list[Judgement]:
-    """Judge N triples; with `swap` a second time, A and B swapped, and a choice counts only if it stays the same."""
+    """Judge N triples; with `swap` twice, the second time with A and B swapped: only equal choices count."""
     sampling = SAMPLING.with_options(llm.options)
 
     async def answer(triple: ScoredTriple, swapped: bool) -> Answer:
@@ -121,21 +129,21 @@ def values(triple: ScoredTriple) -> dict[str, object]:
     >>> values(ScoredTriple(("x", "y", "z"), (0.71234, 0.5)))
     {'anchor': 'x', 'A': 'y', 'B': 'z', 'similarity_a': 0.7123, 'similarity_b': 0.5, 'difference': 0.2123}
     """
-    a, b = (round(score, DIGITS) + 0.0 for score in triple.scores)  # + 0.0: no minus before a zero
-    # The difference of the rounded ones, or the three numbers could contradict each other.
+    a, b = (round(score, DIGITS) + 0.0 for score in triple.scores)  # + 0.0 converts -0.0 to 0.0
+    # The difference of the rounded scores, so that the three numbers are consistent.
     numbers = {"similarity_a": a, "similarity_b": b, "difference": round(a - b, DIGITS) + 0.0}
     return {**dict(zip(("anchor", "A", "B"), triple.texts, strict=True)), **numbers}
 
 
 def _choice_of(reply: Reply) -> bool:
-    """Return True if a reply that is whole chooses A; Rejected for any other reply."""
+    """Return True if a complete reply chooses A, False if B; raise Rejected for any other reply."""
     if reply.finish == "length":
         raise Rejected("cut off")
     return read_choice(reply.text)
 
 
 def read_choice(text: str) -> bool:
-    """Return True if a reply, the letter alone or JSON, chooses A; Rejected for any other reply.
+    """Return True if a reply, a single letter or JSON, chooses A, False if B; raise Rejected for any other reply.
 
     >>> read_choice('{"closer": "A"}'), read_choice(" B ")
     (True, False)

@@ -16,12 +16,13 @@ class GenerationOptions:
     """Texts to generate and texts to accept.
 
     Attributes:
-        attempts: attempts at each reply, until one passes all checks.
-        candidates: negatives for each aspect (default 3); not for views.
-        prompts: folder of your own prompts (negatives_theme.txt, negatives_action.txt, negatives_outcome.txt,
-            views.txt) in place of the package's.
-        length_ratio: factor by which a negative and its anchor may differ in length, or views exceed their story.
-        allow_names: accept negatives with proper names of their anchor (needed where names are not recognized well).
+        attempts: maximum number of attempts at each reply, until one passes all checks.
+        candidates: number of negatives for each aspect (default 3); not for views.
+        prompts: folder with your own prompts (negatives_theme.txt, negatives_action.txt, negatives_outcome.txt,
+            views.txt), used instead of the package's.
+        length_ratio: maximum ratio of lengths of a negative and its anchor, or of the views and their story.
+        allow_names: accept negatives that contain proper names of their anchor; for languages in which names are not
+            recognized well.
     """
 
     attempts: int = 4
@@ -40,7 +41,7 @@ class GenerationOptions:
             raise OptionError(f"`prompts={self.prompts}`: no such folder")
 
     def prompt(self, name: str) -> Prompt:
-        """Load the user's prompt of this name, else the package's."""
+        """Load the user's prompt with this name or, if there is none, the package's."""
         if self.prompts is None:
             return load_prompt(name)
         path = Path(self.prompts) / f"{name}.txt"
@@ -55,20 +56,20 @@ NAMES = SettingNames(
 
 @dataclass(frozen=True)
 class LLMOptions:
-    """A language model and how to send requests to it.
+    """Language model, and how requests are sent to it.
 
     Attributes:
         base_url: URL of the server, such as http://localhost:8000/v1; default: environment variable OPENAI_BASE_URL.
         llm_model: name of the model on the server; default: environment variable NARRLIT_LLM_MODEL.
         api_key_env: name of the environment variable that holds the API key.
         temperature: sampling temperature, 0 to 2; default: 0.8 for negatives, 0.3 for views, 0 for judge.
-        max_tokens: tokens of a reply at most; default: 1200 for negatives, 2000 for views, 64 for judge.
-        seed: seed of the first attempt; each retry adds 1.
-        concurrency: requests at a time.
-        retries: times a request is sent again when the server is busy, fails or cannot be reached.
-        timeout: seconds that an answer may take, from the first byte sent to the last received.
+        max_tokens: maximum number of tokens in a reply; default: 1200 for negatives, 2000 for views, 64 for judge.
+        seed: seed of the first attempt; each further attempt adds 1.
+        concurrency: number of concurrent requests.
+        retries: number of times that a request is repeated if the server is busy, fails or can't be reached.
+        timeout: maximum time for an answer in seconds, from the first byte sent to the last byte received.
         batch: send requests as files through OpenAI's Batch API (cheaper, takes up to a day).
-        answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: beside
+        answer_cache: SQLite file of all requests and answers, from which an interrupted job resumes; default: next to
             the output.
     """
 

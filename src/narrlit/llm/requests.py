@@ -12,21 +12,21 @@ from narrlit.prompts import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters; None leaves a parameter out of the request."""
+    """Sampling parameters; a parameter that is None is left out of the request."""
 
     max_tokens: int
     temperature: float | None = None
     top_p: float | None = None
 
     def with_options(self, options: LLMOptions) -> "Sampling":
-        """Return these parameters, replaced by those that the options set."""
+        """Return the parameters with those that the options set."""
         temperature = self.temperature if options.temperature is None else options.temperature
         return Sampling(options.max_tokens or self.max_tokens, temperature, self.top_p)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `content` is its user message, `schema` the pydantic model of the answer."""
+    """Request: `content` is the user message, `schema` the pydantic model of the answer."""
 
     prompt: Prompt
     content: str
@@ -35,7 +35,7 @@ class Request:
     seed: int
 
     def key(self, model: str) -> str:
-        """Compute the digest of all that decides the answer."""
+        """Compute the digest of everything that determines the answer."""
         parts = [
             model,
             self.prompt.digest,
@@ -47,7 +47,7 @@ class Request:
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def record(self, model: str) -> dict[str, object]:
-        """Return plain data for the answer cache; the prompt by name and digest."""
+        """Return plain data for the answer cache, with the name and digest of the prompt."""
         prompt = {"prompt": self.prompt.name, "digest": self.prompt.digest}
         return {"model": model, **prompt, "content": self.content, "seed": self.seed, **asdict(self.sampling)}
 

@@ -1,1 +1,1 @@
-"""Tables of the papers computed again, beside the published figures."""
+"""Reproduction of the tables of papers, next to the published figures."""

@@ -1,4 +1,4 @@
-"""Encoders of the rows of a paper's tables: the paper's own, or one that stands in for it."""
+"""Encoders of the rows of a paper's tables: the paper's own encoder or a stand-in."""
 
 import os
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from narrlit.errors import ModelError, reading
 
 @dataclass(frozen=True)
 class Backbone:
-    """An encoder of a row.
+    """Encoder of a row.
 
     Attributes:
-        model: as `narrlit.load` names it.
-        options: of `narrlit fit`, which put it into a config.
-        stand_in: which encoder of the paper it replaces; None: it is the paper's.
+        model: name of the model for `narrlit.load`.
+        options: options of `narrlit fit` that put it into a config.
+        stand_in: description of the encoder of the paper that it replaces; None if it is the paper's.
     """
 
     model: str
@@ -29,9 +29,9 @@ class Backbone:
         """Find the encoder of a row.
 
         Args:
-            row: encoder that the row names: an overlay of configs/backbones or a hub id; None: that of the paper.
-            paper: the paper's encoder, which the configs name.
-            given: encoders that the user has: one of the same name is used, else the first in place of `paper`.
+            row: encoder in the row: an overlay of configs/backbones or a hub id; None: that of the paper.
+            paper: encoder of the paper, which is in the configs.
+            given: encoders of the user; one with the same name is used, else the first replaces `paper`.
 
         >>> Backbone.of(None, "Qwen/Qwen3-Embedding-8B", ["minilm"]).stand_in
         'minilm for Qwen3-Embedding-8B'
@@ -54,14 +54,14 @@ class Backbone:
         return cls(model, ("--config", str(_overlay_path(overlay)), *_options(models[overlay], model)), stand_in)
 
     def require(self, remedy: str = "") -> None:
-        """Raise ModelError if the encoder is neither a folder nor on a hub in reach."""
+        """Raise ModelError if the encoder is neither a folder nor available from the hub."""
         if not _present(self.model):
-            raise ModelError(f"{self.model} is absent{remedy}")
+            raise ModelError(f"{self.model} is not available{remedy}")
 
 
 @cache
 def overlay_models() -> dict[str, str]:
-    """Read the encoders of configs/backbones, by the name of their overlay."""
+    """Read the encoders of configs/backbones by the names of their overlays."""
     models = {}
     for name in packaged_names("backbones"):
         overlay = Path(name).stem
@@ -76,7 +76,7 @@ def _overlay_path(overlay: str) -> Path:
 
 
 def _overlay(used: str, row: str | None) -> str:
-    """Name the overlay by which a config takes an encoder; `any` for one without its own."""
+    """Return the name of the overlay that sets an encoder; `any` for an encoder without its own overlay."""
     models = overlay_models()
     for name in (used, row):
         if name in models:
@@ -85,21 +85,21 @@ def _overlay(used: str, row: str | None) -> str:
 
 
 def _options(read: str, model: str) -> tuple[str, ...]:
-    """Return the options that replace the model that a config reads, if it is another."""
+    """Return the options that replace the model of a config; empty if it is the same."""
     return () if model == read else ("--model.encoder.model", model)
 
 
 def _same_name(wanted: str, given: Sequence[str]) -> str | None:
-    """Find the encoder that has the name of the wanted one; None if there is none."""
+    """Find the encoder with the same name as the wanted one; None if there is none."""
     models = overlay_models()
-    for each in given:
-        if model_name(models.get(each, each)) == model_name(wanted):
-            return each
+    for encoder in given:
+        if model_name(models.get(encoder, encoder)) == model_name(wanted):
+            return encoder
     return None
 
 
 def model_name(model: str) -> str:
-    """Return the last part of a model's name; that of the packaged MiniLM is its hub's.
+    """Return the last part of a model's name; for the packaged MiniLM, that of its hub id.
 
     >>> model_name("Qwen/Qwen3-Embedding-8B"), model_name("minilm")
     ('Qwen3-Embedding-8B', 'all-MiniLM-L6-v2')
@@ -108,16 +108,16 @@ def model_name(model: str) -> str:
 
 
 def _shown(model: str) -> str:
-    """Write an encoder's name for a report; of a folder the last part."""
+    """Format the name of an encoder for a report; for a folder, the last part of its path."""
     return model_name(model) if Path(model).exists() else model
 
 
 @cache
 def _present(model: str) -> bool:
-    """True if an encoder is a folder, or on a hub in reach."""
+    """Return True if an encoder is a folder, or available from the hub."""
     if model == "minilm" or Path(model).exists():
         return True
-    from huggingface_hub import hf_hub_download  # help does without it
+    from huggingface_hub import hf_hub_download  # imported here, because --help must be fast
 
     try:
         with reading("encoder", model, error=ModelError):

@@ -1,4 +1,4 @@
-"""Computing of a cell: a system without training, a fit with one or several seeds, a cross-validation, a judge."""
+"""Computation of cells: systems without training, fits with one or more seeds, cross-validations, judging."""
 
 import os
 from collections.abc import Sequence
@@ -39,11 +39,11 @@ AS_TRAINED = Loading(long="truncate")
 
 @dataclass(frozen=True)
 class Computation:
-    """Computes the cells of a paper's tables.
+    """Computation of the cells of a paper's tables.
 
     Attributes:
         inputs: files and encoders.
-        parts: embeddings of text and views, which all weights share, by model, views and triples.
+        parts: embeddings of texts and views, shared by all fusion weights, by model, triples and views.
     """
 
     inputs: Inputs
@@ -58,7 +58,7 @@ class Computation:
         """Compute a cell.
 
         Raises:
-            NarrlitError: if something is missing, or a fit fails.
+            NarrlitError: if an input is missing, or a fit fails.
         """
         row = cell.row
         if row.unavailable is not None:
@@ -70,7 +70,7 @@ class Computation:
         return self._result(cell).model_copy(update={"stand_in": backbone.stand_in})
 
     def _result(self, cell: Cell) -> CellResult:
-        """Compute a cell whose encoder is there; of a trained row the mean over the seeds."""
+        """Compute a cell with an available encoder; for a trained row, the mean over the seeds."""
         if cell.split == "CV":
             return self.fits.cross_validate(cell.row)
         if cell.is_judged:
@@ -82,14 +82,14 @@ class Computation:
         return averaged([self._trained(cell, seed, labeled) for seed in seeds])
 
     def _require_judge(self) -> None:
-        """Refuse a judged cell where no language model is named."""
+        """Raise ModelError if the environment names no language model for a judged cell."""
         if not os.environ.get("NARRLIT_LLM_MODEL"):
             judge = model_name(self.inputs.tables.judge or "")
             remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
             raise ModelError(f"{judge} decides in this column: {remedy}")
 
     def _trained(self, cell: Cell, seed: int, labeled: Triples) -> CellResult:
-        """Evaluate the fit of a row with a seed, or take the accuracy that the fit itself has recorded."""
+        """Evaluate the fit of a row with a seed, or use the accuracy in the record of the fit."""
         run = str(self.fits.run(cell.row, seed))
         best = Run.read(run).record.best
         if best is not None and cell.is_of_the_fit:
@@ -105,11 +105,11 @@ class Computation:
         return CellResult(system=model, **figures, flags=answers.flags)
 
     def answers(self, row: PaperRow, model: str, labeled: Triples) -> SystemAnswers:
-        """Get a model's answers to triples, read as the row's fit read its own.
+        """Return the answers of a model to triples, which are read in the same way as in the fit of the row.
 
         Args:
-            row: of the model.
-            model: a run, the name of a model, a baseline, or `meanmax:` and a model.
+            row: row of the model.
+            model: a run, the name of a model, a baseline, or `meanmax:MODEL`.
             labeled: the triples.
         """
         texts = self._texts(row, model)
@@ -123,7 +123,7 @@ class Computation:
         return answers_of(measure, labeled, name=model, progress=True)
 
     def _texts(self, row: PaperRow, model: str) -> StoryTexts:
-        """Return what is read of a story: views, and placeholders for names where the row's fit had such."""
+        """Return which texts of a story are read: views, and pseudonyms if the fit of the row used them."""
         views = [str(path) for path in self.inputs.views(row)] if row.reads_views else None
         trained = None if row.fit is None else pseudonyms_of(model)
         if trained is None:
@@ -132,7 +132,7 @@ class Computation:
         return story_texts(views, "refuse", PseudonymOptions(**settings))
 
     def _fused(self, row: PaperRow, model: str, texts: StoryTexts, labeled: Triples) -> SystemAnswers:
-        """Answer by weights of text and views, which are embedded once for all weights."""
+        """Answer by fusion weights of text and views, which are embedded once for all weights."""
         fusion = parse_fusion(row.fusion or "")
         prepared = texts.prepare_triples(labeled)
         path = "" if labeled.report is None else str(labeled.report.path)
@@ -144,7 +144,7 @@ class Computation:
         return SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
-        """Let the language model that the environment names decide, as `narrlit.judge` does."""
+        """Let the language model in the environment decide, as `narrlit.judge` does."""
         scores: Any = answers.scores
         scored: list[ScoredTriple] = []
         for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True):
@@ -160,7 +160,7 @@ class Computation:
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
-    """Average the results of several seeds; the interval is that of one evaluation with their mean accuracy."""
+    """Average the results of several seeds; the interval is that of a single evaluation with the mean accuracy."""
     first = results[0]
     if len(results) == 1:
         return first

@@ -1,4 +1,4 @@
-"""Fits of the rows of a paper's tables: their options, their runs, their cross-validations."""
+"""Fits of the rows of a paper's tables: options, runs and cross-validations."""
 
 import json
 import re
@@ -19,12 +19,12 @@ PURPOSE = "a reproduction"
 
 @dataclass(frozen=True)
 class RowFits:
-    """Fits of the rows of a paper's tables, with these inputs."""
+    """Fits of the rows of a paper's tables."""
 
     inputs: Inputs
 
     def run(self, row: PaperRow, seed: int) -> Path:
-        """Return the run of a row with a seed, fitted unless it is finished.
+        """Return the run of a row with a seed; fit it unless it is finished.
 
         Raises:
             NarrlitError: if a file is missing, or the fit fails.
@@ -39,7 +39,7 @@ class RowFits:
         return folder
 
     def cross_validate(self, row: PaperRow) -> CellResult:
-        """Cross-validate a row's fit: accuracy after the last epoch, pooled over the folds.
+        """Cross-validate the fit of a row, and return the accuracy after the last epoch, pooled over the folds.
 
         Raises:
             NarrlitError: if a file is missing, or a fit fails.
@@ -51,7 +51,7 @@ class RowFits:
         return CellResult(system=str(folder), **pooled, standard_deviation=spread, flags={})
 
     def arguments(self, row: PaperRow, *options: str) -> list[str]:
-        """Write the options of a row's fit: those of the table, of the encoder, further ones, and the user's.
+        """Return the options of a row's fit: those of the table, the encoder, `options`, and the user's.
 
         Raises:
             DataError: if a file is missing.
@@ -61,7 +61,7 @@ class RowFits:
         return [*resolved, *self.inputs.backbone(row).options, *options, *self.inputs.record.options]
 
     def _with_files(self, word: str, row: PaperRow) -> str:
-        """Replace names of files, such as `{dev}`, by paths."""
+        """Replace names of files, such as `{dev}`, with paths."""
 
         def paths(match: re.Match[str]) -> str:
             files = [str(path) for path in self.inputs.files(match[1], row)]
@@ -70,6 +70,6 @@ class RowFits:
         return re.sub(r"{(\w+)}", paths, word)
 
     def _folder(self, row: PaperRow, ending: str) -> Path:
-        """Return the folder of a row's run; rows with the same fit, encoder and views share it."""
+        """Return the folder of a row's run, which rows with the same fit, encoder and views share."""
         parts = [Path(part).name for part in (row.fit, row.encoder, row.views) if part]
         return self.inputs.folder / "-".join([*parts, ending])

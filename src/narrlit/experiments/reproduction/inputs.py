@@ -1,4 +1,4 @@
-"""Files and encoders that the rows of a paper's tables read, and what stands in for absent ones."""
+"""Files and encoders for the rows of a paper's tables, and stand-ins for missing ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,21 +29,21 @@ FILES = {
     "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
     "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
 }
-"""Pattern of files in the data folder by the name that tables have for them, and a remedy."""
+"""Patterns of files in the data folder with a remedy, by their names in tables."""
 EXTRACTOR = "o3-mini"
-"""Language model whose views the rows read that name none; other views may stand in for them."""
+"""Language model that extracted the views of rows without an extractor; other views may replace them."""
 
 
 def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
-    """Find files of a data folder by the name that tables have for them.
+    """Find files of a data folder by their name in tables.
 
     Args:
-        folder: of the data.
+        folder: folder of the data.
         name: a key of `FILES`.
-        part: of the file's own name.
+        part: part of the file name.
 
     Raises:
-        DataError: if there are none, naming what is missing and where it comes from.
+        DataError: if there are none; the message says how to get them.
     """
     pattern, remedy = FILES[name]
     pattern = pattern.format(f"*{part}*" if part else "*")
@@ -55,14 +55,14 @@ def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and encoders of a reproduction; digests, and what stands in, are added to its record.
+    """Files and encoders of a reproduction; digests and stand-ins are added to its record.
 
     Attributes:
-        tables: of the paper.
+        tables: tables of the paper.
         data: folder with the layout of the task's repository.
-        labels: files of test labels that the user has, by `labels_a` and `labels_b`; None: those of the data folder.
-        record: of the reproduction.
-        folder: of the record and of what is made here.
+        labels: files of test labels, by `labels_a` and `labels_b`; None: those in the data folder.
+        record: record of the reproduction.
+        folder: folder of the record and the runs.
     """
 
     tables: PaperTables
@@ -76,7 +76,7 @@ class Inputs:
         return Backbone.of(row.encoder, self.tables.encoder, self.record.backbones)
 
     def model(self, row: PaperRow) -> str:
-        """Name what a row without a fit evaluates."""
+        """Return the name of the system that a row without a fit evaluates."""
         return (row.evaluate or "").format(encoder=self.backbone(row).model)
 
     def dev(self) -> Path:
@@ -91,20 +91,20 @@ class Inputs:
         """Return the views that a row reads.
 
         Raises:
-            DataError: if they are missing, and none stand in.
+            DataError: if they are missing, and there is no stand-in.
         """
         return self._checked(self._views(row.views or EXTRACTOR))
 
     def files(self, name: str, row: PaperRow | None = None) -> list[Path]:
-        """Return files by the name that tables have for them, or what stands in for them.
+        """Return files by their name in tables, or their stand-ins.
 
         Args:
             name: a key of `FILES`.
-            row: that reads them; needed for views and negatives.
+            row: row that reads the files; needed for views and negatives.
 
         Raises:
-            DataError: if they are missing, and nothing stands in.
-            OptionError: if one has changed since it was recorded.
+            DataError: if they are missing, and there is no stand-in.
+            OptionError: if a file has changed since it was recorded.
         """
         if row is not None and name == "views":
             return self.views(row)
@@ -122,7 +122,7 @@ class Inputs:
         """Read the labeled triples of a column.
 
         Raises:
-            DataError: if they are missing, or their labels are.
+            DataError: if the triples or their labels are missing.
         """
         split, track = column.lower().split()
         if split == "dev":
@@ -135,11 +135,11 @@ class Inputs:
         return find_files(self.data, name) if labels is None else [labels]
 
     def _labeled(self, name: str) -> Triples:
-        """Read test triples with their labels; those of Track B, whose test file holds stories, are with the labels."""
+        """Read labeled test triples; those of Track B are in the file of labels."""
         labels = self._labels(name)
         triples = read_triples(labels) if name == "labels_b" else read_triples(self.files("test_a")[0], labels)
         if (triples.labels < 0).any():
-            raise DataError(f"{labels} lacks labels")
+            raise DataError(f"{labels}: some labels are missing")
         return triples
 
     def _labels(self, name: str) -> Path:
@@ -150,7 +150,7 @@ class Inputs:
             raise DataError(UNLABELED) from None
 
     def _views(self, extractor: str) -> list[Path]:
-        """Find the views of an extractor; all others stand in for those of `EXTRACTOR`."""
+        """Find the views of an extractor; any other views replace those of `EXTRACTOR`."""
         try:
             return find_files(self.data, "views", extractor)
         except DataError:
@@ -162,7 +162,7 @@ class Inputs:
         return paths
 
     def _mined(self, model: str) -> Path:
-        """Mine nine negatives for each synthetic triple, once."""
+        """Mine nine negatives for each synthetic triple, unless this has been done."""
         path = self.folder / "negatives.jsonl"
         if not path.is_file():
             stories = StoryTable()
@@ -175,7 +175,7 @@ class Inputs:
         return path
 
     def _checked(self, paths: list[Path]) -> list[Path]:
-        """Record the digests of files."""
+        """Record the digests of files, or check them."""
         for path in paths:
             self.record.check_file(path, self.folder)
         return paths

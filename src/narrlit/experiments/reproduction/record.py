@@ -1,4 +1,4 @@
-"""Record of a reproduction: its settings, the files that it read, and the cells that are finished."""
+"""Record of a reproduction: its settings, input files and finished cells."""
 
 import json
 from pathlib import Path
@@ -18,19 +18,19 @@ REMEDY = f"remove it, or {OTHER_FOLDER}"
 
 
 class CellResult(Part):
-    """Accuracy of a cell, or why it has none.
+    """Accuracy of a cell, or the reason why it has none.
 
     Attributes:
-        not_run: why the cell was not computed; None: it was.
+        not_run: reason why the cell was not computed; None if it was.
         system: run or model that was evaluated.
         n: number of triples.
         correct: number of right answers.
-        accuracy: from 0 to 1; None where a score was NaN.
+        accuracy: accuracy from 0 to 1; None if a score was NaN.
         interval: ends of the 95 % confidence interval.
-        standard_deviation: over seeds or folds.
-        flags: what else the accuracy depends on.
-        seeds: results of single seeds, where this is their mean.
-        stand_in: which encoder of the paper another one replaces.
+        standard_deviation: standard deviation over seeds or folds.
+        flags: contamination and provenance flags.
+        seeds: results of single seeds, if this is their mean.
+        stand_in: description of the encoder that replaces that of the paper.
     """
 
     not_run: str | None = None
@@ -46,7 +46,7 @@ class CellResult(Part):
 
 
 class RecordHead(BaseModel):
-    """The fields that say which narrlit wrote a record."""
+    """Fields that identify the version of narrlit that wrote a record."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -58,13 +58,13 @@ class Record(RecordHead):
     """Contents of a record.json.
 
     Attributes:
-        system: whose tables are computed.
-        backbones: encoders instead of the paper's.
-        seeds: number of fits of each trained row.
-        options: of the fits, beside those of the tables.
-        files: digests by path.
-        stand_ins: what replaces absent files, by their name in the tables.
-        cells: by key.
+        system: system whose tables are computed.
+        backbones: encoders used instead of the paper's.
+        seeds: number of fits per trained row.
+        options: options of the fits, in addition to those of the tables.
+        files: digests of files by path.
+        stand_ins: replacements of missing files, by their name in tables.
+        cells: results by key.
     """
 
     system: str
@@ -77,15 +77,15 @@ class Record(RecordHead):
 
     @classmethod
     def open(cls, folder: Path, begun: "Record") -> "Record":
-        """Read the record of a folder, or begin one.
+        """Read the record in a folder, or begin a new one.
 
         Args:
-            folder: of the record.
-            begun: a record without cells, with the settings that the folder's must have.
+            folder: folder of the record.
+            begun: record without cells, with the settings that an existing record must have.
 
         Raises:
             DataError: if the record is damaged.
-            OptionError: if it is of other settings, or another version of narrlit wrote it.
+            OptionError: if it has other settings, or was written by another version of narrlit.
         """
         path = folder / RECORD
         if not path.is_file():
@@ -94,33 +94,33 @@ class Record(RecordHead):
         head = read_json(path, RecordHead, "record", REMEDY)
         if (head.version, head.narrlit) != (begun.version, begun.narrlit):
             raise OptionError(
-                f"{path}: narrlit {head.narrlit} wrote it in version {head.version}, and this is narrlit "
-                f"{begun.narrlit} with version {begun.version}: {OTHER_FOLDER}, or install that narrlit"
+                f"{path}: written by narrlit {head.narrlit} in version {head.version}, but this is narrlit "
+                f"{begun.narrlit} with version {begun.version}: {OTHER_FOLDER}, or install that release"
             )
         record = read_json(path, cls, "record", REMEDY)
         for name in ("system", "backbones", "seeds", "options"):
-            before, now = getattr(record, name), getattr(begun, name)
-            if before != now:
-                raise OptionError(f"{path}: {name} is {before}, not {now}: {OTHER_FOLDER}")
+            recorded, requested = getattr(record, name), getattr(begun, name)
+            if recorded != requested:
+                raise OptionError(f"{path}: {name} is {recorded}, not {requested}: {OTHER_FOLDER}")
         return record
 
     def write(self, folder: Path) -> None:
-        """Write the record into its folder, or leave the earlier one."""
+        """Write the record to its folder, atomically."""
         content = self.model_dump(exclude={"cells"})
         cells = {key: cell.model_dump(exclude_unset=True) for key, cell in self.cells.items()}
         with atomic_path(folder / RECORD) as temporary:
             temporary.write_text(json.dumps({**content, "cells": cells}, indent=2) + "\n", encoding="utf-8")
 
     def check_file(self, path: Path, folder: Path) -> None:
-        """Record the digest of a file.
+        """Record the digest of a file, or check it against the record.
 
         Raises:
             OptionError: if the file has changed since it was recorded.
         """
         digest = file_digest(path)
         if self.files.setdefault(str(path), digest) != digest:
-            raise OptionError(f"{path} changed since {folder / RECORD} was begun: {OTHER_FOLDER}")
+            raise OptionError(f"{path} has changed since {folder / RECORD} was begun: {OTHER_FOLDER}")
 
     def is_computed(self, key: str) -> bool:
-        """True if a cell is finished; one that was not run is tried again."""
+        """Return True if a cell is finished; a cell that was not run is tried again."""
         return key in self.cells and self.cells[key].not_run is None

@@ -1,4 +1,4 @@
-"""Report of a reproduction: each cell beside the published figure, the difference with its interval, and notes."""
+"""Report on a reproduction: each cell next to the published figure, differences with intervals, and notes."""
 
 import shlex
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from narrlit.metrics.significance import difference_interval
 NOT_RUN = "not run"
 TRAINED = "trained on validation: no result"
 CROSS_VALIDATED = (
-    "CV: folds that share no story and evaluate no synthetic triple, after the last epoch; the paper says neither "
-    "which triples its folds evaluate nor how many."
+    "CV: accuracy after the last epoch; folds share no stories, and synthetic triples are not evaluated. The paper "
+    "does not say which or how many triples its folds evaluate."
 )
-BEST_EPOCH = "Dev: of trained rows the best epoch on these very triples, too high by this selection."
-ABSENT = "Absent encoders: `backbones` names folders of them, which are recognized by their names."
-NO_LABELS = "Test labels: test/labels/ in the folder of `data`, or the files of `labels_a` and `labels_b`."
+BEST_EPOCH = "Dev: for trained rows, the best epoch on the same triples, which is too high because of this selection."
+ABSENT = "Encoders that are not available: give their folders with `backbones`; they are recognized by name."
+NO_LABELS = "Test labels: put them into test/labels/ in the folder of `data`, or give `labels_a` and `labels_b`."
 DIFFERENCE = (
-    "Ours - published: with the 95 % interval of a difference between independent answers (Newcombe), as a rule too "
-    "wide where both answer the same triples. With 0 in it neither a difference nor equality is shown."
+    "Ours - published: difference with its 95 % interval for independent answers (Newcombe), which is usually too wide "
+    "if both answer the same triples. If it contains 0, neither a difference nor equality is shown."
 )
 
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """A cell and its result, which are compared.
+    """Published figure and our result.
 
     >>> from narrlit.experiments.reproduction.tables import read_tables
     >>> cell = read_tables("mendel292").cells()[0]
@@ -54,7 +54,7 @@ class ComparedCell:
 
     @property
     def difference(self) -> float | None:
-        """Our accuracy minus the published one; None where they are not comparable."""
+        """Our accuracy minus the published one; None if they are not comparable."""
         published, accuracy = self.cell.published, self.result.accuracy
         if self.incomparable is not None or published is None or accuracy is None:
             return None
@@ -62,7 +62,7 @@ class ComparedCell:
 
     @property
     def difference_interval(self) -> list[float] | None:
-        """The 95 % interval of the difference; None where the paper's n is unknown."""
+        """95 % interval of the difference; None if the paper's n is unknown."""
         cell, result = self.cell, self.result
         if self.difference is None or not cell.published_n:
             return None
@@ -102,12 +102,12 @@ class ComparedCell:
         }
 
     def _accuracy_cell(self) -> str:
-        """Format the accuracy, with its standard deviation where there is one."""
+        """Format the accuracy with its standard deviation, if any."""
         spread = self.result.standard_deviation
         return f"{self.result.accuracy:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
 
     def _difference_cell(self) -> str:
-        """Format the difference, or why there is none."""
+        """Format the difference, or the reason why there is none."""
         reason = self.incomparable
         if reason is not None:
             return NOT_RUN if reason.startswith(NOT_RUN) else reason
@@ -122,21 +122,21 @@ def _interval(ends: Sequence[float], form: str) -> str:
 
 
 def reproduction_report(system: str, tables: PaperTables, record: Record, cells: Sequence[Cell]) -> Report:
-    """Compare cells with the published figures; those that the record lacks are left out.
+    """Compare cells with the published figures; cells that are not in the record are omitted.
 
     Args:
-        system: whose tables are computed.
-        tables: of its paper.
-        record: of the reproduction.
-        cells: in the order of the report.
+        system: system whose tables are computed.
+        tables: tables of its paper.
+        record: record of the reproduction.
+        cells: cells in the order of the report.
     """
     compared = [ComparedCell(cell, record.cells[cell.key]) for cell in cells if cell.key in record.cells]
-    records = [each.as_dict() for each in compared]
+    records = [comparison.as_dict() for comparison in compared]
     content = record.model_dump(exclude={"cells"})
     intervals = {}
-    for each, entry in zip(compared, records, strict=True):
-        if each.result.accuracy is not None:
-            intervals[f"{each.cell.name}, {each.cell.column}"] = entry
+    for comparison, entry in zip(compared, records, strict=True):
+        if comparison.result.accuracy is not None:
+            intervals[f"{comparison.cell.name}, {comparison.cell.column}"] = entry
     return Report(
         content={**content, "cells": records},
         tables=_tables(system, tables, compared),
@@ -147,12 +147,12 @@ def reproduction_report(system: str, tables: PaperTables, record: Record, cells:
 
 
 def _tables(system: str, tables: PaperTables, compared: Sequence[ComparedCell]) -> dict[str, list[dict[str, object]]]:
-    """Format the cells by the title of their table; without any flag there is no such column."""
-    flagged = any(each.result.flags for each in compared)
+    """Format the cells by the title of their table; the column of flags is omitted if there are none."""
+    flagged = any(comparison.result.flags for comparison in compared)
     formatted: dict[str, list[dict[str, object]]] = {}
-    for each in compared:
-        number = each.cell.table
-        row: dict[str, object] = {**each.cells()}
+    for comparison in compared:
+        number = comparison.cell.table
+        row: dict[str, object] = {**comparison.cells()}
         if not flagged:
             del row["flags"]
         formatted.setdefault(f"{system}, table {number}: {tables.tables[number].shows}", []).append(row)
@@ -160,43 +160,45 @@ def _tables(system: str, tables: PaperTables, compared: Sequence[ComparedCell]) 
 
 
 def _notes(record: Record, compared: Sequence[ComparedCell]) -> list[str]:
-    """Explain the tables: what stood in, what was not run, what the figures are."""
+    """Explain the tables: stand-ins, figures, and cells without a result."""
     return [*_notes_on_inputs(record, compared), *_notes_on_accuracies(record, compared), *_notes_on_gaps(compared)]
 
 
 def _notes_on_inputs(record: Record, compared: Sequence[ComparedCell]) -> list[str]:
-    """Name what stood in for the paper's encoder and files, and the options of the fits."""
+    """List the stand-ins for the paper's encoder and files, and the options of the fits."""
     notes = []
-    encoders = sorted({each.result.stand_in for each in compared if each.result.stand_in})
+    encoders = sorted({comparison.result.stand_in for comparison in compared if comparison.result.stand_in})
     if encoders:
         notes.append(f"Encoder: {', '.join(encoders)}.")
     for name, text in record.stand_ins.items():
         notes.append(f"{name.capitalize()}: {text}.")
     if record.options:
-        notes.append(f"Options of the fits, beside those of the tables: {shlex.join(record.options)}.")
+        notes.append(f"Options of the fits, in addition to those of the tables: {shlex.join(record.options)}.")
     return notes
 
 
 def _notes_on_accuracies(record: Record, compared: Sequence[ComparedCell]) -> list[str]:
-    """Say what the accuracies are."""
+    """Explain the accuracies."""
     notes = []
     if record.seeds > 1:
-        notes.append(f"Trained rows: mean ± standard deviation of {record.seeds} seeds; interval of one evaluation.")
-    if any(each.cell.split == "CV" for each in compared):
+        notes.append(
+            f"Trained rows: mean ± standard deviation over {record.seeds} seeds; interval of a single evaluation."
+        )
+    if any(comparison.cell.split == "CV" for comparison in compared):
         notes.append(CROSS_VALIDATED)
-    if any(each.cell.split == "dev" and "num_evaluations" in each.result.flags for each in compared):
+    if any(comparison.cell.split == "dev" and "num_evaluations" in comparison.result.flags for comparison in compared):
         notes.append(BEST_EPOCH)
     return notes
 
 
 def _notes_on_gaps(compared: Sequence[ComparedCell]) -> list[str]:
-    """Say why cells are empty and what to do about it, and what the differences are."""
-    reasons = list(dict.fromkeys(each.incomparable or "" for each in compared))
+    """Explain empty cells with a remedy, and differences."""
+    reasons = list(dict.fromkeys(comparison.incomparable or "" for comparison in compared))
     notes = [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason.startswith(NOT_RUN)]
-    if any(reason.endswith("is absent") for reason in reasons):
+    if any(reason.endswith("is not available") for reason in reasons):
         notes.append(ABSENT)
     if UNLABELED in reasons:
         notes.append(NO_LABELS)
-    if any(each.difference is not None for each in compared):
+    if any(comparison.difference is not None for comparison in compared):
         notes.append(DIFFERENCE)
     return notes

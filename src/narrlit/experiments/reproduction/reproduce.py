@@ -1,4 +1,4 @@
-"""`narrlit.reproduce`: tables of the papers computed again; a record keeps the cells that are finished."""
+"""`narrlit.reproduce`: compute the tables of papers; finished cells are kept in a record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PaperComparison:
-    """Tables of a system's paper computed again, beside the published figures.
+    """Reproduced tables of a system's paper, next to the published figures.
 
     Attributes:
-        folder: of the record and the runs.
-        report: of the tables that were asked for.
-        recorded: report of all tables that the record has.
+        folder: folder of the record and the runs.
+        report: report on the requested tables.
+        recorded: report on all tables in the record.
     """
 
     folder: Path
@@ -36,11 +36,11 @@ class PaperComparison:
     recorded: Report
 
     def table(self) -> pd.DataFrame:
-        """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference, why there is none."""
+        """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference or reason."""
         return self.report.table()
 
     def plot(self) -> "Axes":
-        """Plot the accuracies with their 95 % intervals; returns a matplotlib axis."""
+        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
         return self.report.plot()
 
     def write(self, folder: str | Path | None = None) -> None:
@@ -48,7 +48,7 @@ class PaperComparison:
         self.recorded.write(self.folder if folder is None else Path(folder), "reproduce")
 
     def __str__(self) -> str:
-        """Tables and notes in Markdown."""
+        """Format tables and notes in Markdown."""
         return self.report.markdown().rstrip("\n")
 
 
@@ -66,27 +66,27 @@ def reproduce(  # noqa: PLR0913 (options)
 ) -> PaperComparison:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 
-    Finished cells are kept: repeat the call to continue.
+    Repeat the call to resume: finished cells are kept.
 
     Args:
         system: hits, ttda704, nlp_fsdm, mendel292 or comhis.
-        tables: their numbers; None: all of the paper.
-        backbones: encoders instead of the paper's: names in configs/backbones, folders or hub ids, recognized by their
-            names; none: the paper's own.
+        tables: numbers of tables; None: all tables of the paper.
+        backbones: encoders to use instead of the paper's: names in configs/backbones, folders or hub ids, matched by
+            name to those of the paper; empty: the paper's own.
         data: folder with the layout of the task's repository.
-        labels_a: labels of the test triples of Track A; None: those in the data folder.
-        labels_b: labeled test triples of Track B; None: those in the data folder.
-        seeds: number of fits of each trained row, with seeds 42, 43, ...; the row is their mean.
-        folder: SYSTEM/record.json and the runs are written into it.
-        options: settings of the fits, as in `narrlit.fit`, to shorten these.
+        labels_a: file with the labels of the test triples of Track A; None: that in the data folder.
+        labels_b: file of the labeled test triples of Track B; None: that in the data folder.
+        seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
+        folder: folder for SYSTEM/record.json and the runs.
+        options: settings of the fits, as in `narrlit.fit`, for instance to shorten them.
 
     Returns:
-        A `PaperComparison`: `.table()` with a row a cell, `.plot()`, `.write()`. It prints the tables.
+        A `PaperComparison`: `.table()` with one row per cell, `.plot()`, `.write()`. It is printed as the tables.
 
     Raises:
         DataError: if the development triples are missing.
-        ModelError: if the paper's encoder is absent, and no other is given.
-        OptionError: if a setting is invalid, or a folder of other settings.
+        ModelError: if the paper's encoder is not available, and no other is given.
+        OptionError: if a setting is invalid, or the folder has a record with other settings.
 
     >>> from narrlit.data.schema import StoryTable
     >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
@@ -103,7 +103,7 @@ def reproduce(  # noqa: PLR0913 (options)
     cells = choose_cells(system, tables or ())
     labels = {"labels_a": labels_a, "labels_b": labels_b}
     reproduction = Reproduction.begin(settings, cells, Path(data), labels, Path(folder) / system)
-    with on_interrupt(f"finished cells are in {reproduction.folder / RECORD}; repeat the command to continue"):
+    with on_interrupt(f"finished cells are kept in {reproduction.folder / RECORD}: repeat the command to resume"):
         reproduction.compute()
     recorded = reproduction.report(read_tables(system).cells())
     return PaperComparison(reproduction.folder, reproduction.report(cells), recorded)
@@ -111,10 +111,10 @@ def reproduce(  # noqa: PLR0913 (options)
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Cells of a paper's tables, and the record of those that are finished.
+    """Computation of cells of a paper's tables, with a record.
 
     Attributes:
-        cells: that are computed.
+        cells: cells to compute.
         inputs: files and encoders, and the record.
     """
 
@@ -130,19 +130,19 @@ class Reproduction:
         labels: Mapping[str, str | Path | None],
         folder: Path,
     ) -> "Reproduction":
-        """Begin a reproduction in a new folder, or go on with the one that the folder holds.
+        """Begin a reproduction in a new folder, or resume the one in an existing folder.
 
         Args:
-            settings: a record without cells.
-            cells: that are wanted.
+            settings: record without cells.
+            cells: cells to compute.
             data: folder with the layout of the task's repository.
-            labels: files of test labels by `labels_a` and `labels_b`; None: those of the data folder.
-            folder: of the record and the runs.
+            labels: files of test labels by `labels_a` and `labels_b`; None: those in the data folder.
+            folder: folder of the record and the runs.
 
         Raises:
             DataError: if the development triples are missing.
-            ModelError: if the paper's encoder is absent, and no other is given.
-            OptionError: if a setting is invalid, or a folder of other settings.
+            ModelError: if the paper's encoder is not available, and no other is given.
+            OptionError: if a setting is invalid, or the folder has a record with other settings.
         """
         _check_settings(settings, labels)
         files = {name: None if file is None else Path(file) for name, file in labels.items()}
@@ -163,10 +163,10 @@ class Reproduction:
         return self.inputs.record
 
     def compute(self) -> None:
-        """Compute the cells that the record lacks, each written to the record when it is finished.
+        """Compute the unfinished cells; each is written to the record as soon as it is finished.
 
         Raises:
-            OptionError: for an option that no fit takes.
+            OptionError: if an option of `narrlit fit` is invalid.
         """
         computation = Computation(self.inputs)
         for number, cell in enumerate(self.cells, 1):
@@ -177,22 +177,22 @@ class Reproduction:
             self.record.write(self.folder)
 
     def report(self, cells: Sequence[Cell]) -> Report:
-        """Compare cells with the published figures; those that the record lacks are left out."""
+        """Compare cells with the published figures; cells that are not in the record are omitted."""
         return reproduction_report(self.record.system, self.inputs.tables, self.record, cells)
 
 
 def _result(computation: Computation, cell: Cell) -> CellResult:
-    """Compute a cell, or say why it was not run."""
+    """Compute a cell, or return the reason why it was not run."""
     try:
         return computation.compute(cell)
-    except OptionError:  # of narrlit fit, and so of every fit
+    except OptionError:  # an invalid option of narrlit fit, which affects every fit
         raise
     except NarrlitError as error:
         return CellResult(not_run=str(error))
 
 
 def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
-    """Refuse settings that are wrong whatever the folder holds."""
+    """Check settings independently of the folder."""
     if settings.seeds < 1:
         raise OptionError(f"`seeds={settings.seeds}`: must be at least 1 fit per row")
     for name, file in labels.items():
@@ -201,9 +201,9 @@ def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -
 
 
 def _check_cells(settings: Record, cells: Sequence[Cell], inputs: Inputs) -> None:
-    """Refuse options that no cell takes, and an absent encoder of the paper where a cell needs it."""
+    """Check that a cell uses the options of fits, and that the paper's encoder is available if a cell needs it."""
     if settings.options and not any(cell.row.fit for cell in cells):
-        raise OptionError(f"{settings.options[0]}: unknown option; as one of narrlit fit it needs a table with fits")
+        raise OptionError(f"{settings.options[0]}: unknown option; options of narrlit fit need a table with fits")
     for cell in cells:
         if cell.row.needs_encoder and cell.row.encoder is None:
             remedy = "; give `backbones=minilm`, another encoder, or a folder of that name"

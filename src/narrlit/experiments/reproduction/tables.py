@@ -1,4 +1,4 @@
-"""Tables and figures of the five papers: data files with the published figures, and how each row is computed."""
+"""Tables of the five papers: data files with the published figures, and how each row is computed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from narrlit.experiments.reproduction.backbones import model_name
 TABLES = Path(__file__).parents[2] / "tables"
 SYSTEMS = sorted(file.stem for file in TABLES.glob("*.yaml"))
 PUBLISHED_N = {"dev A": 200, "dev B": 200, "test A": 400, "test B": 400}
-"""Triples of the task's splits; of how many the papers' cross-validations (CV) evaluate, none says."""
+"""Number of triples in the task's splits; the papers don't say how many their cross-validations (CV) evaluate."""
 
 
 class PaperPart(BaseModel):
@@ -24,13 +24,13 @@ class PaperPart(BaseModel):
 
 
 class PaperRow(PaperPart):
-    """A row of a table; one of `fit`, `evaluate` and `unavailable` is given.
+    """Row of a table; one of `fit`, `evaluate` and `unavailable` is given.
 
     Attributes:
-        published: figures by column; None: the row is ours.
+        published: figures by column; None if the row is ours.
         fit: name of the row's fit.
-        evaluate: system that is evaluated without training; `{encoder}` stands for the encoder.
-        unavailable: why the row is not computed.
+        evaluate: system that is evaluated without training; `{encoder}` is replaced with the encoder.
+        unavailable: reason why the row is not computed.
         encoder: overlay of configs/backbones or hub id; None: that of the paper.
         views: extractor of the views.
         fusion: weights of text and views.
@@ -58,13 +58,13 @@ class PaperRow(PaperPart):
 
 
 class PaperTable(PaperPart):
-    """A table or figure; without rows it is not computed.
+    """Table or figure; it is not computed if it has no rows.
 
     Attributes:
-        shows: its subject.
-        time: rough times on two CPU cores and on a GPU.
-        rows: by name.
-        unavailable: why it is not computed.
+        shows: subject of the table.
+        time: approximate times on two CPU cores and on a GPU.
+        rows: rows by name.
+        unavailable: reason why it is not computed.
     """
 
     shows: str
@@ -78,12 +78,12 @@ class PaperTables(BaseModel):
 
     Attributes:
         paper: authors and title.
-        encoder: of the paper.
-        fits: options of `narrlit fit` by name; `{dev}` stands for files.
-        tables: by number.
-        published_n: triples behind the published figures by column, where they are not those of the split.
+        encoder: encoder of the paper.
+        fits: options of `narrlit fit` by name; names such as `{dev}` are replaced with files.
+        tables: tables by number.
+        published_n: number of triples of the published figures by column, if it differs from that of the split.
         judge: language model that decides Track A.
-        temperature: of the judge.
+        temperature: sampling temperature of the judge.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,7 +97,7 @@ class PaperTables(BaseModel):
     temperature: float = 0.0
 
     def cells(self) -> list["Cell"]:
-        """List the published figures of all tables, in their order."""
+        """List the published figures of all tables, in order."""
         published_n = {**PUBLISHED_N, **self.published_n}
         cells: list[Cell] = []
         for number, table in self.tables.items():
@@ -109,15 +109,15 @@ class PaperTables(BaseModel):
 
 @dataclass(frozen=True)
 class Cell:
-    """A published figure.
+    """Cell of a table.
 
     Attributes:
         table: number of the table.
-        name: of the row.
+        name: name of the row.
         column: split and track, such as `dev A`; the split `CV` is a cross-validation.
-        published: the figure; None: the row is ours.
-        published_n: number of triples behind it; None: unknown.
-        row: how it is computed.
+        published: published figure; None if the row is ours.
+        published_n: number of triples of the published figure; None if unknown.
+        row: row of the cell.
     """
 
     table: str
@@ -129,7 +129,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Name in the record."""
+        """Name of the cell in the record."""
         return f"{self.table} | {self.name} | {self.column}"
 
     @property
@@ -144,7 +144,7 @@ class Cell:
 
     @property
     def is_of_the_fit(self) -> bool:
-        """True if the row's fit evaluates what the column shows: the same triples, as it reads them."""
+        """True if the fit of the row itself evaluates the triples of the column."""
         return self.split == "dev" and not self.is_judged and self.row.fusion is None
 
 
@@ -157,7 +157,7 @@ def read_tables(system: str) -> PaperTables:
 
 
 def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
-    """List the cells of some tables of a paper; of all without any number.
+    """List the cells of some tables of a paper; without numbers, of all tables.
 
     Raises:
         OptionError: if there is no such table, or it is not computed.
@@ -169,7 +169,7 @@ def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
 
 
 def _check_number(system: str, number: str, tables: Mapping[str, PaperTable]) -> None:
-    """Refuse a table that is not there, or that is not computed."""
+    """Check that a table exists and is computed."""
     if number not in tables:
         hint = f"{did_you_mean(number, tables)}; available: {', '.join(tables)}"
         raise OptionError(f"table {number}: no such table of {system}{hint}")
@@ -179,8 +179,8 @@ def _check_number(system: str, number: str, tables: Mapping[str, PaperTable]) ->
 
 
 def list_tables(names: Sequence[str]) -> str:
-    """List every table and figure of systems' papers: what it shows, its cost, or why it is not computed."""
-    lines = ["Rough times: two CPU cores with MiniLM / one GPU with the paper's encoder.", ""]
+    """List every table and figure of papers with its subject, and its cost or the reason why it is not computed."""
+    lines = ["Approximate times: two CPU cores with MiniLM / one GPU with the paper's encoder.", ""]
     for name in names:
         content = read_tables(name)
         lines.append(f"{name}: {content.paper}; encoder {model_name(content.encoder)}")
@@ -193,7 +193,7 @@ def list_tables(names: Sequence[str]) -> str:
 
 
 def _cost(table: PaperTable) -> str:
-    """Count what a table needs: evaluations, fits and cross-validations, and its time."""
+    """Describe the cost of a table: evaluations, fits, cross-validations and time."""
     if table.unavailable is not None:
         return f"not computed: {table.unavailable}"
     evaluations = crossvals = 0
@@ -214,5 +214,5 @@ def _cost(table: PaperTable) -> str:
 
 
 def _counted(count: int, unit: str) -> str:
-    """Write a number with its unit, singular or plural."""
+    """Format a number with its unit, singular or plural."""
     return f"{count} {unit.removesuffix('s') if count == 1 else unit}"
