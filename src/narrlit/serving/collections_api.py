@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
@@ -152,7 +152,7 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
     columns = []
     for column in snapshot.columns:
         values = [CountedValue(value=each.value, count=each.count) for each in column.values]
-        kind = "number" if column.is_number else "text"
+        kind: Literal["text", "number"] = "number" if column.is_number else "text"
         columns.append(ColumnAnswer(name=column.name, kind=kind, values=values, distinct=column.distinct))
     return CollectionAnswer(
         name=collection.name,
