@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
+    from narrlit.serving.serve import serve
     from narrlit.submission import check_submission, submit
 
 __version__ = "0.1.0"
@@ -117,6 +118,7 @@ __all__ = [
     "retrieval",
     "search",
     "select",
+    "serve",
     "similarity",
     "submit",
     "tune",
@@ -178,6 +180,7 @@ _MODULES = {
     "retrieval": "narrlit.experiments.retrieval",
     "search": "narrlit.explore.search",
     "select": "narrlit.explore.selection",
+    "serve": "narrlit.serving.serve",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
     "tune": "narrlit.experiments.tuning",

@@ -1,0 +1,101 @@
+"""State of a running server, which its routes share."""
+
+import asyncio
+import time
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from narrlit import __version__
+from narrlit.errors import printable
+from narrlit.serving.batching import Batcher
+from narrlit.serving.encoders import SharedEncoder
+from narrlit.serving.imports import Imports
+from narrlit.serving.maps import Maps
+from narrlit.serving.metrics import ServerMetrics
+from narrlit.serving.problems import RefusedError
+from narrlit.serving.settings import ServerSettings
+from narrlit.serving.shelf import Shelf
+from narrlit.serving.workers import Workers
+
+SEARCHING = 2
+"""Threads that search and explain."""
+
+
+class Server:
+    """What the routes of a server share.
+
+    Attributes:
+        settings: settings of the server.
+        version: release of narrlit.
+        started: time of the start, in seconds since 1970.
+        encoder: encoder of requests and of new collections.
+        metrics: counters of requests.
+        batcher: thread that embeds the texts of requests.
+        shelf: the collections.
+        imports: imports of files into collections.
+        workers: threads that search and explain.
+        maps: maps of collections, drawn by a thread of their own.
+    """
+
+    def __init__(self, settings: ServerSettings, encoder: SharedEncoder | None = None) -> None:
+        """Take the settings, and an encoder that is already loaded; None: the one that the settings name."""
+        self.settings = settings
+        self.version = __version__
+        self.started = int(time.time())
+        self.encoder = SharedEncoder(settings.model) if encoder is None else encoder
+        self.encoder.require_one_prompt("a server")
+        self.metrics = ServerMetrics()
+        self.batcher = Batcher(self.encoder, settings.limits, self.metrics)
+        self.shelf = Shelf(settings.data, settings.indexes, self.encoder)
+        self.imports = Imports(settings.data, settings.limits, self.shelf, settings.model)
+        self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
+        self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
+        self.maps = Maps(self._drawing)
+
+    @property
+    def model(self) -> str:
+        """Name of the served model; of a model in a folder, the name of the folder."""
+        return self.settings.model.rstrip("/").rpartition("/")[2]
+
+    def check_model(self, name: str | None) -> None:
+        """Refuse a request that names another model."""
+        if name is not None and name not in (self.model, self.settings.model):
+            message = f"model {printable(name, 60)!r} is not served; leave it out, or name {self.model}"
+            raise RefusedError(404, message, "model", "model_not_found")
+
+    def check_length(self, text: str | None, parameter: str) -> None:
+        """Refuse a text that is too long."""
+        most = self.settings.limits.characters
+        if text is not None and len(text) > most:
+            message = f"{parameter}: {len(text):,} characters, but {most:,} at most"
+            raise RefusedError(400, message, parameter)
+
+    def without_paths(self, message: str) -> str:
+        """Remove the folders of the server from a message."""
+        for folder in (self.shelf.folder, self.settings.data, *(index.parent for index in self.settings.indexes)):
+            message = message.replace(f"{folder}/", "")
+        return message
+
+    async def start(self) -> None:
+        """Load the model, begin to answer, and go on with interrupted imports."""
+        await asyncio.to_thread(lambda: self.encoder.module)
+        self.batcher.start()
+        self.imports.start()
+        if self.settings.source is not None:
+            self.imports.take(self.settings.source)
+
+    async def close(self) -> None:
+        """Finish what is in flight, and stop imports, which go on at the next start."""
+        await self.imports.close()
+        for part in (self.batcher, self.workers, self._drawing):
+            await asyncio.to_thread(part.close)
+
+
+def server_of(request: Request) -> Server:
+    """Return the server of a request."""
+    server: Server = request.app.state.server
+    return server
+
+
+ServerOf = Annotated[Server, Depends(server_of)]
