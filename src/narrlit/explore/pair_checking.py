@@ -54,6 +54,10 @@ class PairsToCheck:
         remaining = self.frame[~pd.Series(is_decided, dtype=bool)].reset_index(drop=True)
         return replace(self, frame=remaining, decided=self.decided + sum(is_decided))
 
+    def first(self, limit: int) -> "PairsToCheck":
+        """Return the most similar pairs alone."""
+        return replace(self, frame=self.frame.head(limit))
+
     def table(self) -> pd.DataFrame:
         """Tabulate the pairs for a reader, who fills in the columns `decision` and `reader`.
 
@@ -133,4 +137,4 @@ def pairs_to_check(
     is_copy = near_copies(collection, pairs) | (pairs["id_a"].map(text_of) == pairs["id_b"].map(text_of))
     frame = pairs[~is_copy].drop(columns="mutual").reset_index(drop=True)
     undecided = PairsToCheck(collection, frame, copies=int(is_copy.sum())).undecided(decisions, reader)
-    return undecided if limit is None else replace(undecided, frame=undecided.frame.head(limit))
+    return undecided if limit is None else undecided.first(limit)

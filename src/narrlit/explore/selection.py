@@ -15,11 +15,13 @@ from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.explore.bibliography import write_bibliography
 from narrlit.explore.collection import Collection
 from narrlit.explore.graph import write_graph
+from narrlit.explore.map_page import write_svg
 from narrlit.explore.pairs import similar_pairs
-from narrlit.files import check_writable, write_text
+from narrlit.explore.story_map import arrange_stories
+from narrlit.files import atomic_path, check_writable, write_text
 from narrlit.measures.collection import CollectionSimilarity
 
-SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".bib", ".txt")
+SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".txt")
 WIDTH = 60
 """Characters of a title that are printed."""
 
@@ -72,11 +74,12 @@ class Selection:
 
         - .csv, .tsv, .xlsx, .jsonl, .parquet: all columns. No cell runs as a formula in a spreadsheet program.
         - .graphml: a graph of the nearest neighbors, with their similarities, for Gephi and other programs.
+        - .svg: a dendrogram or, of more than 300 stories, a scatter plot.
         - .bib: a bibliography in the form of BibTeX.
         - .txt: a numbered list of titles.
 
         Raises:
-            DataError: if a graph would have only one story.
+            DataError: if a graph would have only one story, or a picture fewer than three.
             OptionError: if the suffix is not one of these, or a text is too long for Excel.
         """
         target = Path(path)
@@ -84,6 +87,10 @@ class Selection:
         match target.suffix:
             case ".graphml":
                 write_graph(target, self.frame, self.neighbors())
+            case ".svg":
+                arranged = arrange_stories(self.frame, self.similarities)
+                with atomic_path(target) as temporary:
+                    write_svg(arranged, temporary)
             case ".bib":
                 write_bibliography(target, self.frame)
             case ".txt":
