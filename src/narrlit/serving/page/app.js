@@ -79,7 +79,8 @@ async function viewOf(route, signal) {
 }
 
 function missing(error) {
-  return emptyState(t("error.missing"), error.message, linkButton(t("nav.collections"), "#/"));
+  const heading = t("error.missing");
+  return make("div", {}, make("h1", {}, heading), emptyState(error.message, "", linkButton(t("nav.collections"), "#/")));
 }
 
 function drawLinks({ collection, view }) {

@@ -41,8 +41,8 @@ export function duration(seconds) {
 }
 
 /** Mark a word that the glossary explains on hover and focus: `key` of the word, `key`.about of what it means. */
-export function term(key) {
-  const shown = make("span", { class: "term", tabindex: "0", "aria-describedby": "tip" }, t(key));
+export function term(key, word = t(key)) {
+  const shown = make("span", { class: "term", tabindex: "0", "aria-describedby": "tip" }, word);
   const tip = document.getElementById("tip");
   const open = () => {
     tip.textContent = t(`${key}.about`);

@@ -88,7 +88,7 @@ function mapParts(map, collection, params, signal) {
     field(t("map.color"), select(columns, shown.color, set("color", recolor), { id: "color" })));
   setTimeout(redraw);  // colors and sizes of the style sheet hold once the parts are in the page
   return [
-    make("p", { class: "finding" }, counted("stories", points.length), ", ", counted("map.group_count", map.groups.length), " ", term("term.group")),
+    make("p", { class: "finding" }, counted("stories", points.length), ", ", term("term.group", counted("map.group_count", map.groups.length))),
     tools, key, make("div", { class: "beside" }, figure, selectionPanel(collection, signal)), storyTable(map, actions)];
 }
 

@@ -17,16 +17,15 @@ const CONTEXT = 160;
 export async function searchView(context) {
   const { collection, params, signal } = context;
   const search = { query: params.get("q"), like: params.get("like"), filters: filtersOf(params), signal };
-  const view = make("div", {}, make("h1", {}, t("search.title", { name: collection.name })));
-  view.append(searchForm(collection, params), filterChips(collection, params));
+  const heading = make("h1", {}, t("search.title", { name: collection.name }));
   if (collection.stories === 0) {
-    view.append(emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/")));
-  } else if (search.query || search.like) {
-    view.append(await results(collection, params, search));
-  } else {
-    view.append(await allStories(collection, params, signal));
+    const empty = emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/"));
+    return make("div", {}, heading, empty);
   }
-  return view;
+  const isSearch = search.query || search.like;
+  const found = isSearch ? await results(collection, params, search) : await allStories(collection, params, signal);
+  return make("div", {}, heading, searchForm(collection, params),
+    make("div", { class: "found" }, filterChips(collection, params), found));
 }
 
 /** Go to the same search with other parameters. */
