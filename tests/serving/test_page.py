@@ -162,7 +162,7 @@ def test_an_import_can_be_paused_and_resumed(page, site):
     expect(page.get_by_role("heading", name="Paused")).to_be_visible()
 
     visit(page, site, "collections")
-    page.get_by_role("link", name="Continue").first.click()
+    page.locator("li", has_text="many").get_by_role("link", name="Continue").click()
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("heading", name="Stories are being compared")).to_be_visible()
     page.get_by_role("button", name="Discard").click()
@@ -283,11 +283,13 @@ def test_pairs_are_decided_with_keys_and_undone(page, site):
     page.keyboard.press("d")
     expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
     page.keyboard.press("z")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
     page.keyboard.press("z")
     expect(page.get_by_text(f"0 of {all_pairs} pairs decided")).to_be_visible()
     expect(titles).to_have_text(first)
 
     page.keyboard.press("u")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
     page.keyboard.press("s")
     expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
     page.reload()
@@ -302,6 +304,7 @@ def test_pairs_are_decided_with_keys_and_undone(page, site):
     expect(page.get_by_text(f"0 of {all_pairs} pairs decided")).to_be_visible()
     page.locator("h1").click()
     page.keyboard.press("s")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
     page.keyboard.press("s")
     expect(page.get_by_text("Anna, dudu have decided")).to_be_visible()
 
@@ -330,11 +333,11 @@ def test_german_and_dark_are_kept(page, site):
 
 def test_the_glossary_opens_by_hover_and_focus(page, site):
     visit(page, site, "search")
-    page.locator(".term").first.focus()
+    page.locator(".hit .term").first.focus()
     expect(page.get_by_role("tooltip")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_be_hidden()
-    page.locator(".hit .term").first.hover()
+    page.locator(".hit .term").nth(1).hover()
     expect(page.get_by_role("tooltip")).to_contain_text("stands out")
 
 

@@ -5,8 +5,9 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * Create an HTML element.
  *
- * Attributes that are null, undefined or false are left out, true is an empty attribute, "onclick" and the like add a
- * listener, and "styles" sets CSS properties one by one, which the content security policy allows.
+ * Attributes that are null, undefined or false are left out, true is an empty attribute (but "true" and "false" in
+ * "aria-" attributes), "onclick" and the like add a listener, and "styles" sets CSS properties one by one, which the
+ * content security policy allows.
  */
 export function make(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -19,8 +20,10 @@ export function makeSvg(tag, attributes = {}, ...children) {
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name === "styles") setStyles(element, value);
+    if (value === null || value === undefined) continue;
+    if (name.startsWith("aria-")) element.setAttribute(name, value);
+    else if (value === false) continue;
+    else if (name === "styles") setStyles(element, value);
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }

@@ -101,15 +101,15 @@ function fileCard(state, file, redraw) {
   const change = (body) => attempt(card, async () => redraw(await patch(path("imports", state.id), body)));
   const skip = make("input", { type: "checkbox", id: `skip-${file.name}`, checked: file.skipped });
   skip.addEventListener("change", () => {
-    const others = state.files.filter((each) => each.skipped && each.name !== file.name).map((each) => each.name);
-    change({ skip: skip.checked ? [...others, file.name] : others });
+    file.skipped = skip.checked;  // a second change may come before the answer to the first
+    change({ skip: state.files.filter((each) => each.skipped).map((each) => each.name) });
   });
   card.append(
     make("h3", {}, file.name),
     make("p", { class: "meta" }, facts.join(" · ")),
     ...file.warnings.map((warning) => make("p", { class: "warning" }, warning)),
     file.columns.length ? columnChoice(file, change) : "",
-    file.preview.length ? preview(file) : "",
+    file.preview.length ? preview(file, state.files.length) : "",
     make("label", { class: "check" }, skip, t("import.skip")));
   return card;
 }
@@ -120,16 +120,19 @@ function columnChoice(file, change) {
   const roles = [["text", t("import.column_text"), columns], ["title", t("import.column_title"), [["", "–"], ...columns]],
     ["id", t("import.column_id"), [["", "–"], ...columns]]];
   return make("div", { class: "tools" }, roles.map(([role, label, options]) => {
-    const choose = (column) => change({ columns: { [file.name]: { ...file.chosen, [role]: column || null } } });
+    const choose = (column) => {
+      file.chosen[role] = column || null;
+      change({ columns: { [file.name]: file.chosen } });
+    };
     return field(label, select(options, file.chosen[role] ?? "", choose, { id: `${role}-${file.name}` }));
   }));
 }
 
-function preview(file) {
+function preview(file, files) {
   const rows = file.preview.map((story) => make("li", {},
     make("b", {}, story.title || story.id), ` (${counted("words", story.words)}) `,
     make("span", { class: "meta" }, `${story.beginning} …`)));
-  const open = file.preview.length < 4 || file.warnings.length > 0;
+  const open = files <= 3 || file.warnings.length > 0;
   return make("details", { open }, make("summary", {}, t("import.preview")), make("ul", {}, rows));
 }
 

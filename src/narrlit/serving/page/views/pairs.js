@@ -103,7 +103,7 @@ class Session {
 
   press(event) {
     const typing = event.target.closest?.("input, textarea, select");
-    if (typing || !this.keys.checked || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (typing || !this.keys.checked || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const decision = DECISIONS.find(([, , letter]) => letter === event.key.toLowerCase());
     if (decision) this.decide(decision[0]);
     else if (event.key.toLowerCase() === UNDO) this.undo();
