@@ -25,6 +25,7 @@ LAYERS = [
     {"explore"},
     {"lightning_cli"},
     {"experiments"},
+    {"serving"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
+    from narrlit.serving.serve import serve
     from narrlit.submission import check_submission, submit
 
 __version__ = "0.1.0"
@@ -101,6 +102,7 @@ __all__ = [
     "restore_names",
     "retrieval",
     "search",
+    "serve",
     "similarity",
     "submit",
     "tune",
@@ -153,6 +155,7 @@ _MODULES = {
     "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval",
     "search": "narrlit.explore.search",
+    "serve": "narrlit.serving.serve",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
     "tune": "narrlit.experiments.tuning",

@@ -52,6 +52,7 @@ OTHERS = {
     "pairs": "find the most similar stories of a collection, and groups of retellings",
     "retrieval": "evaluate how high collections rank relevant stories, with paired tests",
     "diversity": "measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
+    "serve": "run a server with a page for collections and an HTTP API as OpenAI's",
     "cache": "list or remove cached embeddings",
 }
 """Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""

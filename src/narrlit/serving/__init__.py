@@ -1,0 +1,1 @@
+"""Server: the page, the HTTP API, collections and imports."""

@@ -1,0 +1,148 @@
+"""Refusals of a server, and the JSON in which every error is answered."""
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError, printable
+
+RETRY_SECONDS = 2
+"""Seconds after which a client may repeat a request that found no room."""
+_PARAMETER = re.compile(r"`(\w+)")
+
+
+class ErrorDetail(BaseModel):
+    """Error of a request, with the fields of OpenAI's errors.
+
+    Attributes:
+        message: what is wrong and what to do.
+        parameter: name of the field or parameter that is wrong.
+        param: the same, under OpenAI's name.
+        type: class of the error.
+        code: short name of the error.
+    """
+
+    message: str
+    parameter: str | None = None
+    param: str | None = None
+    type: str = "invalid_request_error"
+    code: str | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """Body of every answer with an error."""
+
+    error: ErrorDetail
+
+
+@dataclass(eq=False)
+class RefusedError(Exception):
+    """Request that is refused.
+
+    Attributes:
+        status: status code of HTTP.
+        message: what is wrong and what to do.
+        parameter: name of the field or parameter that is wrong.
+        code: short name of the error.
+        headers: additional headers of the answer.
+    """
+
+    status: int
+    message: str
+    parameter: str | None = None
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def overloaded(message: str) -> RefusedError:
+    """Return the refusal of a request for which there is no room or no time."""
+    return RefusedError(503, message, code="overloaded", headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def missing(what: str, name: str) -> RefusedError:
+    """Return the refusal of a request that names something which does not exist."""
+    return RefusedError(404, f"no {what} {printable(name, 60)!r}", what, code="not_found")
+
+
+def answer(refusal: RefusedError) -> JSONResponse:
+    """Answer a refused request."""
+    kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
+    detail = ErrorDetail(
+        message=refusal.message,
+        parameter=refusal.parameter,
+        param=refusal.parameter,
+        type=kind,
+        code=refusal.code,
+    )
+    body = ErrorAnswer(error=detail).model_dump()
+    return JSONResponse(body, refusal.status, headers=dict(refusal.headers))
+
+
+def refusal_of(error: NarrlitError) -> RefusedError:
+    """Turn an error of the library into a refusal; it names the parameter that the message puts in backticks.
+
+    >>> refusal_of(OptionError("`k=0`: must be at least 1")).parameter
+    'k'
+    """
+    parameter = _PARAMETER.search(str(error)) if isinstance(error, OptionError) else None
+    kinds = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
+    status = 503 if isinstance(error, MissingExtraError) else 400
+    return RefusedError(status, printable(error, 1000), parameter[1] if parameter else None, kinds.get(type(error)))
+
+
+def refusal_of_http(error: HTTPException) -> RefusedError:
+    """Turn an error of the web framework into a refusal."""
+    return RefusedError(error.status_code, str(error.detail), headers=error.headers or {})
+
+
+def refusal_of_fault(error: Exception) -> RefusedError:
+    """Turn an unforeseen error into a refusal without details, which only the server's log has."""
+    print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
+    return RefusedError(500, "the server failed to answer this request; its log says why", code="server_error")
+
+
+def install_handlers(app: FastAPI, without_paths: Callable[[str], str]) -> None:
+    """Let an application answer every error as JSON.
+
+    Args:
+        app: the application.
+        without_paths: removes paths of the machine from messages of the library.
+    """
+
+    async def on_refusal(_: Request, error: Exception) -> JSONResponse:
+        return answer(cast("RefusedError", error))
+
+    async def on_mistake(_: Request, error: Exception) -> JSONResponse:
+        refusal = refusal_of(cast("NarrlitError", error))
+        return answer(replace(refusal, message=without_paths(refusal.message)))
+
+    async def on_invalid(_: Request, error: Exception) -> JSONResponse:
+        return answer(_invalid_field(cast("RequestValidationError", error).errors()[0]))
+
+    async def on_http(_: Request, error: Exception) -> JSONResponse:
+        return answer(refusal_of_http(cast("HTTPException", error)))
+
+    app.add_exception_handler(RefusedError, on_refusal)
+    app.add_exception_handler(NarrlitError, on_mistake)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(HTTPException, on_http)
+
+
+def _invalid_field(problem: Mapping[str, Any]) -> RefusedError:
+    """Describe the first field of a request that is missing or invalid."""
+    places = [str(part) for part in problem.get("loc", ())]
+    name = ".".join(places[1:]) or None
+    message = printable(problem.get("msg", "the request is invalid"))
+    return RefusedError(400, f"{name or 'request'}: {message[:1].lower()}{message[1:]}", name, code="invalid_request")

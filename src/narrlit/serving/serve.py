@@ -1,0 +1,163 @@
+"""`narrlit.serve`: run a server with the page and the HTTP API."""
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from narrlit.console import say
+from narrlit.errors import OptionError, reason
+from narrlit.files import exclusive
+from narrlit.models.config import DEFAULT_MODEL
+from narrlit.optional import require
+from narrlit.serving.settings import ServerSettings, default_data_folder
+
+if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
+GRACEFUL_SECONDS = 30
+"""Time in which requests in flight are answered after a signal to stop."""
+MOST_CONNECTIONS = 2048
+"""Connections that wait to be accepted."""
+
+
+def serve(
+    source: str | Path | None = None,
+    *,
+    port: int = 8000,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    data: str | Path | None = None,
+    model: str = DEFAULT_MODEL,
+    browser: bool = True,
+) -> None:
+    """Run a server with the page and the HTTP API until it is interrupted.
+
+    The page and the API are at http://HOST:PORT. Programs embed texts by `/v1/embeddings`, as with OpenAI's API.
+    Requests in flight are answered before the server stops, and interrupted imports continue at the next start.
+
+    Args:
+        source: an index, a folder of indexes, or a file or folder of stories, which is imported; None: what is in the
+            data folder.
+        port: port to listen on; 0 chooses a free one.
+        host: address to listen on. Any other than a loopback address needs a token.
+        token: secret that each request must contain; None: none is needed on a loopback address, and one is made and
+            printed for other addresses.
+        data: folder of collections and imports; None: `~/.local/share/narrlit`.
+        model: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
+            `minilm`.
+        browser: open the page in a browser.
+
+    Raises:
+        DataError: if `source` can't be read.
+        MissingExtraError: if the packages of the extra `serve` are missing.
+        ModelError: if the model can't be loaded.
+        OptionError: if the address can't be used, the token is too short, or another server uses the data folder.
+    """
+    for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
+        require(package, "serve")
+    from narrlit.serving.app import create_app
+
+    settings = server_settings(source, host=host, token=token, data=data, model=model)
+    with closing(listen(host, port)) as listening, exclusive(settings.data, "`data`"):
+        app = create_app(settings)
+        address = address_of(host, listening.getsockname()[1])
+        opened = address if settings.token is None else f"{address}/?token={settings.token}"
+
+        def announce() -> None:
+            say(f"narrlit serves {settings.model} at {opened} (Ctrl-C stops)")
+            if browser:
+                webbrowser.open(opened)
+
+        run(app, listening, announce)
+
+
+def server_settings(
+    source: str | Path | None, *, host: str, token: str | None, data: str | Path | None, model: str
+) -> ServerSettings:
+    """Check the options of `serve`; a token is made for an address that other machines reach."""
+    if token is not None and len(token) < 8:
+        raise OptionError("`token`: must have at least 8 characters; leave it out, and one is made where it is needed")
+    folder = default_data_folder() if data is None else Path(data)
+    settings = ServerSettings(folder.absolute(), model, host, token)
+    if token is None and not settings.is_loopback:
+        settings = ServerSettings(folder.absolute(), model, host, secrets.token_urlsafe(24))
+    return settings
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    Raises:
+        OptionError: if the address is wrong or taken.
+    """
+    if not 0 <= port < 2**16:
+        raise OptionError(f"`port={port}`: must be from 0 to 65535")
+    name = host.strip("[]")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise OptionError(f"`host={host}`: {reason(error)}; give an address of this machine") from error
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise OptionError(f"`host={host}` `port={port}`: {reason(error)}; give another `port`") from error
+    return listening
+
+
+def address_of(host: str, port: int) -> str:
+    """Return the address of the page.
+
+    >>> address_of("127.0.0.1", 8000), address_of("::1", 80)
+    ('http://127.0.0.1:8000', 'http://[::1]:80')
+    """
+    name = host.strip("[]")
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def run(
+    app: "FastAPI",
+    listening: socket.socket,
+    announce: Callable[[], None],
+    on_server: Callable[["uvicorn.Server"], None] = lambda _: None,
+) -> None:
+    """Run an application on a bound socket until a signal stops it.
+
+    Args:
+        app: the application.
+        listening: the socket.
+        announce: is called when the server answers.
+        on_server: is called with the server of uvicorn, which a thread can stop.
+    """
+    from uvicorn import Config, Server
+
+    class AnnouncedServer(Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            """Begin to listen, then announce it."""
+            await super().startup(sockets)
+            if self.started:
+                announce()
+
+    config = Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        backlog=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=GRACEFUL_SECONDS,
+    )
+    server = AnnouncedServer(config)
+    on_server(server)
+    with suppress(KeyboardInterrupt):  # the usual way to stop a server
+        server.run(sockets=[listening])
+    if not server.started:
+        raise OptionError("the server did not start: see the message above")

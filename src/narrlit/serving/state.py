@@ -1,0 +1,73 @@
+"""State of a running server, which its routes share."""
+
+import time
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from narrlit import __version__
+from narrlit.encoding.loading import load
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import printable
+from narrlit.serving.batching import Batcher
+from narrlit.serving.metrics import ServerMetrics
+from narrlit.serving.problems import RefusedError
+from narrlit.serving.settings import ServerSettings
+
+
+class Server:
+    """What the routes of a server share.
+
+    Attributes:
+        settings: settings of the server.
+        version: release of narrlit.
+        started: time of the start, in seconds since 1970.
+        encoder: encoder of requests and of new collections.
+        metrics: counters of requests.
+        batcher: thread that embeds the texts of requests.
+    """
+
+    def __init__(self, settings: ServerSettings, encoder: StoryEncoder | None = None) -> None:
+        """Take the settings, and an encoder that is already loaded; None: the one that the settings name."""
+        self.settings = settings
+        self.version = __version__
+        self.started = int(time.time())
+        self.encoder = load(settings.model) if encoder is None else encoder
+        self.encoder.require_one_prompt("a server")
+        self.metrics = ServerMetrics()
+        self.batcher = Batcher(self.encoder, settings.limits, self.metrics)
+
+    @property
+    def model(self) -> str:
+        """Name of the served model; of a model in a folder, the name of the folder."""
+        return self.settings.model.rstrip("/").rpartition("/")[2]
+
+    def check_model(self, name: str | None) -> None:
+        """Refuse a request that names another model."""
+        if name is not None and name not in (self.model, self.settings.model):
+            message = f"model {printable(name, 60)!r} is not served; leave it out, or name {self.model}"
+            raise RefusedError(404, message, "model", "model_not_found")
+
+    def without_paths(self, message: str) -> str:
+        """Remove the folders of the server from a message."""
+        for folder in (self.settings.data, *(index.parent for index in self.settings.indexes)):
+            message = message.replace(f"{folder}/", "")
+        return message
+
+    def start(self) -> None:
+        """Load the model, and begin to answer."""
+        _ = self.encoder.module
+        self.batcher.start()
+
+    def close(self) -> None:
+        """Finish what is in flight."""
+        self.batcher.close()
+
+
+def server_of(request: Request) -> Server:
+    """Return the server of a request."""
+    server: Server = request.app.state.server
+    return server
+
+
+ServerOf = Annotated[Server, Depends(server_of)]
