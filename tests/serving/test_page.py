@@ -125,9 +125,9 @@ def test_dropped_files_become_a_collection(page, site):
     page.reload()
     expect(page.get_by_role("heading", name="Ready to start")).to_be_visible()
     ships = page.locator(".files > li", has_text="ships.csv")
-    ships.get_by_label("Title is in").select_option("name")
-    ships.get_by_label("Text is in").select_option("story")
-    page.locator(".files > li", has_text="notes.txt").get_by_label("Leave this file out").check()
+    ships.get_by_label("Title column").select_option("name")
+    ships.get_by_label("Text column").select_option("story")
+    page.locator(".files > li", has_text="notes.txt").get_by_label("Skip this file").check()
     expect(page.get_by_text("4 stories with")).to_be_visible()
     expect(ships.get_by_text("Ship 0")).to_be_visible()
 

@@ -27,11 +27,12 @@ class Plane {
     this.canvas = make("canvas", { role: "img", "aria-label": t("map.plane_label") });
     this.readout = make("p", { class: "readout", "aria-live": "off" }, t("map.plane_hint"));
     this.mode = button(t("map.lasso"), () => this.setLassoMode(!this.lassoMode), { "aria-pressed": "false", id: "lasso" });
-    this.element = make("div", { class: "plane" }, this.canvas, this.readout, make("p", { class: "actions" },
+    const controls = make("p", { class: "actions" },
       this.mode,
       button("+", () => this.zoomAt(1.4), { "aria-label": t("map.zoom_in") }),
       button("−", () => this.zoomAt(1 / 1.4), { "aria-label": t("map.zoom_out") }),
-      button(t("map.all"), () => this.reset())));
+      button(t("map.all"), () => this.reset()));
+    this.element = make("div", { class: "plane" }, controls, this.canvas, this.readout);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }

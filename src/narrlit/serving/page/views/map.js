@@ -117,20 +117,22 @@ function keyEntry({ color, name, has }, points, values, actions) {
 
 /** All stories by group, for those who don't use the picture. */
 function storyTable(map, { collection, signal, isChosen, toggle }) {
-  const groups = [...map.groups, { number: -1, label: t("map.no_group") }];
+  const members = (group) => map.points.filter((point) => point.group === group.number);
+  const numbers = map.groups.map((group) => group.number);
+  const others = map.points.filter((point) => !numbers.includes(point.group));
+  const groups = [...map.groups.map((group) => [group.label, members(group)]), [t("map.no_group"), others]];
   const table = make("details", { class: "all" }, make("summary", {}, t("map.as_list")));
   const fillTable = () => {
-    for (const group of groups) {
-      const members = map.points.filter((point) => (point.group ?? -1) === group.number);
-      if (members.length === 0) continue;
-      const items = members.map((point) => {
+    for (const [label, stories] of groups) {
+      if (stories.length === 0) continue;
+      const items = stories.map((point) => {
         const box = make("input", { type: "checkbox", checked: isChosen(point) });
         box.addEventListener("change", () => toggle(point));
         whenChosen(() => (box.checked = isChosen(point)), signal);
         return make("li", {}, make("label", { class: "check" }, box, point.title || point.id), " ",
           make("span", { class: "meta" }, storyLink(collection, { id: point.id, title: t("action.read") })));
       });
-      table.append(make("h3", {}, group.label), make("ul", { class: "columns" }, items));
+      table.append(make("h3", {}, label), make("ul", { class: "columns" }, items));
     }
   };
   table.addEventListener("toggle", fillTable, { once: true });

@@ -54,6 +54,7 @@ class Session {
   async load() {
     const query = new URLSearchParams({ reader: this.reader, limit: 20 });
     const answer = await get(`${this.base}?${query}`, this.signal);
+    this.most ??= Math.max(...answer.pairs.map((pair) => pair.similarity), 0);
     this.waiting = answer.pairs.filter((pair) => pair.decision === null);
     this.decided = answer.decided;
     this.remaining = answer.remaining;
@@ -92,7 +93,7 @@ class Session {
         { class: "decision", "data-decision": decision, "aria-keyshortcuts": letter, disabled: !this.writable }));
     return [
       make("p", { class: "actions sticky" }, controls, this.undoable.length ? this.undoButton() : null),
-      make("p", {}, similarityBar(pair.similarity, 0.2), " · ",
+      make("p", {}, similarityBar(pair.similarity, this.most), " · ",
         make("a", { href: address(this.collection.name, "compare", [pair.left.id, pair.right.id]) }, t("pairs.links"))),
       make("div", { class: "two" }, sides)];
   }

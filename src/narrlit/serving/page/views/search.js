@@ -126,7 +126,7 @@ function copies(collection, list) {
 /** Put words before and after each passage, story by story. */
 async function showContexts(collection, found, items, signal) {
   for (const [place, { id, passage }] of found.entries()) {
-    if (!passage) continue;
+    if (!passage || passage.end <= passage.start) continue;
     const story = await get(path("collections", collection.name, "stories", id), signal).catch(() => null);
     if (story === null) return;
     const [start, end] = [Math.max(0, passage.start - CONTEXT), passage.end + CONTEXT];
@@ -156,13 +156,14 @@ function reasons({ left, right, links }) {
   if (links.length === 0) return [make("p", {}, t("search.no_links"))];
   const sorted = [...links].sort((a, b) => b.share - a.share);
   const most = Math.max(sorted[0].share, 1e-9);
+  const several = left.passages.length > 1;  // one passage need not be repeated in every row
   const rows = sorted.map((link) => make("tr", {},
-    make("td", { "data-name": t("search.yours") }, left.passages[link.left].text),
+    several ? make("td", { "data-name": t("search.yours") }, left.passages[link.left].text) : null,
     make("td", { "data-name": t("search.story") }, right.passages[link.right].text),
     make("td", { "data-name": t("term.share_short"), class: "similarity" },
       make("i", { styles: { "--share": link.share / most }, "aria-hidden": "true" }), ` ${decimals(link.share)}`)));
   return [make("table", {},
-    make("thead", {}, make("tr", {}, make("th", {}, t("search.yours")), make("th", {}, t("search.story")), make("th", {}, term("term.share_short")))),
+    make("thead", {}, make("tr", {}, several ? make("th", {}, t("search.yours")) : null, make("th", {}, t("search.story")), make("th", {}, term("term.share_short")))),
     make("tbody", {}, rows))];
 }
 
