@@ -58,13 +58,19 @@ class Index:
     """
 
     def __init__(
-        self, path: str | Path, *, model: str | None = None, device: Device = "auto", trust_remote_code: bool = False
+        self,
+        path: str | Path,
+        *,
+        model: str | StoryEncoder | None = None,
+        device: Device = "auto",
+        trust_remote_code: bool = False,
     ) -> None:
         """Open an index.
 
         Args:
             path: the folder.
-            model: path of the model, if it was moved; None: the recorded path.
+            model: path of the model, if it was moved; or an encoder with the settings of the index, which is not loaded
+                again; None: the recorded path.
             device: device on which queries are encoded.
             trust_remote_code: run Python files that come with the model.
 
@@ -76,6 +82,10 @@ class Index:
         self._measures: dict[MeasureName, MeasuredIndex] = {}
         self.path = self._storage.path
         record = self._storage.record
+        if isinstance(model, StoryEncoder):
+            self._check_settings(IndexSettings.of(model).model_dump())
+            self._encoder = model
+            return
         with reading("index", path, REMEDY):
             self._encoder = _encoder(model or record.model_path, record.settings, device, trust_remote_code)
         if model is not None:
@@ -149,6 +159,11 @@ class Index:
     def __contains__(self, id: str) -> bool:
         """Return True if there is a story with this id."""
         return id in self._storage
+
+    @property
+    def version(self) -> int:
+        """Number of the newest version of the stories: it grows when stories are added, replaced or deleted."""
+        return self._storage.version
 
     @property
     def coverage(self) -> Coverage:

@@ -229,6 +229,12 @@ class IndexStorage:
         with self._guard():
             return int(self._table.count_rows())
 
+    @property
+    def version(self) -> int:
+        """Number of the newest version of the table."""
+        with self._guard():
+            return int(self._table.version)
+
     def __contains__(self, id: str) -> bool:
         """Return True if there is a story with this id."""
         with self._guard():

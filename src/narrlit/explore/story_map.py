@@ -1,20 +1,20 @@
 """Map of a collection: a dendrogram of few stories, a plane of many, with groups, their names and linked passages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
 from scipy.spatial.distance import squareform
-from sklearn.cluster import HDBSCAN
+from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import silhouette_score
 
 from narrlit.data.schema import FloatArray, Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
-from narrlit.errors import DataError, printable
+from narrlit.errors import DataError, OptionError, printable
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import in_order, match_shares, matches
@@ -230,6 +230,52 @@ def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: Floa
         "HDBSCAN in the plane"
     )
     return Arrangement(method, clusters.fit_predict(points), points=points)
+
+
+def in_groups(story_map: StoryMap, similarities: CollectionSimilarity, count: int) -> StoryMap:
+    """Divide a map into another number of groups: cut its tree, or cluster the points of its plane by k-means.
+
+    Args:
+        story_map: map of N stories.
+        similarities: similarities of the stories.
+        count: number of groups, 2 to N - 1; a part of a tree with one story is no group.
+
+    Raises:
+        OptionError: if the number is out of range.
+    """
+    if not 2 <= count < len(story_map.frame):
+        raise OptionError(f"`groups={count}`: must be from 2 to {len(story_map.frame) - 1}, one less than the stories")
+    arrangement = story_map.arrangement
+    if arrangement.tree is not None:
+        joins = arrangement.tree.linkage
+        groups = _numbered_groups(cut_tree(joins, count).ravel(), leaves_list(joins))
+    else:
+        groups = KMeans(count, random_state=0, n_init=10).fit_predict(arrangement.points).astype(np.int64)
+    return replace(
+        story_map,
+        arrangement=replace(arrangement, groups=groups),
+        names=name_groups(story_map.frame["text"].tolist(), groups),
+        central=central_stories(similarities, groups),
+    )
+
+
+def plane_points(arrangement: Arrangement) -> NDArray[np.float64]:
+    """Return points (N, 2) of stories: those of a plane, or of a tree by classical scaling of its distances.
+
+    Source: Torgerson (1952), Multidimensional scaling: I. Theory and method.
+    """
+    if arrangement.tree is None:
+        if arrangement.points is None:
+            raise DataError("the stories have neither a tree nor points: arrange them first")
+        return arrangement.points
+    tree = arrangement.tree
+    distances = np.maximum(tree.top - (tree.similarities + tree.similarities.T) / 2, 0).astype(np.float64)
+    np.fill_diagonal(distances, 0)
+    squared = distances**2
+    products = -(squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean()) / 2
+    values, vectors = np.linalg.eigh(products)
+    points: NDArray[np.float64] = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0))
+    return points
 
 
 def central_stories(similarities: CollectionSimilarity, groups: IntArray) -> list[int]:

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 
 from narrlit import __version__
-from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.serving import programs
+from narrlit.serving import collections_api, programs
+from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.middleware import (
     AnsweredFaults,
     CheckedHost,
@@ -33,7 +33,7 @@ DESCRIPTION = (
 )
 
 
-def create_app(settings: ServerSettings, encoder: StoryEncoder | None = None) -> FastAPI:
+def create_app(settings: ServerSettings, encoder: SharedEncoder | None = None) -> FastAPI:
     """Create the application of a server, for any ASGI server.
 
     Args:
@@ -63,6 +63,7 @@ def create_app(settings: ServerSettings, encoder: StoryEncoder | None = None) ->
     app.state.server = server
     install_handlers(app, server.without_paths)
     app.include_router(programs.router)
+    app.include_router(collections_api.router)
     _add_metrics(app)
     _add_page(app)
 

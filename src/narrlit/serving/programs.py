@@ -206,17 +206,15 @@ async def embed(
         RefusedError: if there is no such model, or a text is blank or too long.
     """
     server.check_model(model)
-    limits = server.settings.limits
+    limit = server.settings.limits.texts
     if not texts:
         raise RefusedError(400, f"{parameter}: give at least one text", parameter)
-    if len(texts) > limits.texts:
-        raise RefusedError(400, f"{parameter}: {len(texts):,} texts, but {limits.texts:,} at most", parameter)
+    if len(texts) > limit:
+        raise RefusedError(400, f"{parameter}: {len(texts):,} texts, but {limit:,} at most", parameter)
     for number, text in enumerate(texts):
         if not text.strip():
             raise RefusedError(400, f"{parameter}: text {number} is blank; give a text with words", parameter)
-        if len(text) > limits.characters:
-            problem = f"text {number} has {len(text):,} characters, but {limits.characters:,} at most"
-            raise RefusedError(400, f"{parameter}: {problem}", parameter)
+        server.check_length(text, parameter)
     return await while_connected(request, server.batcher.embed(texts))
 
 

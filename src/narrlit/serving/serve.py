@@ -5,11 +5,13 @@ import socket
 import webbrowser
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say
 from narrlit.errors import OptionError, reason
+from narrlit.explore.options import index_at
 from narrlit.files import exclusive
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.optional import require
@@ -83,10 +85,20 @@ def server_settings(
     if token is not None and len(token) < 8:
         raise OptionError("`token`: must have at least 8 characters; leave it out, and one is made where it is needed")
     folder = default_data_folder() if data is None else Path(data)
-    settings = ServerSettings(folder.absolute(), model, host, token)
+    settings = ServerSettings(folder.absolute(), model, host, token, indexes_in(source))
     if token is None and not settings.is_loopback:
-        settings = ServerSettings(folder.absolute(), model, host, secrets.token_urlsafe(24))
+        return replace(settings, token=secrets.token_urlsafe(24))
     return settings
+
+
+def indexes_in(source: str | Path | None) -> tuple[Path, ...]:
+    """Return an index, or the indexes in a folder; none if `source` is something else."""
+    if source is None or not Path(source).is_dir():
+        return ()
+    folder = Path(source)
+    if index_at(folder):
+        return (folder.absolute(),)
+    return tuple(sorted(path.absolute() for path in folder.iterdir() if index_at(path)))
 
 
 def listen(host: str, port: int) -> socket.socket:

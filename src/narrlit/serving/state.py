@@ -6,13 +6,18 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from narrlit import __version__
-from narrlit.encoding.loading import load
-from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import printable
 from narrlit.serving.batching import Batcher
+from narrlit.serving.encoders import SharedEncoder
+from narrlit.serving.maps import Maps
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.settings import ServerSettings
+from narrlit.serving.shelf import Shelf
+from narrlit.serving.workers import Workers
+
+SEARCHING = 2
+"""Threads that search and explain."""
 
 
 class Server:
@@ -25,17 +30,24 @@ class Server:
         encoder: encoder of requests and of new collections.
         metrics: counters of requests.
         batcher: thread that embeds the texts of requests.
+        shelf: the collections.
+        workers: threads that search and explain.
+        maps: maps of collections, drawn by a thread of their own.
     """
 
-    def __init__(self, settings: ServerSettings, encoder: StoryEncoder | None = None) -> None:
+    def __init__(self, settings: ServerSettings, encoder: SharedEncoder | None = None) -> None:
         """Take the settings, and an encoder that is already loaded; None: the one that the settings name."""
         self.settings = settings
         self.version = __version__
         self.started = int(time.time())
-        self.encoder = load(settings.model) if encoder is None else encoder
+        self.encoder = SharedEncoder(settings.model) if encoder is None else encoder
         self.encoder.require_one_prompt("a server")
         self.metrics = ServerMetrics()
         self.batcher = Batcher(self.encoder, settings.limits, self.metrics)
+        self.shelf = Shelf(settings.data, settings.indexes, self.encoder)
+        self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
+        self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
+        self.maps = Maps(self._drawing)
 
     @property
     def model(self) -> str:
@@ -48,9 +60,16 @@ class Server:
             message = f"model {printable(name, 60)!r} is not served; leave it out, or name {self.model}"
             raise RefusedError(404, message, "model", "model_not_found")
 
+    def check_length(self, text: str | None, parameter: str) -> None:
+        """Refuse a text that is too long."""
+        most = self.settings.limits.characters
+        if text is not None and len(text) > most:
+            message = f"{parameter}: {len(text):,} characters, but {most:,} at most"
+            raise RefusedError(400, message, parameter)
+
     def without_paths(self, message: str) -> str:
         """Remove the folders of the server from a message."""
-        for folder in (self.settings.data, *(index.parent for index in self.settings.indexes)):
+        for folder in (self.shelf.folder, self.settings.data, *(index.parent for index in self.settings.indexes)):
             message = message.replace(f"{folder}/", "")
         return message
 
@@ -62,6 +81,8 @@ class Server:
     def close(self) -> None:
         """Finish what is in flight."""
         self.batcher.close()
+        self.workers.close()
+        self._drawing.close()
 
 
 def server_of(request: Request) -> Server:

@@ -1,0 +1,219 @@
+"""Requests and answers about collections."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from narrlit.metrics.names import MeasureName
+from narrlit.serving.passages import PlacedPassage
+
+Value = str | int | float | bool | None
+Metadata = dict[str, Value]
+MOST_HITS = 500
+MOST_LISTED = 1000
+
+
+class CountedValue(BaseModel):
+    """Value of a column, and the number of stories that have it."""
+
+    value: Value
+    count: int
+
+
+class ColumnAnswer(BaseModel):
+    """Metadata column with its most frequent values."""
+
+    name: str
+    kind: Literal["text", "number"]
+    values: list[CountedValue]
+    distinct: int
+
+
+class CollectionAnswer(BaseModel):
+    """Collection; `import` is the id of the import that writes to it."""
+
+    name: str
+    stories: int
+    model: str
+    measure: str
+    columns: list[ColumnAnswer]
+    import_id: Annotated[str | None, Field(serialization_alias="import")] = None
+
+
+class SettingsAnswer(BaseModel):
+    """What the page needs to know of the server."""
+
+    version: str
+    model: str
+    writable: bool
+    extensions: list[str]
+    limits: dict[str, int]
+
+
+class StorySummary(BaseModel):
+    """Story in a list."""
+
+    id: str
+    title: str
+    words: int
+    metadata: Metadata
+
+
+class StoryList(BaseModel):
+    """Part of a list of stories, and the number of all."""
+
+    total: int
+    stories: list[StorySummary]
+
+
+class NearStory(BaseModel):
+    """Story near to another one, and the passage that matches it best."""
+
+    id: str
+    title: str
+    similarity: float
+    snippet: str
+
+
+class StoryAnswer(StorySummary):
+    """Story in full, with the nearest ones."""
+
+    text: str
+    nearest: list[NearStory]
+
+
+class SearchBody(BaseModel):
+    """Search by a text or by a story of the collection; `filters` names the values that columns may have."""
+
+    query: str | None = None
+    like: str | None = None
+    k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    filters: dict[str, list[Value]] = {}
+    measure: MeasureName | None = None
+    fold_copies: bool = True
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "SearchBody":
+        if (self.query is None) == (self.like is None):
+            raise ValueError("give either query, a text, or like, the id of a story")
+        return self
+
+
+class Copy(BaseModel):
+    """Near-copy of a hit."""
+
+    id: str
+    title: str
+
+
+class Hit(BaseModel):
+    """Story that a search found, its passage that matches best, and its near-copies."""
+
+    id: str
+    title: str
+    similarity: float
+    passage: PlacedPassage
+    copies: list[Copy]
+    metadata: Metadata
+
+
+class SearchAnswer(BaseModel):
+    """Hits, the most similar first, the measure, and the time that the search took."""
+
+    hits: list[Hit]
+    measure: str
+    seconds: float
+
+
+class ComparedSide(BaseModel):
+    """Story of an explanation: the id of one in the collection, or a text."""
+
+    id: str | None = None
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "ComparedSide":
+        if (self.id is None) == (self.text is None):
+            raise ValueError("give either the id of a story, or a text")
+        return self
+
+
+class ExplainBody(BaseModel):
+    """Two stories to compare."""
+
+    left: ComparedSide
+    right: ComparedSide
+
+
+class ExplainedSide(BaseModel):
+    """Story with its passages."""
+
+    title: str
+    passages: list[PlacedPassage]
+
+
+class ExplainedLink(BaseModel):
+    """Link between passages, which are counted from 0; the shares add up to the score."""
+
+    left: int
+    right: int
+    similarity: float
+    share: float
+
+
+class ExplainAnswer(BaseModel):
+    """Similarity of two stories, and the links that it consists of."""
+
+    similarity: float
+    left: ExplainedSide
+    right: ExplainedSide
+    links: list[ExplainedLink]
+
+
+class MapPoint(BaseModel):
+    """Story in the plane; group 0 is no group."""
+
+    id: str
+    title: str
+    x: float
+    y: float
+    group: int
+    metadata: Metadata
+
+
+class MapGroup(BaseModel):
+    """Group of stories, with words that more of its stories use than others do."""
+
+    number: int
+    label: str
+    count: int
+
+
+class MapTree(BaseModel):
+    """Dendrogram: joins (branch, branch, height, number of stories) as SciPy numbers them, and the order of leaves."""
+
+    merges: list[tuple[int, int, float, int]]
+    order: list[str]
+
+
+class MapAnswer(BaseModel):
+    """Map of a collection; of up to 300 stories with a tree, and similarities in its order."""
+
+    points: list[MapPoint]
+    groups: list[MapGroup]
+    tree: MapTree | None
+    similarities: list[list[float]] | None
+
+
+class Computing(BaseModel):
+    """Answer about work that is not done yet: ask again."""
+
+    status: Literal["computing"] = "computing"
+    done: float = 0.0
+
+
+class ExportBody(BaseModel):
+    """Stories to export, all if there are no ids, and the format of the file."""
+
+    ids: list[str] | None = None
+    format: Literal["csv", "xlsx"]

@@ -1,0 +1,208 @@
+"""Routes of collections: lists, stories, search, explanations, maps and exports."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from narrlit.data.writers import write_table
+from narrlit.serving import searching
+from narrlit.serving.collection_models import (
+    MOST_LISTED,
+    CollectionAnswer,
+    ColumnAnswer,
+    Computing,
+    CountedValue,
+    ExplainAnswer,
+    ExplainBody,
+    ExportBody,
+    MapAnswer,
+    SearchAnswer,
+    SearchBody,
+    SettingsAnswer,
+    StoryAnswer,
+    StoryList,
+    StorySummary,
+)
+from narrlit.serving.problems import RefusedError
+from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.shelf import ServedCollection, Snapshot
+from narrlit.serving.state import Server, ServerOf
+
+router = APIRouter(tags=["collections"])
+EXTENSIONS = (".txt", ".md", ".docx", ".pdf", ".csv", ".tsv", ".xlsx", ".jsonl", ".zip")
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+
+
+@router.get("/settings")
+async def settings(server: ServerOf) -> SettingsAnswer:
+    """Return what the page needs to know of the server."""
+    limits = server.settings.limits
+    return SettingsAnswer(
+        version=server.version,
+        model=server.model,
+        writable=True,
+        extensions=list(EXTENSIONS),
+        limits={"upload_bytes": limits.upload_bytes, "stories": limits.stories},
+    )
+
+
+@router.get("/collections")
+async def list_collections(request: Request, server: ServerOf) -> list[CollectionAnswer]:
+    """List the collections."""
+    return await while_connected(request, server.workers.run(_describe_all, server))
+
+
+@router.get("/collections/{name}")
+async def describe_collection(name: str, request: Request, server: ServerOf) -> CollectionAnswer:
+    """Describe a collection and its columns."""
+    return await while_connected(request, server.workers.run(_describe, server, server.shelf.get(name)))
+
+
+@router.delete("/collections/{name}", status_code=204)
+async def delete_collection(name: str, server: ServerOf) -> None:
+    """Delete a collection of the data folder."""
+    await server.workers.run(server.shelf.delete, name)
+
+
+@router.get("/collections/{name}/stories")
+async def list_stories(
+    name: str,
+    request: Request,
+    server: ServerOf,
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
+    ids: str | None = None,
+    filter: Annotated[Sequence[str], Query()] = (),
+) -> StoryList:
+    """List stories: all, those with the comma-separated ids, or those whose columns have the values COLUMN:VALUE."""
+    collection = server.shelf.get(name)
+    wanted = None if ids is None else ids.split(",")
+    listing = server.workers.run(_list_stories, collection, wanted, filter, offset, limit)
+    return await while_connected(request, listing)
+
+
+@router.get("/collections/{name}/stories/{id:path}")
+async def read_story(name: str, id: str, request: Request, server: ServerOf) -> StoryAnswer:
+    """Return a story in full, with its nearest stories."""
+    return await while_connected(request, server.workers.run(searching.read, server.shelf.get(name), id))
+
+
+@router.post("/collections/{name}/search")
+async def search(name: str, body: SearchBody, request: Request, server: ServerOf) -> SearchAnswer:
+    """Find the stories most similar to a text, or to a story of the collection."""
+    collection = server.shelf.get(name)
+    server.check_length(body.query, "query")
+    return await while_connected(request, server.workers.run(searching.search, collection, body))
+
+
+@router.post("/collections/{name}/explain")
+async def explain(name: str, body: ExplainBody, request: Request, server: ServerOf) -> ExplainAnswer:
+    """Explain the similarity of two stories by the links between their passages."""
+    collection = server.shelf.get(name)
+    server.check_length(body.left.text, "left.text")
+    server.check_length(body.right.text, "right.text")
+    return await while_connected(request, server.workers.run(searching.compare, collection, body))
+
+
+@router.get("/collections/{name}/map", response_model=MapAnswer, responses={202: {"model": Computing}})
+async def draw_map(
+    name: str, request: Request, server: ServerOf, groups: Annotated[int | None, Query(ge=2, le=500)] = None
+) -> Response | MapAnswer:
+    """Return the map of a collection, or 202 while it is computed."""
+    collection = server.shelf.get(name)
+    snapshot = await while_connected(request, server.workers.run(collection.snapshot))
+    drawing = server.maps.get(collection, snapshot, groups)
+    if not drawing.done() or drawing.cancelled():  # cancelled: the collection has changed in this moment
+        return JSONResponse(Computing().model_dump(), 202)
+    if drawing.exception() is not None:
+        server.maps.forget(drawing)
+    return drawing.result()
+
+
+@router.post("/collections/{name}/export", response_class=Response)
+async def export(name: str, body: ExportBody, request: Request, server: ServerOf) -> Response:
+    """Export stories of a collection as a file."""
+    collection = server.shelf.get(name)
+    content = await while_connected(request, server.workers.run(_exported, collection, body))
+    file_name = quote(f"{name}.{body.format}")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{file_name}"}
+    return Response(content, media_type=MEDIA_TYPES[body.format], headers=headers)
+
+
+def _describe_all(server: Server) -> list[CollectionAnswer]:
+    return [_describe(server, server.shelf.get(name)) for name in server.shelf.names()]
+
+
+def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
+    with collection.lock:
+        if not len(collection.index):  # an import has just begun
+            return CollectionAnswer(
+                name=collection.name, stories=0, model=server.model, measure="", columns=[], import_id=None
+            )
+        snapshot = collection.snapshot()
+    columns = []
+    for column in snapshot.columns:
+        values = [CountedValue(value=each.value, count=each.count) for each in column.values]
+        kind = "number" if column.is_number else "text"
+        columns.append(ColumnAnswer(name=column.name, kind=kind, values=values, distinct=column.distinct))
+    return CollectionAnswer(
+        name=collection.name,
+        stories=len(snapshot),
+        model=str(snapshot.stories.about["model"]).rstrip("/").rpartition("/")[2],
+        measure=snapshot.stories.measure,
+        columns=columns,
+        import_id=None,
+    )
+
+
+def _list_stories(
+    collection: ServedCollection, ids: Sequence[str] | None, filters: Sequence[str], offset: int, limit: int
+) -> StoryList:
+    """List stories of a collection; ids that do not exist are left out."""
+    snapshot = collection.snapshot()
+    rows = _rows_with(snapshot, filters)
+    if ids is not None:
+        row_of = snapshot.stories.snapshot.row_of
+        allowed = set(rows)
+        rows = [row_of[id] for id in ids if id in row_of and row_of[id] in allowed]
+    stories = []
+    for row in rows[offset : offset + limit]:
+        id = str(snapshot.cell(row, "id"))
+        metadata = snapshot.metadata(row)
+        stories.append(StorySummary(id=id, title=snapshot.title(row), words=snapshot.words[row], metadata=metadata))
+    return StoryList(total=len(rows), stories=stories)
+
+
+def _rows_with(snapshot: Snapshot, filters: Sequence[str]) -> list[int]:
+    """Return the rows of stories that have one of the given values in each column of the filters."""
+    allowed: dict[str, set[object]] = {}
+    for text in filters:
+        name, separator, value = text.partition(":")
+        if not separator:
+            raise RefusedError(400, "filter: write COLUMN:VALUE", "filter")
+        allowed.setdefault(name, set()).add(snapshot.column(name).parse(value))
+    rows = []
+    for row in range(len(snapshot)):
+        if all(snapshot.cell(row, name) in values for name, values in allowed.items()):
+            rows.append(row)
+    return rows
+
+
+def _exported(collection: ServedCollection, body: ExportBody) -> bytes:
+    """Write stories to a file, and return its content."""
+    snapshot = collection.snapshot()
+    frame = snapshot.stories.frame
+    if body.ids is not None:
+        frame = frame.iloc[[snapshot.row_of(id) for id in body.ids]]
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"stories.{body.format}")
+        write_table(path, frame.to_dict("records"))
+        return path.read_bytes()

@@ -1,0 +1,23 @@
+"""Encoder that the threads of a server share."""
+
+import threading
+from collections.abc import Sequence
+
+from narrlit.data.schema import FloatArray
+from narrlit.encoding.story_encoder import Item, StoryEncoder
+from narrlit.models.config import Role
+from narrlit.models.coverage import Coverage
+
+
+class SharedEncoder(StoryEncoder):
+    """Story encoder whose model threads use in turn: one for the texts of requests, others for searches."""
+
+    def __init__(self, model: str) -> None:
+        """Take the name of a model; its weights are loaded once."""
+        super().__init__(model)
+        self._turn = threading.Lock()
+
+    def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
+        """Embed as `StoryEncoder.read` does, when no other thread does."""
+        with self._turn:
+            return super().read(items, roles, progress)

@@ -1,0 +1,127 @@
+"""Searches and explanations of a collection, as its routes answer them."""
+
+import time
+
+import pandas as pd
+
+from narrlit.data.schema import Story
+from narrlit.errors import printable
+from narrlit.explore.explanation import explain
+from narrlit.serving.collection_models import (
+    ComparedSide,
+    Copy,
+    ExplainAnswer,
+    ExplainBody,
+    ExplainedLink,
+    ExplainedSide,
+    Hit,
+    NearStory,
+    SearchAnswer,
+    SearchBody,
+    StoryAnswer,
+)
+from narrlit.serving.passages import place, place_all
+from narrlit.serving.shelf import ServedCollection, Snapshot, similar_rows
+
+NEAR_COPY = 0.95
+"""Cosine from which a story counts as a near-copy of another one."""
+NEAREST = 10
+TITLE = 60
+"""Characters of a text that stand for its title."""
+
+
+def search(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
+    """Find the stories of a collection that are most similar to a text or to one of them."""
+    began = time.perf_counter()
+    with collection.lock:
+        snapshot = collection.snapshot()
+        where = collection.condition(body.filters)
+        wanted = body.k
+        while True:
+            table = _results(collection, snapshot, body, wanted, where)
+            hits = _hits(snapshot, table, body.fold_copies)
+            if len(hits) >= body.k or len(table) < wanted:
+                break
+            wanted *= 2
+    measure = body.measure or snapshot.stories.measure
+    return SearchAnswer(hits=hits[: body.k], measure=measure, seconds=time.perf_counter() - began)
+
+
+def read(collection: ServedCollection, id: str) -> StoryAnswer:
+    """Return a story in full, with the stories that are most similar to it."""
+    with collection.lock:
+        snapshot = collection.snapshot()
+        row = snapshot.row_of(id)
+        nearest = collection.index.like(id, NEAREST)
+    near = []
+    for story in nearest.itertuples():
+        title = story.title or story.id
+        near.append(NearStory(id=story.id, title=title, similarity=story.similarity, snippet=story.snippet))
+    return StoryAnswer(
+        id=id,
+        title=snapshot.title(row),
+        text=snapshot.text(row),
+        words=snapshot.words[row],
+        metadata=snapshot.metadata(row),
+        nearest=near,
+    )
+
+
+def compare(collection: ServedCollection, body: ExplainBody) -> ExplainAnswer:
+    """Explain the similarity of two stories by the links between their passages."""
+    with collection.lock:
+        snapshot = collection.snapshot()
+        left, right = _side(snapshot, body.left), _side(snapshot, body.right)
+        pair = explain(left, right, stories=snapshot.stories).pair
+    links = []
+    for link in pair.links.itertuples():
+        links.append(
+            ExplainedLink(left=link.passage_a - 1, right=link.passage_b - 1, similarity=link.match, share=link.share)
+        )
+    sides = []
+    for story, passages in zip((left, right), pair.passages, strict=True):
+        sides.append(ExplainedSide(title=story.id, passages=list(place_all(story.text, passages))))
+    return ExplainAnswer(similarity=pair.similarity, left=sides[0], right=sides[1], links=links)
+
+
+def _results(
+    collection: ServedCollection, snapshot: Snapshot, body: SearchBody, k: int, where: str | None
+) -> pd.DataFrame:
+    """Search the index."""
+    if body.query is not None:
+        return collection.index.search(body.query, k, where=where, measure=body.measure)
+    snapshot.row_of(str(body.like))
+    return collection.index.like(str(body.like), k, where=where, measure=body.measure)
+
+
+def _hits(snapshot: Snapshot, table: pd.DataFrame, fold_copies: bool) -> list[Hit]:
+    """Turn results into hits; a near-copy of a better hit is listed with it instead."""
+    hits: list[Hit] = []
+    rows: list[int] = []
+    for found in table.itertuples():
+        row = snapshot.row_of(found.id)
+        cosines = similar_rows(snapshot, row, rows) if fold_copies else ()
+        original = next((hit for hit, cosine in zip(hits, cosines, strict=False) if cosine >= NEAR_COPY), None)
+        if original is not None:
+            original.copies.append(Copy(id=found.id, title=snapshot.title(row)))
+            continue
+        rows.append(row)
+        hits.append(
+            Hit(
+                id=found.id,
+                title=snapshot.title(row),
+                similarity=found.similarity,
+                passage=place(snapshot.text(row), found.snippet),
+                copies=[],
+                metadata=snapshot.metadata(row),
+            )
+        )
+    return hits
+
+
+def _side(snapshot: Snapshot, side: ComparedSide) -> Story:
+    """Return a story of a comparison; its id is the title that is shown."""
+    if side.text is not None:
+        return Story(printable(side.text, TITLE), side.text)
+    row = snapshot.row_of(str(side.id))
+    return Story(snapshot.title(row), snapshot.text(row))

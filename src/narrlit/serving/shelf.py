@@ -1,0 +1,301 @@
+"""Collections of a server: the indexes in its data folder and those that it was given."""
+
+import math
+import re
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+
+from narrlit.data.schema import FloatArray
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError, printable
+from narrlit.explore.index import Index, IndexedCollection
+from narrlit.explore.index_storage import quoted
+from narrlit.explore.options import index_at
+from narrlit.files import exclusive
+from narrlit.serving.problems import RefusedError, missing
+
+Value = str | int | float | bool | None
+NAME = re.compile(r"\w[\w .()'-]{0,79}")
+"""Names of collections, which are names of folders."""
+FOLDER = "collections"
+DELETED = ".deleted-"
+MOST_VALUES = 50
+"""Values of a column that are listed, the most frequent ones."""
+NUMBERS = (int, float)
+
+
+@dataclass(frozen=True)
+class ColumnValue:
+    """Value of a column, and the number of stories that have it."""
+
+    value: Value
+    count: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """Metadata column of a collection.
+
+    Attributes:
+        name: name of the column.
+        is_number: its values are numbers.
+        values: its most frequent values.
+        distinct: number of distinct values.
+    """
+
+    name: str
+    is_number: bool
+    values: list[ColumnValue]
+    distinct: int
+
+    @classmethod
+    def of(cls, name: str, cells: Sequence[Value]) -> "Column":
+        """Count the values of a column; empty cells are left out."""
+        counts = Counter(cell for cell in cells if cell is not None)
+        values = [ColumnValue(value, count) for value, count in counts.most_common(MOST_VALUES)]
+        is_number = bool(counts) and all(isinstance(cell, NUMBERS) and not isinstance(cell, bool) for cell in counts)
+        return cls(name, is_number, values, len(counts))
+
+    def parse(self, text: str) -> Value:
+        """Convert a value from an address to the type of the column.
+
+        Raises:
+            RefusedError: if the column has numbers, and the text is none.
+        """
+        if not self.is_number:
+            known = {str(each.value): each.value for each in self.values}
+            return known.get(text, text)
+        try:
+            return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
+        except ValueError:
+            problem = f"{self.name} has numbers, and {printable(text, 40)!r} is none"
+            raise RefusedError(400, f"filter: {problem}", "filter") from None
+
+    def literal(self, value: Value) -> str:
+        """Write a value as SQL, in the type of the column."""
+        if self.is_number:
+            return quoted(self.parse(str(value)))
+        return quoted(value if isinstance(value, bool) else str(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Stories of a collection at one version of its index.
+
+    Attributes:
+        version: version of the index.
+        stories: stories with their embeddings.
+        words: (N,) number of words of each story.
+        columns: metadata columns.
+    """
+
+    version: int
+    stories: IndexedCollection
+    words: Sequence[int]
+    columns: Sequence[Column]
+
+    @classmethod
+    def of(cls, index: Index) -> "Snapshot":
+        """Read the stories of an index."""
+        version = index.version
+        stories = index.collection()
+        frame = stories.frame
+        columns = [Column.of(name, list(map(plain_value, frame[name]))) for name in frame.columns[3:]]
+        return cls(version, stories, [len(text.split()) for text in frame["text"]], columns)
+
+    def __len__(self) -> int:
+        """Return the number of stories."""
+        return len(self.stories)
+
+    def row_of(self, id: str) -> int:
+        """Return the row of a story.
+
+        Raises:
+            RefusedError: if there is none with this id.
+        """
+        row = self.stories.snapshot.row_of.get(id)
+        if row is None:
+            raise missing("story", id)
+        return row
+
+    def cell(self, row: int, column: str) -> Value:
+        """Return the value of a story in a column."""
+        return plain_value(self.stories.frame.iat[row, self.stories.frame.columns.get_loc(column)])
+
+    def text(self, row: int) -> str:
+        """Return the text of a story."""
+        return str(self.cell(row, "text"))
+
+    def title(self, row: int) -> str:
+        """Return the title of a story; its id if it has none."""
+        return str(self.cell(row, "title") or self.cell(row, "id"))
+
+    def metadata(self, row: int) -> dict[str, Value]:
+        """Return the values of a story in the metadata columns, without empty cells."""
+        cells = {column.name: self.cell(row, column.name) for column in self.columns}
+        return {name: value for name, value in cells.items() if value is not None}
+
+    def column(self, name: str) -> Column:
+        """Return a metadata column.
+
+        Raises:
+            RefusedError: if there is none with this name.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        known = ", ".join(column.name for column in self.columns) or "none"
+        raise RefusedError(400, f"filter: no column {printable(name, 60)!r}; columns: {known}", "filters")
+
+    @property
+    def vectors(self) -> FloatArray:
+        """Unit embeddings (N, D)."""
+        return self.stories.vectors
+
+
+class ServedCollection:
+    """Index that a server reads, by one thread at a time.
+
+    Attributes:
+        name: name of the collection.
+        path: folder of the index.
+        is_own: it is in the data folder, and may be deleted.
+        lock: lock for threads that use the index.
+    """
+
+    def __init__(self, name: str, path: Path, is_own: bool, encoder: StoryEncoder) -> None:
+        self.name, self.path, self.is_own = name, path, is_own
+        self.lock = threading.RLock()
+        self._encoder = encoder
+        self._index: Index | None = None
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def index(self) -> Index:
+        """The index, with the encoder of the server if it has the same settings."""
+        with self.lock:
+            if self._index is None:
+                try:
+                    self._index = Index(self.path, model=self._encoder)
+                except OptionError:
+                    self._index = Index(self.path)
+            return self._index
+
+    def snapshot(self) -> Snapshot:
+        """Return the stories at the newest version.
+
+        Raises:
+            DataError: if there is no story yet.
+        """
+        with self.lock:
+            if self._snapshot is None or self._snapshot.version != self.index.version:
+                self._snapshot = Snapshot.of(self.index)
+            return self._snapshot
+
+    def condition(self, filters: dict[str, list[Value]]) -> str | None:
+        """Write a condition in SQL: each column has one of its values; None without filters."""
+        snapshot = self.snapshot()
+        parts = [one_of(snapshot.column(name), values) for name, values in filters.items()]
+        return " AND ".join(parts) or None
+
+
+class Shelf:
+    """Collections of a server.
+
+    Attributes:
+        folder: folder of its own indexes.
+    """
+
+    def __init__(self, data: Path, indexes: Sequence[Path], encoder: StoryEncoder) -> None:
+        """Take the data folder, indexes elsewhere, and the encoder of the server."""
+        self.folder = data / FOLDER
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._encoder = encoder
+        self._lock = threading.Lock()
+        self._opened: dict[str, ServedCollection] = {}
+        self._elsewhere = {path.name: path.absolute() for path in indexes}
+        for folder in self.folder.glob(f"{DELETED}*"):  # left by a server that was killed
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def names(self) -> list[str]:
+        """List the names of the collections."""
+        own = [path.name for path in self.folder.iterdir() if path.name[0] != "." and index_at(path)]
+        return sorted({*own, *self._elsewhere})
+
+    def get(self, name: str) -> ServedCollection:
+        """Return a collection.
+
+        Raises:
+            RefusedError: if there is none with this name.
+        """
+        with self._lock:
+            if name not in self.names():
+                self._opened.pop(name, None)
+                raise missing("collection", name)
+            if name not in self._opened:
+                elsewhere = self._elsewhere.get(name)
+                path = elsewhere or self.folder / name
+                self._opened[name] = ServedCollection(name, path, elsewhere is None, self._encoder)
+            return self._opened[name]
+
+    def path_of(self, name: str) -> Path:
+        """Return the folder of a new or an own collection.
+
+        Raises:
+            RefusedError: if the name is no name of a collection, or that of an index elsewhere.
+        """
+        name = name.strip()
+        if not NAME.fullmatch(name):
+            problem = "must begin with a letter or digit, and have at most 80 letters, digits, spaces and .()'-"
+            raise RefusedError(400, f"collection: {printable(name, 60)!r} {problem}", "collection")
+        if name in self._elsewhere:
+            raise RefusedError(409, f"collection: {name} is only read; give another name", "collection")
+        return self.folder / name
+
+    def delete(self, name: str) -> None:
+        """Delete a collection of the data folder.
+
+        Raises:
+            RefusedError: if the collection is elsewhere.
+            OptionError: if an import writes to it.
+        """
+        collection = self.get(name)
+        if not collection.is_own:
+            raise RefusedError(403, f"{name} is an index that is only read; delete its folder yourself", "name")
+        with collection.lock, exclusive(collection.path):
+            grave = Path(mkdtemp(prefix=DELETED, dir=self.folder))
+            collection.path.rename(grave / "index")
+        with self._lock:
+            self._opened.pop(name, None)
+        shutil.rmtree(grave, ignore_errors=True)
+
+
+def plain_value(value: object) -> Value:
+    """Return a cell as JSON can have it; dates and infinite numbers become text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def one_of(column: Column, values: Sequence[Value]) -> str:
+    """Write a condition in SQL: a column has one of these values; None stands for an empty cell."""
+    name = f"`{column.name}`"  # LanceDB has no columns with a backtick in their names
+    wanted = [value for value in values if value is not None]
+    literals = ", ".join(column.literal(value) for value in wanted)
+    parts = [f"{name} IN ({literals})"] if wanted else []
+    if len(wanted) < len(values):
+        parts.append(f"{name} IS NULL")
+    return f"({' OR '.join(parts) or 'FALSE'})"
+
+
+def similar_rows(snapshot: Snapshot, row: int, others: Sequence[int]) -> FloatArray:
+    """Compute the cosine of a story with others, (R,)."""
+    cosines: FloatArray = snapshot.vectors[np.array(others, dtype=np.int64)] @ snapshot.vectors[row]
+    return cosines

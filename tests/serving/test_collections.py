@@ -1,0 +1,265 @@
+"""Collections over HTTP answer what the library does."""
+
+import io
+import shutil
+
+import httpx
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+from servers import running_server, wait_until
+
+import narrlit
+from narrlit.errors import OptionError
+from narrlit.explore.story_map import in_groups, plane_points
+from narrlit.serving.shelf import Shelf
+
+COPY = "An old king sends his three sons to find the water of life, and the youngest brings it home."
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory, served_encoder, tales_index):
+    """A client of a server with the tales, which are only read, and a small collection of its own."""
+    data = tmp_path_factory.mktemp("data")
+    frame = pd.DataFrame(
+        {
+            "text": [COPY, COPY + " ", "A bank lowers its rates.", "A diver seeks a pearl in the sea."],
+            "id": ["king", "king/copy", "bank", "diver"],
+            "title": ["The King", "The King again", "", "The Diver"],
+            "year": [1812, 1857, None, 1900],
+            "author's name": ["G", "G", "=cmd()", None],
+        }
+    )
+    narrlit.Index.create(data / "collections" / "small ones", frame, narrlit.load("minilm"))
+    with (
+        running_server(data, served_encoder, model="minilm", indexes=(tales_index,)) as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+    ):
+        client.data = data
+        yield client
+
+
+def get(client, path, status=200, **params):
+    answer = client.get(path, params=params)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def post(client, path, status=200, **body):
+    answer = client.post(path, json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_collections_are_listed_with_the_values_of_their_columns(client):
+    small, tales = get(client, "/collections")
+    assert (small["name"], small["stories"], tales["name"], tales["stories"]) == ("small ones", 4, "tales", 24)
+    assert (tales["model"], tales["measure"], tales["import"]) == ("minilm", "passages", None)
+    types = next(column for column in tales["columns"] if column["name"] == "atu")
+    assert (types["kind"], types["distinct"]) == ("text", 8)
+    assert types["values"][0]["count"] == 3
+    assert small["columns"][0] == {
+        "name": "year",
+        "kind": "number",
+        "values": [{"value": 1812.0, "count": 1}, {"value": 1857.0, "count": 1}, {"value": 1900.0, "count": 1}],
+        "distinct": 3,
+    }
+    assert get(client, "/collections/tales") == tales
+
+
+def test_the_settings_name_limits_and_no_path(client):
+    answer = get(client, "/settings")
+    assert answer["model"] == "minilm"
+    assert ".docx" in answer["extensions"]
+    assert answer["limits"]["upload_bytes"] > 0
+
+
+def test_stories_are_listed_in_parts_by_ids_and_by_columns(client):
+    part = get(client, "/collections/tales/stories", offset=20, limit=10)
+    assert (part["total"], len(part["stories"])) == (24, 4)
+    assert {"id", "title", "words", "metadata"} == set(part["stories"][0])
+
+    chosen = get(client, "/collections/tales/stories", filter=["atu:510A"])
+    assert [story["title"] for story in chosen["stories"]] == ["Cinderella", "Ye Xian", "Rhodopis"]
+
+    ids = [story["id"] for story in chosen["stories"]]
+    backwards = get(client, "/collections/tales/stories", ids=",".join([*reversed(ids), "unknown"]))
+    assert [story["id"] for story in backwards["stories"]] == ids[::-1]
+    years = get(client, "/collections/small ones/stories", filter=["year:1812", "year:1857.0"])
+    assert [story["id"] for story in years["stories"]] == ["king", "king/copy"]
+
+
+def test_a_story_is_read_with_its_nearest(client, tales_index):
+    index = narrlit.Index(tales_index)
+    id = get(client, "/collections/tales/stories", filter=["atu:510A"])["stories"][0]["id"]
+    story = get(client, f"/collections/tales/stories/{id}")
+    expected = index.like(id)
+
+    assert [near["id"] for near in story["nearest"]] == expected["id"].tolist()
+    assert np.allclose([near["similarity"] for near in story["nearest"]], expected["similarity"], atol=1e-6)
+    assert len(story["text"].split()) == story["words"]
+    assert get(client, "/collections/small ones/stories/king%2Fcopy")["title"] == "The King again"
+
+
+def test_search_finds_what_the_index_finds_with_the_passage_in_place(client, tales_index):
+    query = "A girl is helped to a ball, and a prince finds her by her shoe."
+    answer = post(client, "/collections/tales/search", query=query, k=5, fold_copies=False)
+    expected = narrlit.Index(tales_index).search(query, 5)
+
+    assert [hit["id"] for hit in answer["hits"]] == expected["id"].tolist()
+    assert np.allclose([hit["similarity"] for hit in answer["hits"]], expected["similarity"], atol=1e-5)
+    assert answer["measure"] == "passages"
+    for hit, snippet in zip(answer["hits"], expected["snippet"], strict=True):
+        passage = hit["passage"]
+        text = get(client, f"/collections/tales/stories/{hit['id']}")["text"]
+        assert passage["text"] == snippet
+        assert text[passage["start"] : passage["end"]].split() == snippet.split()
+
+
+def test_search_filters_by_columns_and_measures(client):
+    found = post(client, "/collections/tales/search", query="a shoe", filters={"atu": ["510A"]}, measure="lexical")
+    assert len(found["hits"]) == 3
+    assert found["measure"] == "lexical"
+    small = "/collections/small ones/search"
+    assert [hit["id"] for hit in post(client, small, query="a pearl", filters={"year": [1900]})["hits"]] == ["diver"]
+    assert [hit["id"] for hit in post(client, small, query="x", filters={"year": [None]})["hits"]] == ["bank"]
+    odd = post(client, small, query="x", filters={"author's name": ["=cmd()", None]})
+    assert {hit["id"] for hit in odd["hits"]} == {"bank", "diver"}
+    assert post(client, small, query="x", filters={"year": []})["hits"] == []
+
+
+def test_near_copies_are_folded_into_the_better_hit(client):
+    small = "/collections/small ones/search"
+    folded = post(client, small, query="the water of life", k=2, measure="cosine")
+    assert len(folded["hits"]) == 2
+    [first] = [hit for hit in folded["hits"] if hit["id"].startswith("king")]
+    assert len(first["copies"]) == 1
+    unfolded = post(client, small, query="the water of life", k=2, measure="cosine", fold_copies=False)
+    assert {hit["id"] for hit in unfolded["hits"]} == {"king", "king/copy"}
+    like = post(client, small, like="king", measure="cosine")
+    assert like["hits"][0]["id"] == "king/copy"
+
+
+@pytest.mark.parametrize(
+    ("body", "parameter"),
+    [
+        ({}, ""),
+        ({"query": "x", "like": "y"}, ""),
+        ({"query": "  "}, None),
+        ({"query": "x", "k": 0}, "k"),
+        ({"query": "x", "measure": "euclid"}, "measure"),
+        ({"query": "x", "filters": {"a' OR 1=1 --": ["y"]}}, "filters"),
+    ],
+)
+def test_invalid_searches_are_refused(client, body, parameter):
+    error = post(client, "/collections/tales/search", status=400, **body)["error"]
+    assert (error["parameter"] or "") == (parameter or "")
+
+
+def test_a_value_is_never_sql(client):
+    found = post(client, "/collections/tales/search", query="x", filters={"atu": ["' OR '1'='1"]})
+    assert found["hits"] == []
+
+
+def test_what_does_not_exist_is_not_found(client):
+    for path in ("/collections/none", "/collections/none/stories", "/collections/..%2F..%2Fetc/stories"):
+        assert client.get(path).status_code == 404
+    get(client, "/collections/tales/stories/none", status=404)
+    post(client, "/collections/tales/search", status=404, like="none")
+    post(client, "/collections/tales/explain", status=404, left={"id": "none"}, right={"text": "x"})
+
+
+def test_an_explanation_is_that_of_the_library(client, tales_index):
+    first, second = get(client, "/collections/tales/stories", filter=["atu:510A"])["stories"][:2]
+    answer = post(client, "/collections/tales/explain", left={"id": first["id"]}, right={"id": second["id"]})
+    expected = narrlit.explain(first["id"], second["id"], stories=narrlit.Index(tales_index).collection())
+
+    assert answer["similarity"] == pytest.approx(expected.similarity, abs=1e-5)
+    assert sum(link["share"] for link in answer["links"]) == pytest.approx(expected.pair.score, abs=1e-5)
+    assert [link["left"] + 1 for link in answer["links"]] == expected.table()["passage_a"].tolist()
+    assert answer["left"]["title"] == first["title"]
+    text = get(client, f"/collections/tales/stories/{first['id']}")["text"]
+    for passage in answer["left"]["passages"]:
+        assert text[passage["start"] : passage["end"]].split() == passage["text"].split()
+
+    with_text = post(client, "/collections/tales/explain", left={"id": first["id"]}, right={"text": "A girl is poor."})
+    assert with_text["right"]["passages"][0]["text"] == "A girl is poor."
+
+
+def drawn(client, path, **params):
+    def finished():
+        answer = client.get(path, params=params)
+        return answer if answer.status_code != 202 else None
+
+    return wait_until(finished)
+
+
+def test_a_map_is_computed_in_the_background_and_kept(client, tales_index):
+    answer = drawn(client, "/collections/tales/map").json()
+    expected = narrlit.map_stories(narrlit.Index(tales_index).collection())
+
+    assert [point["group"] for point in answer["points"]] == (expected.arranged.groups + 1).tolist()
+    assert [group["label"] for group in answer["groups"]] == expected.arranged.names
+    assert sorted(answer["tree"]["order"]) == sorted(point["id"] for point in answer["points"])
+    assert len(answer["tree"]["merges"]) == 23
+    assert np.array(answer["similarities"]).shape == (24, 24)
+    assert client.get("/collections/tales/map").status_code == 200
+
+    four = drawn(client, "/collections/tales/map", groups=4).json()
+    assert len(four["groups"]) <= 4
+    assert drawn(client, "/collections/tales/map", groups=24).status_code == 400
+
+
+def test_points_of_a_tree_are_near_where_similarities_are_high(tales_index):
+    collection = narrlit.Index(tales_index).collection()
+    arranged = narrlit.map_stories(collection).arranged
+    points = plane_points(arranged.arrangement)
+    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)[np.triu_indices(24, 1)]
+    similarities = collection.similarities.matrix()[np.triu_indices(24, 1)]
+    assert np.corrcoef(distances, similarities)[0, 1] < -0.3
+    with pytest.raises(OptionError, match="`groups=1`"):
+        in_groups(arranged, collection.similarities, 1)
+
+
+def test_exports_are_tables_whose_cells_are_no_formulas(client):
+    answer = client.post("/collections/small ones/export", json={"ids": ["bank", "king"], "format": "csv"})
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''small%20ones.csv"
+    assert "'=cmd()" in answer.text
+    assert pd.read_csv(io.StringIO(answer.text))["id"].tolist() == ["bank", "king"]
+    book = client.post("/collections/tales/export", json={"ids": None, "format": "xlsx"})
+    assert openpyxl.load_workbook(io.BytesIO(book.content)).active.max_row == 25
+    post(client, "/collections/tales/export", status=404, ids=["none"], format="csv")
+
+
+def test_only_own_collections_are_deleted(tmp_path, client, tales_index, served_encoder):
+    assert client.delete("/collections/tales").status_code == 403
+    assert tales_index.is_dir()
+    shutil.copytree(client.data / "collections" / "small ones", client.data / "collections" / "gone")
+    assert client.delete("/collections/gone").status_code == 204
+    assert not (client.data / "collections" / "gone").exists()
+    assert client.delete("/collections/gone").status_code == 404
+
+
+def test_a_killed_deletion_is_finished_at_the_next_start(tmp_path, served_encoder):
+    left = tmp_path / "collections" / ".deleted-abc" / "index"
+    left.mkdir(parents=True)
+    Shelf(tmp_path, (), served_encoder)
+    assert not left.exists()
+
+
+def test_stories_that_another_process_adds_are_found_without_a_restart(client):
+    path = client.data / "collections" / "growing"
+    narrlit.Index.create(path, ["A knight seeks a grail."], narrlit.load("minilm"))
+    assert get(client, "/collections/growing")["stories"] == 1
+    frame = pd.DataFrame({"id": ["new"], "text": ["A whale hunter loses his ship."]})
+    narrlit.Index.create(path, frame, narrlit.load("minilm"))
+    assert get(client, "/collections/growing")["stories"] == 2
+    assert post(client, "/collections/growing/search", query="a whale")["hits"][0]["id"] == "new"
+
+
+def test_an_index_takes_the_encoder_of_the_server_only_with_its_settings(tales_index, served_encoder):
+    index = narrlit.Index(tales_index, model=served_encoder)
+    assert index.encoder is served_encoder
+    with pytest.raises(OptionError, match="max_length"):
+        narrlit.Index(tales_index, model=narrlit.load("minilm", max_length=64))
