@@ -370,6 +370,8 @@ class Handler(BaseHTTPRequestHandler):
                         "title": story["title"],
                         "similarity": value,
                         "passage": passage,
+                        "before": story["text"][: passage["start"]],
+                        "after": story["text"][passage["end"] :],
                         "copies": [],
                         "metadata": story["metadata"],
                     }

@@ -85,9 +85,10 @@ export function similarityBar(value, most) {
     make("i", { styles: { "--share": share }, "aria-hidden": "true" }), " ", decimals(value));
 }
 
-/** Columns of a story: "France · 510A". */
-export function metadataLine(metadata) {
-  const words = Object.entries(metadata).filter(([, value]) => value !== null && value !== "");
+/** Columns of a story; in a list without those that differ in every story, such as names of files. */
+export function metadataLine(metadata, collection = null) {
+  const unique = new Set(collection?.columns.filter((each) => each.distinct === collection.stories).map((each) => each.name));
+  const words = Object.entries(metadata).filter(([name, value]) => value !== null && value !== "" && !unique.has(name));
   return make("p", { class: "meta" }, words.map(([name, value], place) =>
     [place ? " · " : "", make("span", { title: name }, `${name} ${value}`)]));
 }

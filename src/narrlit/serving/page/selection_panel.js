@@ -16,10 +16,13 @@ const FORMATS = [
   ["txt", "export.txt"],
 ];
 
+const SHOWN = 200;
+/** Stories of the list that are written out. */
+
 /** The list as a panel that follows every change of it. */
 export function selectionPanel(collection, signal) {
   const panel = make("section", { class: "panel", "aria-label": t("list.title") });
-  const update = () => panel.replaceChildren(...drawn(collection));
+  const update = () => panel.replaceChildren(...drawn(collection).filter(Boolean));
   whenChosen(update, signal);
   update();
   return panel;
@@ -30,10 +33,11 @@ function drawn(collection) {
   const stories = chosenStories(name);
   const heading = make("h2", {}, counted("list.count", stories.length));
   if (stories.length === 0) return [heading, make("p", {}, t("list.how"))];
-  const items = stories.map((story) => make("li", {}, storyLink(collection, story),
+  const items = stories.slice(0, SHOWN).map((story) => make("li", {}, storyLink(collection, story),
     button("×", () => toggle(name, story), { class: "quiet", "aria-label": t("list.remove", { title: story.title || story.id }) })));
   const [first, second] = stories;
   return [heading, make("ol", { class: "chosen" }, items),
+    stories.length > SHOWN ? make("p", {}, counted("list.more", stories.length - SHOWN)) : null,
     make("p", { class: "actions" },
       second ? linkButton(t("list.compare"), address(name, "compare", [first.id, second.id])) : null,
       button(t("list.clear"), () => choose(name, []), { class: "quiet" })),

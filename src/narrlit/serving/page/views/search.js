@@ -2,7 +2,7 @@
 
 import { address, parseAddress } from "../address.js";
 import { get, path, post } from "../api.js";
-import { announce, characters, make } from "../dom.js";
+import { announce, make } from "../dom.js";
 import { filterChips, filtersOf } from "../filters.js";
 import {
   attempt, button, emptyState, field, linkButton, listButton, metadataLine, select, similarityBar, storyLink,
@@ -11,8 +11,6 @@ import { counted, decimals, number, t, term } from "../texts.js";
 
 const PAGE = 50;
 /** Stories of a page where nothing is searched. */
-const CONTEXT = 160;
-/** Characters before and after a passage. */
 
 export async function searchView(context) {
   const { collection, params, signal } = context;
@@ -83,7 +81,6 @@ async function results(collection, params, { query, like, filters, signal }) {
   const most = Math.max(...found.hits.map((each) => each.similarity), 0);
   const source = like ? { id: like } : { text: query };
   const hits = found.hits.map((each) => hit(collection, each, most, source, signal));
-  showContexts(collection, found.hits, hits, signal);
   return make("section", {},
     like ? await likeBanner(collection, like, params, signal) : null,
     hits.length
@@ -102,10 +99,10 @@ function hit(collection, found, most, source, signal) {
   const { passage } = found;
   const title = found.title || found.id;
   const item = make("li", { class: "hit" },
-    make("h2", {}, storyLink(collection, found, passage ? { from: passage.start, to: passage.end } : {})),
+    make("h2", {}, storyLink(collection, found, { from: passage.start, to: passage.end })),
     similarityBar(found.similarity, most),
-    metadataLine(found.metadata),
-    passage ? make("p", { class: "context" }, make("mark", {}, passage.text)) : null,
+    metadataLine(found.metadata, collection),
+    make("p", {}, found.before, make("mark", {}, passage.text), found.after),
     found.copies.length ? copies(collection, found.copies) : null);
   const why = make("div", { class: "why" });
   item.append(
@@ -121,20 +118,6 @@ function hit(collection, found, most, source, signal) {
 function copies(collection, list) {
   return make("details", {}, make("summary", {}, counted("search.copies", list.length)),
     make("ul", {}, list.map((copy) => make("li", {}, storyLink(collection, copy)))));
-}
-
-/** Put words before and after each passage, story by story. */
-async function showContexts(collection, found, items, signal) {
-  for (const [place, { id, passage }] of found.entries()) {
-    if (!passage || passage.end <= passage.start) continue;
-    const story = await get(path("collections", collection.name, "stories", id), signal).catch(() => null);
-    if (story === null) return;
-    const [start, end] = [Math.max(0, passage.start - CONTEXT), passage.end + CONTEXT];
-    const before = (start > 0 ? "… " : "") + characters(story.text, start, passage.start).replace(start > 0 ? /^\S*\s/ : "", "");
-    const rest = characters(story.text, passage.end, end);
-    const after = story.text.length > end ? `${rest.replace(/\s\S*$/, "")} …` : rest;
-    items[place].querySelector(".context")?.replaceChildren(before, make("mark", {}, characters(story.text, passage.start, passage.end)), after);
-  }
 }
 
 /** A button that opens the passages of which the similarity is made. */
@@ -179,7 +162,7 @@ async function allStories(collection, params, signal) {
     make("h2", {}, counted("stories", total)),
     make("ul", { class: "cards" }, stories.map((story) => make("li", {},
       make("h3", {}, storyLink(collection, story)),
-      metadataLine(story.metadata),
+      metadataLine(story.metadata, collection),
       make("p", { class: "meta" }, counted("words", story.words)),
       make("p", { class: "actions" },
         linkButton(t("search.more_like"), address(collection.name, "search", [], { like: story.id }), { "aria-label": `${t("search.more_like")}: ${story.title || story.id}` }),
