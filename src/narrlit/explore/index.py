@@ -29,7 +29,7 @@ from narrlit.explore.collection import Collection, stories_of
 from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import IndexRecord, IndexSettings, IndexStorage, check_name, identity, quoted
-from narrlit.explore.index_writing import NewStories, add_stories
+from narrlit.explore.index_writing import NewStories, OnProgress, add_stories
 from narrlit.explore.options import SearchOptions, index_at
 from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.files import exclusive
@@ -99,6 +99,7 @@ class Index:
         model: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         progress: bool = False,
+        on_progress: OnProgress = lambda _: None,
     ) -> "Index":
         """Create an index, or add stories to it; a story replaces the one with the same id.
 
@@ -111,6 +112,8 @@ class Index:
             model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
                 encoder from `narrlit.load`.
             progress: print messages and a progress bar on stderr.
+            on_progress: function that is called with the number of stories and words in the index, at the beginning and
+                whenever stories are committed.
 
         Raises:
             DataError: if a story or a column can't be indexed.
@@ -131,12 +134,12 @@ class Index:
             index = cls(path)
             index._check_settings(record.settings.model_dump())
             index._encoder = encoder
-            index._add(new, progress)
+            index._add(new, progress, on_progress)
         return index
 
-    def _add(self, new: NewStories, progress: bool) -> None:
+    def _add(self, new: NewStories, progress: bool, on_progress: OnProgress) -> None:
         """Embed and commit new and changed stories."""
-        add_stories(self._storage, self._encoder, new, progress)
+        add_stories(self._storage, self._encoder, new, progress, on_progress)
         self._fit()
         if progress:
             facts = self._encoder.facts
@@ -186,12 +189,19 @@ class Index:
         vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
         return vector
 
-    def upsert(self, stories: Stories | pd.DataFrame | Sequence[str], *, progress: bool = False) -> int:
+    def upsert(
+        self,
+        stories: Stories | pd.DataFrame | Sequence[str],
+        *,
+        progress: bool = False,
+        on_progress: OnProgress = lambda _: None,
+    ) -> int:
         """Add stories, or replace those with the same ids; unchanged ones are not embedded again.
 
         Args:
             stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
             progress: print messages and a progress bar on stderr.
+            on_progress: as in `create`.
 
         Returns:
             Number of new stories.
@@ -204,7 +214,7 @@ class Index:
         with exclusive(self.path):
             self._storage = IndexStorage(self.path)  # another process may have changed it
             before = len(self)
-            self._add(new, progress)
+            self._add(new, progress, on_progress)
             return len(self) - before
 
     def add(self, stories: Stories | pd.DataFrame | Sequence[str], *, progress: bool = False) -> int:

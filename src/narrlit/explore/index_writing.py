@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,24 @@ class NewStories:
         return stories if encoder.texts.views is not None else encoder.prepare(stories)
 
 
-def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, progress: bool) -> None:
+@dataclass(frozen=True)
+class IndexingProgress:
+    """Stories that are in the index, those that were there unchanged included, and their words."""
+
+    stories: int
+    words: int
+
+
+OnProgress = Callable[[IndexingProgress], None]
+
+
+def add_stories(
+    storage: IndexStorage,
+    encoder: StoryEncoder,
+    new: NewStories,
+    progress: bool,
+    on_progress: OnProgress = lambda _: None,
+) -> None:
     """Embed and commit the new and changed ones of some stories.
 
     Args:
@@ -88,6 +105,7 @@ def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, p
         encoder: the one that it was made with.
         new: the stories.
         progress: print what is done, with a progress bar in words, on stderr.
+        on_progress: is called at the beginning and whenever stories are committed.
     """
     known = storage.digests()
     fresh = new.fresh(known, storage.path)
@@ -99,6 +117,8 @@ def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, p
     columns = storage.columns(new.frame)
     is_known = new.frame["id"].isin(known).to_numpy()
     words = new.words(fresh)
+    words_there = sum(new.words(range(len(new)))) - sum(words)
+    on_progress(IndexingProgress(len(new) - len(fresh), words_there))
     start, size = 0, FEWEST_WORDS
     bar = tqdm(
         total=sum(words), desc="indexing", unit="word", unit_scale=True, miniters=1, disable=not progress, delay=0.5
@@ -113,6 +133,7 @@ def add_stories(storage: IndexStorage, encoder: StoryEncoder, new: NewStories, p
                 storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
                 done = sum(words[start:end])
                 bar.update(done)
+                on_progress(IndexingProgress(len(new) - len(fresh) + end, words_there + sum(words[:end])))
                 start, size = end, next_size(size, done, time.monotonic() - began)
         except NarrlitError:
             if not len(storage):  # its settings would refuse the remedy, such as long windows

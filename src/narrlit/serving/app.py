@@ -6,11 +6,10 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, PlainTextResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.staticfiles import StaticFiles
 
 from narrlit import __version__
-from narrlit.serving import collections_api, programs
+from narrlit.serving import collections_api, imports_api, programs
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.middleware import (
     AnsweredFaults,
@@ -47,9 +46,9 @@ def create_app(settings: ServerSettings, encoder: SharedEncoder | None = None) -
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await run_in_threadpool(server.start)
+        await server.start()
         yield
-        await run_in_threadpool(server.close)
+        await server.close()
 
     app = FastAPI(
         title="narrlit",
@@ -64,6 +63,7 @@ def create_app(settings: ServerSettings, encoder: SharedEncoder | None = None) -
     install_handlers(app, server.without_paths)
     app.include_router(programs.router)
     app.include_router(collections_api.router)
+    app.include_router(imports_api.router)
     _add_metrics(app)
     _add_page(app)
 

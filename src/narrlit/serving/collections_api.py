@@ -32,9 +32,9 @@ from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
+from narrlit.serving.uploads import SUFFIXES
 
 router = APIRouter(tags=["collections"])
-EXTENSIONS = (".txt", ".md", ".docx", ".pdf", ".csv", ".tsv", ".xlsx", ".jsonl", ".zip")
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -49,7 +49,7 @@ async def settings(server: ServerOf) -> SettingsAnswer:
         version=server.version,
         model=server.model,
         writable=True,
-        extensions=list(EXTENSIONS),
+        extensions=list(SUFFIXES),
         limits={"upload_bytes": limits.upload_bytes, "stories": limits.stories},
     )
 
@@ -142,10 +142,11 @@ def _describe_all(server: Server) -> list[CollectionAnswer]:
 
 
 def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
+    writing = server.imports.writing_to(collection.name)
     with collection.lock:
         if not len(collection.index):  # an import has just begun
             return CollectionAnswer(
-                name=collection.name, stories=0, model=server.model, measure="", columns=[], import_id=None
+                name=collection.name, stories=0, model=server.model, measure="", columns=[], import_id=writing
             )
         snapshot = collection.snapshot()
     columns = []
@@ -159,7 +160,7 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
         model=str(snapshot.stories.about["model"]).rstrip("/").rpartition("/")[2],
         measure=snapshot.stories.measure,
         columns=columns,
-        import_id=None,
+        import_id=writing,
     )
 
 

@@ -12,9 +12,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError, printable
 
+CLIENT_LEFT = 499
+"""Status code of requests whose client has left, as nginx logs it."""
 RETRY_SECONDS = 2
 """Seconds after which a client may repeat a request that found no room."""
 _PARAMETER = re.compile(r"`(\w+)")
@@ -76,6 +79,11 @@ def missing(what: str, name: str) -> RefusedError:
     return RefusedError(404, f"no {what} {printable(name, 60)!r}", what, code="not_found")
 
 
+def client_left() -> RefusedError:
+    """Return the refusal of a request whose client has left, which nobody receives."""
+    return RefusedError(CLIENT_LEFT, "the client has left")
+
+
 def answer(refusal: RefusedError) -> JSONResponse:
     """Answer a refused request."""
     kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
@@ -109,6 +117,8 @@ def refusal_of_http(error: HTTPException) -> RefusedError:
 
 def refusal_of_fault(error: Exception) -> RefusedError:
     """Turn an unforeseen error into a refusal without details, which only the server's log has."""
+    if isinstance(error, ClientDisconnect):
+        return client_left()
     print("".join(traceback.format_exception(error)), file=sys.stderr, flush=True)
     return RefusedError(500, "the server failed to answer this request; its log says why", code="server_error")
 

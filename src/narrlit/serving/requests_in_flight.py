@@ -6,11 +6,9 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from narrlit.serving.problems import RefusedError
+from narrlit.serving.problems import client_left
 
 T = TypeVar("T")
-CLIENT_LEFT = 499
-"""Status code of requests whose client has left, as nginx logs it; nobody receives it."""
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -28,7 +26,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise RefusedError(CLIENT_LEFT, "the client has left")
+            raise client_left()
         return task.result()
     finally:
         task.cancel()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say
-from narrlit.errors import OptionError, reason
+from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.options import index_at
 from narrlit.files import exclusive
 from narrlit.models.config import DEFAULT_MODEL
@@ -85,7 +85,11 @@ def server_settings(
     if token is not None and len(token) < 8:
         raise OptionError("`token`: must have at least 8 characters; leave it out, and one is made where it is needed")
     folder = default_data_folder() if data is None else Path(data)
-    settings = ServerSettings(folder.absolute(), model, host, token, indexes_in(source))
+    indexes = indexes_in(source)
+    stories = Path(source).absolute() if source is not None and not indexes else None
+    if stories is not None and not stories.exists():
+        raise DataError(f"{source} does not exist; name an index, or a file or folder of stories")
+    settings = ServerSettings(folder.absolute(), model, host, token, indexes, stories)
     if token is None and not settings.is_loopback:
         return replace(settings, token=secrets.token_urlsafe(24))
     return settings

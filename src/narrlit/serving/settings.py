@@ -54,6 +54,7 @@ class ServerSettings:
         host: address to listen on.
         token: secret that requests must contain; None: no request needs one.
         indexes: folders of indexes elsewhere, which are served as collections and never deleted.
+        source: file or folder of stories, which is imported at the start.
         limits: limits of requests.
     """
 
@@ -62,6 +63,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     token: str | None = None
     indexes: tuple[Path, ...] = ()
+    source: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -221,7 +221,7 @@ class Shelf:
         self._lock = threading.Lock()
         self._opened: dict[str, ServedCollection] = {}
         self._elsewhere = {path.name: path.absolute() for path in indexes}
-        for folder in self.folder.glob(f"{DELETED}*"):  # left by a server that was killed
+        for folder in self.folder.glob(".*"):  # deleted or half made when a server was killed
             shutil.rmtree(folder, ignore_errors=True)
 
     def names(self) -> list[str]:

@@ -1,5 +1,6 @@
 """State of a running server, which its routes share."""
 
+import asyncio
 import time
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from narrlit import __version__
 from narrlit.errors import printable
 from narrlit.serving.batching import Batcher
 from narrlit.serving.encoders import SharedEncoder
+from narrlit.serving.imports import Imports
 from narrlit.serving.maps import Maps
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import RefusedError
@@ -31,6 +33,7 @@ class Server:
         metrics: counters of requests.
         batcher: thread that embeds the texts of requests.
         shelf: the collections.
+        imports: imports of files into collections.
         workers: threads that search and explain.
         maps: maps of collections, drawn by a thread of their own.
     """
@@ -45,6 +48,7 @@ class Server:
         self.metrics = ServerMetrics()
         self.batcher = Batcher(self.encoder, settings.limits, self.metrics)
         self.shelf = Shelf(settings.data, settings.indexes, self.encoder)
+        self.imports = Imports(settings.data, settings.limits, self.shelf, settings.model)
         self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
         self.maps = Maps(self._drawing)
@@ -73,16 +77,19 @@ class Server:
             message = message.replace(f"{folder}/", "")
         return message
 
-    def start(self) -> None:
-        """Load the model, and begin to answer."""
-        _ = self.encoder.module
+    async def start(self) -> None:
+        """Load the model, begin to answer, and go on with interrupted imports."""
+        await asyncio.to_thread(lambda: self.encoder.module)
         self.batcher.start()
+        self.imports.start()
+        if self.settings.source is not None:
+            self.imports.take(self.settings.source)
 
-    def close(self) -> None:
-        """Finish what is in flight."""
-        self.batcher.close()
-        self.workers.close()
-        self._drawing.close()
+    async def close(self) -> None:
+        """Finish what is in flight, and stop imports, which go on at the next start."""
+        await self.imports.close()
+        for part in (self.batcher, self.workers, self._drawing):
+            await asyncio.to_thread(part.close)
 
 
 def server_of(request: Request) -> Server:

@@ -1,0 +1,46 @@
+"""Process that embeds the stories of an import and adds them to an index.
+
+python -m narrlit.serving.embedding_worker
+"""
+
+from pathlib import Path
+
+from narrlit.data.readers import read_stories
+from narrlit.errors import NarrlitError, mistake_behind, printable, reason, system_error
+from narrlit.explore.index import Index
+from narrlit.explore.index_writing import IndexingProgress
+from narrlit.explore.options import index_at
+from narrlit.serving.import_models import Amount, EmbedJob, EmbedReport
+from narrlit.serving.worker_process import receive_job, report
+
+
+def main() -> None:
+    """Embed the stories of a job, and report progress."""
+    job = EmbedJob.model_validate_json(receive_job())
+    try:
+        embed(job)
+    except Exception as error:  # noqa: BLE001  (reported to the server)
+        mistake = mistake_behind(error)
+        problem = system_error(error) or f"{type(error).__name__}: {reason(error)}"
+        problem = str(mistake) if isinstance(mistake, NarrlitError) else problem
+        hidden = problem.replace(f"{Path(job.index).parent}/", "").replace(f"{Path(job.stories).parent}/", "")
+        report(EmbedReport(problem=printable(hidden, 500)).model_dump_json())
+
+
+def embed(job: EmbedJob) -> None:
+    """Add stories to a new index, or to one with its own model."""
+    stories = read_stories(job.stories)
+    if index_at(job.index):
+        Index(job.index).upsert(stories, on_progress=report_progress)
+    else:
+        Index.create(job.index, stories, job.model, on_progress=report_progress)
+
+
+def report_progress(progress: IndexingProgress) -> None:
+    """Report what is embedded."""
+    done = Amount(stories=progress.stories, words=progress.words)
+    report(EmbedReport(done=done).model_dump_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,442 @@
+"""Imports of files into collections, which survive the end of the server at any moment."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from tempfile import mkdtemp
+
+from narrlit.console import say
+from narrlit.data.rows import KNOWN_SUFFIXES
+from narrlit.data.writers import write_rows
+from narrlit.errors import DataError, NarrlitError, OptionError
+from narrlit.files import atomic_path
+from narrlit.json_records import read_json
+from narrlit.serving.import_models import (
+    Amount,
+    ChosenColumns,
+    EmbedJob,
+    EmbedReport,
+    FileRecord,
+    ImportAnswer,
+    ImportChanges,
+    ImportRecord,
+    ReadJob,
+    ReadResult,
+)
+from narrlit.serving.problems import RefusedError, missing
+from narrlit.serving.settings import Limits
+from narrlit.serving.shelf import NAME, Shelf
+from narrlit.serving.understanding import collected, understand
+from narrlit.serving.uploads import Upload, is_left_out, stored_name
+from narrlit.serving.worker_process import WorkerProcess
+
+FOLDER = "imports"
+RECORD, STORIES, UPLOADS, ROWS = "import.json", "stories.jsonl", "uploads", "rows"
+NEW = ".new-"
+READER, EMBEDDER = "narrlit.serving.reading_worker", "narrlit.serving.embedding_worker"
+SAVED_SECONDS = 2
+"""Seconds between two records of progress."""
+
+
+@dataclass
+class Pace:
+    """Speed of an embedding process.
+
+    Attributes:
+        began: time of its first report.
+        words: words that were embedded at that time.
+    """
+
+    began: float
+    words: int
+
+    def seconds_left(self, done: Amount, total: Amount) -> float | None:
+        """Estimate the time that is left; None at the beginning."""
+        elapsed = time.monotonic() - self.began
+        embedded = done.words - self.words
+        return None if embedded <= 0 else (total.words - done.words) * elapsed / embedded
+
+
+class Imports:
+    """Imports of a server. All methods are called by its event loop.
+
+    Attributes:
+        folder: folder of the imports.
+    """
+
+    def __init__(self, data: Path, limits: Limits, shelf: Shelf, model: str) -> None:
+        self.folder = data / FOLDER
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._limits, self._shelf, self._model = limits, shelf, model
+        self._records: dict[str, ImportRecord] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._paces: dict[str, Pace] = {}
+        self._embedding = asyncio.Lock()
+        self._reading = asyncio.Lock()
+
+    # Life ------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Read the records, and go on with what was interrupted."""
+        for path in sorted(self.folder.iterdir()):
+            if path.name.startswith(NEW):
+                shutil.rmtree(path, ignore_errors=True)
+            elif (path / RECORD).is_file():
+                self._load(path)
+        for record in self._records.values():
+            self._continue(record)
+
+    async def close(self) -> None:
+        """Stop all work; it goes on at the next start."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _load(self, path: Path) -> None:
+        try:
+            record = read_json(path / RECORD, ImportRecord, "import", "remove its folder")
+        except DataError as error:
+            say(f"warning: {error}")
+            return
+        self._records[record.id] = record
+
+    def _continue(self, record: ImportRecord) -> None:
+        if record.status == "reading":
+            self._run(record.id, self._read(record.id))
+        elif record.status == "embedding":
+            self._run(record.id, self._embed(record.id))
+
+    def _run(self, id: str, work: Coroutine[None, None, None]) -> None:
+        """Run a coroutine in the background; a mistake or a fault in it becomes the state of the import."""
+
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001  (nothing else may end the server's work)
+                known = isinstance(error, NarrlitError | RefusedError)
+                message = str(error) if known else f"unexpected error: {type(error).__name__}"
+                if id in self._records:
+                    self._change(id, status="failed", message=message)
+
+        self._tasks[id] = asyncio.get_running_loop().create_task(guarded())
+
+    async def _stop(self, id: str) -> None:
+        task = self._tasks.pop(id, None)
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    # Records ---------------------------------------------------------------------------------------------------------
+
+    def all(self) -> list[ImportAnswer]:
+        """Describe the imports, the newest first."""
+        return [self.get(id) for id in reversed(self._records)]
+
+    def get(self, id: str) -> ImportAnswer:
+        """Describe an import."""
+        record = self._record(id)
+        pace = self._paces.get(id)
+        left = pace.seconds_left(record.done, record.amount) if pace and record.status == "embedding" else None
+        return record.answer(left)
+
+    def writing_to(self, collection: str) -> str | None:
+        """Return the id of the import that writes to a collection, or will when it is resumed."""
+        for record in self._records.values():
+            if record.collection == collection and record.status in ("embedding", "paused"):
+                return record.id
+        return None
+
+    def _record(self, id: str) -> ImportRecord:
+        record = self._records.get(id)
+        if record is None:
+            raise missing("import", id)
+        return record
+
+    def _change(self, id: str, *, save: bool = True, **changes: object) -> ImportRecord:
+        """Change the record of an import, in memory and on disk."""
+        record = self._record(id).model_copy(update=changes)
+        self._records[id] = record
+        if save:
+            self._write(record)
+        return record
+
+    def _write(self, record: ImportRecord) -> None:
+        with atomic_path(self.folder / record.id / RECORD) as temporary:
+            temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    # Files -----------------------------------------------------------------------------------------------------------
+
+    async def receive(self, content_type: str, chunks: AsyncIterator[bytes]) -> ImportAnswer:
+        """Take the files of a request, and begin to read them."""
+        folder = self._new_folder()
+        try:
+            files = await Upload(folder / UPLOADS, self._limits.files).receive(content_type, chunks)
+            return self._begin(folder, files)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def take(self, source: Path) -> None:
+        """Take a file or folder of this machine, and import it into a collection of its name, unless it is there."""
+        name = collection_name(source.stem if source.is_file() else source.name)
+        if name in self._shelf.names() or any(each.source == str(source) for each in self._records.values()):
+            return
+        folder = self._new_folder()
+        files = []
+        for number, path in enumerate(_files_of(source), start=1):
+            stored = stored_name(number, path.name)
+            relative = path.name if source.is_file() else str(path.relative_to(source))
+            files.append(FileRecord(number=number, name=relative, stored=stored))
+            if stored is not None:
+                shutil.copyfile(path, folder / UPLOADS / stored)
+        if not files:
+            shutil.rmtree(folder)
+            raise DataError(f"{source} has no file to import: name a file or a folder with {', '.join(KNOWN_SUFFIXES)}")
+        self._begin(folder, files, name=name, collection=name, source=str(source))
+
+    def _new_folder(self) -> Path:
+        folder = Path(mkdtemp(prefix=NEW, dir=self.folder))
+        for name in (UPLOADS, ROWS):
+            (folder / name).mkdir()
+        return folder
+
+    def _begin(
+        self,
+        folder: Path,
+        files: list[FileRecord],
+        *,
+        name: str | None = None,
+        collection: str | None = None,
+        source: str | None = None,
+    ) -> ImportAnswer:
+        """Record new files, and begin to read them."""
+        id = f"{time.strftime('%Y%m%d-%H%M%S')}-{token_hex(3)}"
+        proposed = name or proposed_name([file.name for file in files])
+        record = ImportRecord(id=id, name=proposed, files=files, collection=collection, source=source)
+        with atomic_path(folder / RECORD) as temporary:
+            temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        folder.rename(self.folder / id)
+        self._records[id] = record
+        self._run(id, self._read(id))
+        return record.answer()
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    async def _read(self, id: str) -> None:
+        """Read the files that are not read yet, then describe them; start if the collection was named beforehand."""
+        async with self._reading:
+            while pending := [file for file in self._record(id).files if not file.is_read]:
+                total = len(self._record(id).files)
+                self._change(id, message=f"{total - len(pending):,} of {total:,} files read")
+                await self._read_some(id, pending)
+            record = await asyncio.to_thread(understand, self.folder / id, self._record(id))
+        if record.amount.stories > self._limits.stories:
+            problem = f"{record.amount.stories:,} stories, but {self._limits.stories:,} at most are imported at once"
+            raise OptionError(f"{problem}: leave files out")
+        self._change(id, files=record.files, status="ready", message=_summary(record))
+        if record.collection is not None:
+            await self._begin_embedding(id, record.collection)
+
+    async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
+        """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
+        readable = []
+        for file in pending:
+            if file.stored is None:
+                self._note(id, ReadResult(number=file.number, problem=f"{file.name}: files of this type are not read"))
+            else:
+                readable.append(file)
+        if not readable:
+            return
+        limits = self._limits
+        job = ReadJob(
+            folder=str(self.folder / id),
+            files=readable,
+            most_bytes=limits.reading_bytes,
+            most_unpacked=limits.unpacked_bytes,
+            most_files=limits.files,
+            most_rows=limits.stories,
+        )
+        worker = await WorkerProcess.start(READER, job.model_dump_json())
+        problem = f"can't be read with {limits.reading_bytes // 2**20:,} MB of memory: it may be damaged"
+        try:
+            async for line in worker.reports(limits.reading_seconds):
+                self._note(id, ReadResult.model_validate_json(line))
+        except TimeoutError:
+            problem = f"takes more than {limits.reading_seconds:g} seconds to read: divide it"
+        finally:
+            await worker.stop()
+        done = {file.number for file in self._record(id).files if file.is_read}
+        failed = next((file for file in readable if file.number not in done), None)
+        if failed is not None:
+            self._note(id, ReadResult(number=failed.number, problem=f"{failed.name} {problem}"))
+
+    def _note(self, id: str, result: ReadResult) -> None:
+        """Record what was found in a file, and the files of an archive."""
+        files = list(self._record(id).files)
+        for place, file in enumerate(files):
+            if file.number == result.number:
+                found = {"is_read": True, "kind": result.kind, "notes": result.notes, "problem": result.problem}
+                files[place] = file.model_copy(update=found)
+        number = max(file.number for file in files)
+        for unpacked in result.unpacked:
+            number += 1
+            files.append(FileRecord(number=number, name=unpacked.name, stored=unpacked.stored or None))
+        read = sum(file.is_read for file in files)
+        self._change(id, files=files, message=f"{read:,} of {len(files):,} files read")
+
+    # Corrections -----------------------------------------------------------------------------------------------------
+
+    async def correct(self, id: str, changes: ImportChanges) -> ImportAnswer:
+        """Correct columns, files that are left out, or the name, before the stories are embedded."""
+        record = self._record(id)
+        if record.status not in ("ready", "failed"):
+            raise RefusedError(409, f"the import is {record.status}: it can be corrected when it is ready", "status")
+        files = [_corrected(file, changes) for file in record.files]
+        name = collection_name(changes.name) if changes.name is not None else record.name
+        corrected = record.model_copy(update={"files": files, "name": name})
+        understood = await asyncio.to_thread(understand, self.folder / id, corrected)
+        self._change(id, files=understood.files, name=name, status="ready", message=_summary(understood))
+        return self.get(id)
+
+    # Embedding -------------------------------------------------------------------------------------------------------
+
+    async def begin(self, id: str, collection: str | None) -> ImportAnswer:
+        """Begin to embed the stories of an import."""
+        record = self._record(id)
+        if record.status not in ("ready", "failed"):
+            raise RefusedError(409, f"the import is {record.status}: it can be started when it is ready", "status")
+        await self._begin_embedding(id, collection or record.name)
+        return self.get(id)
+
+    async def _begin_embedding(self, id: str, collection: str) -> None:
+        self._shelf.path_of(collection)
+        record = self._record(id)
+        other = self.writing_to(collection)
+        if other not in (None, id):
+            raise RefusedError(409, f"another import adds to {collection}: give another name", "collection")
+        if not record.amount.stories:
+            raise RefusedError(400, "no file has a story: choose the columns of texts, or upload other files", "files")
+        stories = await asyncio.to_thread(lambda: [story.row for story in collected(self.folder / id, record)])
+        await asyncio.to_thread(write_rows, self.folder / id / STORIES, stories)
+        self._change(id, status="embedding", collection=collection, message="waiting to begin", done=Amount())
+        self._run(id, self._embed(id))
+
+    async def pause(self, id: str) -> ImportAnswer:
+        """Stop to embed; what is embedded is kept."""
+        if self._record(id).status != "embedding":
+            raise RefusedError(409, f"the import is {self._record(id).status}: there is nothing to pause", "status")
+        await self._stop(id)
+        if self._record(id).status == "embedding":  # it may have ended in this moment
+            self._change(id, status="paused", message="paused")
+        return self.get(id)
+
+    async def resume(self, id: str) -> ImportAnswer:
+        """Go on to embed."""
+        record = self._record(id)
+        if record.status not in ("paused", "failed") or not (self.folder / id / STORIES).exists():
+            raise RefusedError(409, f"the import is {record.status}: there is nothing to resume", "status")
+        self._change(id, status="embedding", message="waiting to begin")
+        self._run(id, self._embed(id))
+        return self.get(id)
+
+    async def remove(self, id: str) -> None:
+        """Stop an import and remove its files; stories that are in the collection stay there."""
+        self._record(id)
+        await self._stop(id)
+        del self._records[id]
+        self._paces.pop(id, None)
+        await asyncio.to_thread(shutil.rmtree, self.folder / id, ignore_errors=True)
+
+    async def _embed(self, id: str) -> None:
+        """Embed the stories of an import in a process, one import at a time."""
+        async with self._embedding:
+            record = self._record(id)
+            index = self._shelf.path_of(str(record.collection))
+            job = EmbedJob(stories=str(self.folder / id / STORIES), index=str(index), model=self._model)
+            self._change(id, message="loading the model")
+            worker = await WorkerProcess.start(EMBEDDER, job.model_dump_json())
+            self._paces.pop(id, None)
+            saved = 0.0
+            try:
+                async for line in worker.reports():
+                    progress = EmbedReport.model_validate_json(line)
+                    if progress.problem is not None:
+                        raise DataError(progress.problem)
+                    done = progress.done or Amount()
+                    self._paces.setdefault(id, Pace(time.monotonic(), done.words))
+                    is_due = time.monotonic() - saved > SAVED_SECONDS
+                    saved = time.monotonic() if is_due else saved
+                    self._change(id, save=is_due, done=done, message=_progress(done, record.amount))
+            finally:
+                await asyncio.shield(worker.stop())
+        self._finish(id)
+
+    def _finish(self, id: str) -> None:
+        """Check that all stories were embedded, and remove the uploaded files."""
+        record = self._record(id)
+        if record.done.stories < record.amount.stories:
+            raise DataError("the process that embeds stories has ended too early: resume the import")
+        self._change(id, status="done", message=f"{record.done.stories:,} stories are in {record.collection}")
+        for name in (UPLOADS, ROWS):
+            shutil.rmtree(self.folder / id / name, ignore_errors=True)
+        (self.folder / id / STORIES).unlink(missing_ok=True)
+
+
+def collection_name(text: str) -> str:
+    """Turn a text into the name of a collection.
+
+    >>> collection_name("My tales: 1812/1857"), collection_name("...")
+    ('My tales 1812 1857', 'stories')
+    """
+    cleaned = "".join(sign if sign.isalnum() or sign in " _.()'-" else " " for sign in text)
+    name = " ".join(cleaned.split()).strip(" .()'-_")[:80].strip()
+    return name if NAME.fullmatch(name) else "stories"
+
+
+def proposed_name(names: list[str]) -> str:
+    """Propose the name of a collection: that of the folder or the only file."""
+    first = names[0].split("/")
+    if len(first) > 1:
+        return collection_name(first[0])
+    return collection_name(Path(first[0]).stem) if len(names) == 1 else "stories"
+
+
+def _files_of(source: Path) -> Iterable[Path]:
+    """List a file, or the files of a folder and its folders that may have stories."""
+    if source.is_file():
+        return [source]
+    files = []
+    for path in sorted(source.rglob("*")):
+        name = str(path.relative_to(source))
+        if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
+            files.append(path)
+    return files
+
+
+def _corrected(file: FileRecord, changes: ImportChanges) -> FileRecord:
+    """Apply corrections to a file."""
+    update: dict[str, object] = {}
+    if isinstance(changes.columns, ChosenColumns):
+        if file.kind in ("table", "metadata"):
+            update["wanted"] = changes.columns
+    elif changes.columns is not None and file.name in changes.columns:
+        update["wanted"] = changes.columns[file.name]
+    if changes.skip is not None:
+        update["skipped"] = file.name in changes.skip
+    return file.model_copy(update=update)
+
+
+def _summary(record: ImportRecord) -> str:
+    amount = record.amount
+    return f"{amount.stories:,} stories with {amount.words:,} words are ready"
+
+
+def _progress(done: Amount, total: Amount) -> str:
+    return f"{done.words:,} of {total.words:,} words embedded"

@@ -1,0 +1,154 @@
+"""Process that reads uploaded files, with limits of memory, so that no file can harm the server.
+
+python -m narrlit.serving.reading_worker
+"""
+
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from narrlit.console import counted
+from narrlit.data.rows import DOCUMENT_SUFFIXES, TEXT_SUFFIXES, read_rows
+from narrlit.data.writers import write_rows
+from narrlit.errors import DataError, NarrlitError, printable, reason
+from narrlit.optional import require
+from narrlit.serving.import_models import FileKind, FileRecord, ReadJob, ReadResult, UnpackedFile
+from narrlit.serving.uploads import clean_name, is_left_out, stored_name
+from narrlit.serving.worker_process import receive_job, report
+
+ARCHIVE = ".zip"
+SIGNATURES = {".docx": b"PK", ".xlsx": b"PK", ".epub": b"PK", ARCHIVE: b"PK", ".pdf": b"%PDF"}
+"""First bytes of files, whatever their names say."""
+MOST_EXPANDED = 256 * 2**20
+"""Bytes of a document after it is unpacked."""
+MOST_PARTS = 20_000
+"""Files in a document, which is an archive."""
+COPY_BYTES = 2**20
+
+
+def main() -> None:
+    """Read the files of a job, and report each."""
+    job = ReadJob.model_validate_json(receive_job())
+    folder = Path(job.folder)
+    _import_readers(job.files)
+    _limit_memory(job.most_bytes)
+    for file in job.files:
+        report(_read(folder, file, job).model_dump_json())
+
+
+def _read(folder: Path, file: FileRecord, job: ReadJob) -> ReadResult:
+    """Read a file, or unpack an archive; a file that can't be read is reported with the problem."""
+    path = folder / "uploads" / str(file.stored)
+    try:
+        _check_content(path)
+        if path.suffix == ARCHIVE:
+            return ReadResult(number=file.number, kind="archive", unpacked=_unpack(path, file, job))
+        rows = read_rows(path)
+        _check_rows(path, len(rows.rows), job.most_rows)
+        values = [{"line": row.line, "value": row.value} for row in rows.rows]
+        write_rows(folder / "rows" / f"{file.number:05d}.jsonl", values)
+    except NarrlitError as error:
+        return ReadResult(number=file.number, problem=_without_path(str(error), path, file.name))
+    except Exception as error:  # noqa: BLE001  (of any library, for any content)
+        return ReadResult(number=file.number, problem=f"{file.name} can't be read: {reason(error)}")
+    return ReadResult(number=file.number, kind=_kind(path), notes=list(rows.notes))
+
+
+def _kind(path: Path) -> FileKind:
+    if path.suffix in TEXT_SUFFIXES:
+        return "text"
+    return "document" if path.suffix in DOCUMENT_SUFFIXES else "table"
+
+
+def _check_rows(path: Path, rows: int, most: int) -> None:
+    if rows > most:
+        raise DataError(f"{path} has {rows:,} rows, but {most:,} at most are read; divide it")
+
+
+def _check_content(path: Path) -> None:
+    """Check that a file is what its suffix says, and that a document does not grow when it is unpacked."""
+    signature = SIGNATURES.get(path.suffix)
+    if signature is None:
+        return
+    with path.open("rb") as opened:
+        beginning = opened.read(1024)
+    if signature not in beginning:
+        raise DataError(f"{path} is no {path.suffix[1:]} file, whatever its name says: save it again")
+    if signature == b"PK" and path.suffix != ARCHIVE:
+        _check_expansion(path)
+
+
+def _check_expansion(path: Path) -> None:
+    """Refuse a document that is much larger inside (a zip bomb)."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    size = sum(part.file_size for part in parts)
+    if size > MOST_EXPANDED or len(parts) > MOST_PARTS:
+        raise DataError(f"{path} has {size:,} bytes when it is unpacked, but {MOST_EXPANDED:,} at most are read")
+
+
+def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
+    """Copy the files of an archive; archives in it are not unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        parts = [part for part in archive.infolist() if not part.is_dir() and not is_left_out(part.filename)]
+        size = sum(part.file_size for part in parts)
+        if len(parts) > job.most_files:
+            raise DataError(f"{path} has {counted(len(parts), 'file')}, but {job.most_files:,} at most are read")
+        if size > job.most_unpacked:
+            raise DataError(
+                f"{path} has {size:,} bytes when it is unpacked, but {job.most_unpacked:,} at most are read: divide it"
+            )
+        unpacked = []
+        for number, part in enumerate(parts, start=1):
+            name = clean_name(f"{file.name.removesuffix(ARCHIVE)}/{part.filename}")
+            stored = stored_name(number, name)
+            if stored is None or PurePosixPath(stored).suffix == ARCHIVE:
+                unpacked.append(UnpackedFile(name=name, stored=""))
+                continue
+            stored = f"{file.number:05d}-{stored}"
+            _copy(archive, part, path.parent / stored)
+            unpacked.append(UnpackedFile(name=name, stored=stored))
+    job.most_unpacked -= size
+    job.most_files -= len(parts)
+    return unpacked
+
+
+def _copy(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path) -> None:
+    """Copy a file of an archive; zipfile reads no more bytes than the archive declares."""
+    if part.flag_bits & 1:
+        raise DataError(f"{archive.filename} is encrypted: unpack it yourself")
+    with archive.open(part) as source, target.open("wb") as copy:
+        while block := source.read(COPY_BYTES):
+            copy.write(block)
+
+
+def _without_path(message: str, path: Path, name: str) -> str:
+    return printable(message.replace(str(path), name), 500)
+
+
+def _import_readers(files: list[FileRecord]) -> None:
+    """Import what reads documents before memory is limited."""
+    suffixes = {Path(str(file.stored)).suffix for file in files}
+    try:
+        if suffixes & set(DOCUMENT_SUFFIXES):
+            require("markitdown.converters", "documents")
+        if ".xlsx" in suffixes:
+            require("openpyxl", "documents")
+    except NarrlitError:
+        return  # reported with each file
+
+
+def _limit_memory(most_bytes: int) -> None:
+    """Limit the memory of this process to what it has and a number of bytes, if the system can."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        limit = pages * resource.getpagesize() + most_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        return  # not Linux: only the time is limited
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Processes that work for a server: how they start, and that they end with it."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+LONGEST_LINE = 16 * 2**20
+"""Bytes of a line that a process reports."""
+NICENESS = 10
+END_SECONDS = 5
+"""Time in which a process has to end when it is asked to."""
+
+
+class WorkerProcess:
+    """Process that gets a job as one line of JSON and reports in lines of JSON.
+
+    It ends when its standard input is closed, which happens even if the server is killed.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        """Take a process that `start` has started."""
+        self._process = process
+
+    @classmethod
+    async def start(cls, module: str, job: str) -> "WorkerProcess":
+        """Start a module of narrlit with a job."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # no modules of the current folder
+            "-m",
+            module,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=LONGEST_LINE,
+        )
+        worker = cls(process)
+        if process.stdin is not None:
+            with suppress(ConnectionError):
+                process.stdin.write(job.encode() + b"\n")
+                await process.stdin.drain()
+        return worker
+
+    async def reports(self, seconds: float | None = None) -> AsyncIterator[str]:
+        """Yield the lines that the process reports, until it ends.
+
+        Args:
+            seconds: time between two lines.
+
+        Raises:
+            TimeoutError: if a line does not arrive in time.
+        """
+        if self._process.stdout is None:
+            return
+        while True:
+            async with asyncio.timeout(seconds):
+                line = await self._process.stdout.readline()
+            if not line:
+                await self._process.wait()
+                return
+            yield line.decode()
+
+    async def stop(self) -> None:
+        """End the process."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+def receive_job() -> str:
+    """Read the job of this process; from now on, it ends with the server, and gives way to it."""
+    job = sys.stdin.buffer.readline().decode()
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    return job
+
+
+def report(line: str) -> None:
+    """Report a line to the server."""
+    sys.stdout.buffer.write(line.encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _end_with_server() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)

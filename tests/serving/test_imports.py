@@ -1,0 +1,255 @@
+"""Imports: files are understood before they are embedded, and nothing is lost or doubled."""
+
+import io
+import json
+import signal
+import zipfile
+
+import httpx
+import openpyxl
+import pytest
+from documents import write_docx, write_pdf
+from servers import running_server, serving_process, wait_until
+
+import narrlit
+from narrlit.data.tales import sample_tales, write_tales
+from narrlit.serving.import_models import FileRecord, ImportRecord
+from narrlit.serving.settings import Limits
+from narrlit.serving.understanding import collected, understand
+
+KING = "A king fell ill, and his three sons rode out to find the water of life. The youngest brought it home. " * 3
+FOX = "A fox tricked a crow out of her cheese by praising her voice, and she dropped it. He ate it at once. " * 3
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory, served_encoder):
+    limits = Limits(upload_bytes=2**20, unpacked_bytes=4 * 2**20, files=60, reading_seconds=60)
+    data = tmp_path_factory.mktemp("data")
+    with (
+        running_server(data, served_encoder, model="minilm", limits=limits) as server,
+        httpx.Client(base_url=server.url, timeout=120) as client,
+    ):
+        client.data = data
+        yield client
+
+
+def upload(client, files):
+    answer = client.post("/imports", files=[("files", (name, content)) for name, content in files.items()])
+    assert answer.status_code == 201, answer.text
+    return finished(client, answer.json()["id"], "reading")
+
+
+def finished(client, id, *states):
+    """The import when it has left these states."""
+
+    def state():
+        answer = client.get(f"/imports/{id}").json()
+        return answer if answer["status"] not in states else None
+
+    return wait_until(state, pause=0.2)
+
+
+def zipped(files, compression=zipfile.ZIP_DEFLATED):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", compression) as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
+
+
+def workbook(rows):
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(content)
+    return content.getvalue()
+
+
+def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, tmp_path):
+    write_docx(tmp_path / "bear.docx", ["The Bear", "A bear slept in a cave all winter and woke in spring."])
+    write_pdf(tmp_path / "wolf.pdf", "A wolf ate a grandmother and waited in her bed.")
+    files = {
+        "tales/king.txt": KING.encode(),
+        "tales/.DS_Store": b"x",
+        "tales/bear.docx": (tmp_path / "bear.docx").read_bytes(),
+        "tales/wolf.pdf": (tmp_path / "wolf.pdf").read_bytes(),
+        "tales/table.csv": f"nr;story;what\n1;{FOX};cheese\n2;{KING};water\n".encode(),
+        "tales/book.xlsx": workbook([["id", "text", "year"], ["x", FOX + "Later.", 1900]]),
+        "tales/lines.jsonl": json.dumps({"text": KING + "Then he died.", "id": "x"}).encode(),
+        "tales/more.zip": zipped({"inner/hen.txt": "A hen found an egg of gold and kept it for her children."}),
+        "tales/titles.csv": b"file_name,title,country\nking.txt,The Water of Life,Germany\n",
+        "tales/picture.png": b"\x89PNG",
+    }
+    ready = upload(client, files)
+    found = {file["name"]: file for file in ready["files"]}
+
+    assert (ready["status"], ready["name"]) == ("ready", "tales")
+    assert {name: file["kind"] for name, file in found.items()} == {
+        "tales/king.txt": "text",
+        "tales/bear.docx": "document",
+        "tales/wolf.pdf": "document",
+        "tales/table.csv": "table",
+        "tales/book.xlsx": "table",
+        "tales/lines.jsonl": "table",
+        "tales/more/inner/hen.txt": "text",
+        "tales/titles.csv": "metadata",
+        "tales/picture.png": "unknown",
+    }
+    assert ready["stories"] == 8
+    assert found["tales/king.txt"]["preview"][0]["title"] == "The Water of Life"
+    assert found["tales/king.txt"]["language"] == "en"
+    assert found["tales/table.csv"]["columns"] == ["nr", "story", "what"]
+    assert found["tales/table.csv"]["chosen"] == {"text": "story", "title": None, "id": None}
+    assert "not read" in found["tales/picture.png"]["warnings"][0]
+    assert str(client.data) not in json.dumps(ready)
+
+    changes = {"columns": {"tales/table.csv": {"text": "story", "title": "what", "id": "nr"}}}
+    changes |= {"skip": ["tales/wolf.pdf"], "name": "My tales"}
+    corrected = client.patch(f"/imports/{ready['id']}", json=changes).json()
+    assert (corrected["stories"], corrected["name"]) == (7, "My tales")
+
+    assert client.post(f"/imports/{ready['id']}/start", json={}).json()["status"] == "embedding"
+    done = finished(client, ready["id"], "embedding")
+    assert (done["status"], done["collection"], done["done"]["stories"]) == ("done", "My tales", 7), done
+
+    stories = client.get("/collections/My tales/stories").json()["stories"]
+    assert {story["id"] for story in stories} == {"king", "bear", "1", "2", "x", "x (2)", "hen"}
+    king = client.get("/collections/My tales/stories/king").json()
+    assert (king["text"], king["metadata"]) == (KING.strip(), {"country": "Germany"})
+    assert not list((client.data / "imports" / ready["id"]).glob("uploads"))
+    assert client.delete(f"/imports/{ready['id']}").status_code == 204
+    assert client.get(f"/imports/{ready['id']}").status_code == 404
+
+
+def test_a_zip_bomb_is_refused_and_the_rest_is_read(client):
+    bomb = zipped({"zeros.txt": b"0" * (5 * 2**20)})
+    deep = zipped({"word/document.xml": b"<a>" * 200_000 + b"</a>" * 200_000, "[Content_Types].xml": b"<Types/>"})
+    huge = zipped({"xl/workbook.xml": b"0" * (257 * 2**20)})
+    files = {
+        "bomb.zip": bomb,
+        "deep.docx": deep,
+        "huge.xlsx": huge,
+        "fake.pdf": b"MZ not a pdf",
+        "king.txt": KING.encode(),
+    }
+    ready = upload(client, files)
+    warnings = {file["name"]: " ".join(file["warnings"]) for file in ready["files"]}
+
+    assert ready["stories"] == 1
+    assert "unpacked" in warnings["huge.xlsx"]
+    assert warnings["deep.docx"]
+    assert "no pdf file" in warnings["fake.pdf"]
+    assert "unpacked" in warnings["bomb.zip"]
+
+
+def test_names_with_steps_upwards_stay_in_the_folder(client):
+    bad = zipped({"../../../../tmp/narrlit-escaped.txt": KING, "/etc/narrlit-escaped.txt": FOX})
+    ready = upload(client, {"../../narrlit-escaped.txt": KING.encode(), "bad.zip": bad})
+    names = [file["name"] for file in ready["files"]]
+    assert ready["stories"] == 3
+    assert all(".." not in name and not name.startswith("/") for name in names)
+    assert not list(client.data.parent.glob("narrlit-escaped*"))
+
+
+def test_an_upload_above_its_limits_leaves_nothing_behind(client):
+    before = sorted((client.data / "imports").iterdir())
+    large = client.post("/imports", files=[("files", ("large.txt", b"x" * (2**20 + 1)))])
+    many = client.post("/imports", files=[("files", (f"{n}.txt", b"x")) for n in range(61)])
+    broken = client.post(
+        "/imports", content=b"--x\r\nbroken", headers={"Content-Type": "multipart/form-data; boundary=x"}
+    )
+    none = client.post("/imports", json={"files": []})
+
+    assert [answer.status_code for answer in (large, many, broken, none)] == [413, 413, 400, 400]
+    assert sorted((client.data / "imports").iterdir()) == before
+
+
+def test_what_an_import_is_not_ready_for_is_refused(client):
+    ready = upload(client, {"table.csv": b"a,b\n1,2\n"})
+    assert "column" in ready["files"][0]["warnings"][0]
+    path = f"/imports/{ready['id']}"
+    assert client.post(f"{path}/start", json={}).status_code == 400
+    assert client.post(f"{path}/pause").status_code == 409
+    assert client.post(f"{path}/resume").status_code == 409
+    assert client.patch(path, json={"columns": {"text": "b"}}).json()["stories"] == 1
+    assert client.post(f"{path}/start", json={"collection": "../out"}).status_code == 400
+    assert client.get("/imports").json()[0]["id"] == ready["id"]
+
+
+def test_a_paused_import_goes_on_where_it_stopped(client):
+    rows = [{"id": f"story {n}", "text": f"{n} kings sought {n} crowns. " * 60} for n in range(60)]
+    content = "\n".join(json.dumps(row) for row in rows).encode()
+    ready = upload(client, {"many.jsonl": content})
+    path = f"/imports/{ready['id']}"
+    client.post(f"{path}/start", json={"collection": "many"})
+    wait_until(lambda: client.get(path).json()["done"]["stories"] > 0)
+    paused = client.post(f"{path}/pause").json()
+    assert paused["status"] == "paused"
+    assert 0 < paused["done"]["stories"] <= 60
+    assert client.get("/collections/many").json()["import"] == ready["id"]
+
+    assert client.post(f"{path}/resume").json()["status"] == "embedding"
+    done = finished(client, ready["id"], "embedding")
+    assert (done["status"], done["done"]["stories"]) == ("done", 60)
+    assert client.get("/collections/many").json()["stories"] == 60
+
+
+@pytest.mark.slow
+def test_an_import_survives_the_end_of_the_server_at_any_moment(tmp_path):
+    write_tales(tmp_path / "tales")
+    data = tmp_path / "data"
+
+    def killed_when(happened):
+        with serving_process(data, tmp_path / "tales") as (process, url):
+            seen = wait_until(lambda: (state := httpx.get(f"{url}/imports").json()) and happened(state[0]) and state[0])
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
+        return seen
+
+    killed_when(lambda state: state["status"] == "reading")
+    killed_when(lambda state: state["status"] == "embedding")
+    killed_when(lambda state: state["done"]["stories"] > 0)
+
+    with serving_process(data, tmp_path / "tales") as (_, url):
+        wait_until(lambda: httpx.get(f"{url}/imports").json()[0]["status"] == "done")
+        assert len(httpx.get(f"{url}/imports").json()) == 1
+        stories = httpx.get(f"{url}/collections/tales/stories").json()["stories"]
+        types = httpx.get(f"{url}/collections/tales").json()["columns"]
+    assert sorted(story["id"] for story in stories) == sorted(
+        tale["file_name"].removesuffix(".txt") for tale in sample_tales()
+    )
+    assert {column["name"] for column in types} >= {"atu", "country"}
+    index = narrlit.Index(data / "collections" / "tales")
+    assert len(index) == len(set(index.collection().frame["id"])) == 24
+
+
+def record_of(tmp_path, *rows, name="table.csv", kind="table", **fields):
+    folder = tmp_path / "import"
+    (folder / "rows").mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"line": number, "value": row}) for number, row in enumerate(rows, start=2)]
+    (folder / "rows" / "00001.jsonl").write_text("\n".join(lines))
+    file = FileRecord(number=1, name=name, kind=kind, is_read=True, **fields)
+    return folder, ImportRecord(id="1", name="x", files=[file])
+
+
+def test_odd_rows_are_pointed_out(tmp_path):
+    rows = [{"text": KING}, {"text": KING}, {"text": ""}, {"text": "A fox."}]
+    folder, record = record_of(tmp_path, *rows)
+    [file] = understand(folder, record).files
+    assert file.stories == 3
+    assert any("1 row left out" in warning for warning in file.warnings)
+    assert any("text of another" in warning for warning in file.warnings)
+    assert any("fewer than 30 words" in warning for warning in file.warnings)
+
+
+def test_a_file_with_titles_inside_is_pointed_out(tmp_path):
+    text = f"The King\n\n{KING}\n\nThe Fox and the Crow\n\n{FOX}"
+    folder, record = record_of(tmp_path, {"text": text}, name="two.txt", kind="text")
+    [file] = understand(folder, record).files
+    assert any("several stories" in warning and "The Fox and the Crow" in warning for warning in file.warnings)
+
+
+def test_columns_with_names_of_an_index_are_renamed(tmp_path):
+    folder, record = record_of(tmp_path, {"text": KING, "rank": 1, "a.b": 2, "_x": 3})
+    [story] = collected(folder, record)
+    assert dict(story.metadata) == {"rank_": 1, "a b": 2, "x": 3}
