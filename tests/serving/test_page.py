@@ -5,8 +5,13 @@ import io
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from fake_api import fake_api
+from servers import running_server
+
+import narrlit
+from narrlit.data.tales import sample_tales
 
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -16,6 +21,7 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"{CHROMIUM} is not installed"),
 ]
 expect = playwright.expect
+expect.set_options(timeout=30_000)
 VIEWS = {
     "collections": "#/",
     "search": "#/tales/search?q=A+girl+loses+a+shoe+at+a+feast.",
@@ -38,8 +44,25 @@ READY = {
 """What a view that computes shows in the end."""
 
 
+WITHOUT_TYPE = ("rhodopis.txt", "tom_tit_tot.txt", "selkie_bride.txt", "singing_bone.txt")
+
+
 @pytest.fixture(scope="module")
-def site():
+def site(tmp_path_factory, served_encoder):
+    """A server with the tales, four of them without a tale type."""
+    rows = []
+    for tale in sample_tales():
+        name = tale.pop("file_name")
+        atu = None if name in WITHOUT_TYPE else tale["atu"]
+        rows.append({**tale, "id": name.removesuffix(".txt"), "atu": atu})
+    data = tmp_path_factory.mktemp("data")
+    narrlit.Index.create(data / "collections" / "tales", pd.DataFrame(rows), narrlit.load("minilm"))
+    with running_server(data, served_encoder, model="minilm") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def checks_site():
     with fake_api() as (address, _):
         yield address
 
@@ -77,9 +100,9 @@ def page(browser):
 def visit(page, site, name):
     page.goto("about:blank")
     page.goto(f"{site}/{VIEWS.get(name, name)}")
-    page.wait_for_selector("main:not([aria-busy]) h1")
+    page.wait_for_selector("main:not([aria-busy]) h1", timeout=60_000)
     if name in READY:
-        page.wait_for_selector(READY[name])
+        page.wait_for_selector(READY[name], timeout=60_000)
 
 
 def drop(page, files):
@@ -272,8 +295,8 @@ def test_the_tree_selects_by_title_branch_and_color(page, site):
     expect(page.get_by_role("heading", level=1)).to_contain_text(" beside ")
 
 
-def test_pairs_are_decided_with_keys_and_undone(page, site):
-    visit(page, site, "#/tales/pairs?reader=Anna")
+def test_pairs_are_decided_with_keys_and_undone(page, checks_site):
+    visit(page, checks_site, "#/tales/pairs?reader=Anna")
     page.wait_for_selector(".decision")
     titles = page.locator("#pair h2")
     first = titles.all_inner_texts()
@@ -309,8 +332,8 @@ def test_pairs_are_decided_with_keys_and_undone(page, site):
     expect(page.get_by_text("Anna, dudu have decided")).to_be_visible()
 
 
-def test_a_proposal_of_the_catalog_is_accepted(page, site):
-    visit(page, site, "catalog")
+def test_a_proposal_of_the_catalog_is_accepted(page, checks_site):
+    visit(page, checks_site, "catalog")
     expect(page.get_by_text("proposals are right")).to_be_visible()
     card = page.locator(".proposals > li").first
     card.get_by_text("speak").first.click()

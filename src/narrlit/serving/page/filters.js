@@ -10,11 +10,14 @@ const PREFIX = "in.";
 const SHOWN = 8;
 /** Values of a column that are shown at once. */
 
-/** Read the chosen values of each column from an address. */
-export function filtersOf(params) {
+/** Read the chosen values of each column from an address: numbers where the column has numbers. */
+export function filtersOf(collection, params) {
   const filters = {};
   for (const [name, value] of params) {
-    if (name.startsWith(PREFIX)) (filters[name.slice(PREFIX.length)] ??= []).push(value);
+    if (!name.startsWith(PREFIX)) continue;
+    const column = name.slice(PREFIX.length);
+    const kind = collection.columns.find((each) => each.name === column)?.kind;
+    (filters[column] ??= []).push(kind === "number" ? Number(value) : value);
   }
   return filters;
 }
@@ -23,14 +26,14 @@ export function filtersOf(params) {
 export function filterChips(collection, params) {
   const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);
   if (columns.length === 0) return "";
-  const chosen = filtersOf(params);
+  const chosen = filtersOf(collection, params);
   return make("section", { class: "filters", "aria-label": t("filters.title") },
     columns.map((column) => columnChips(collection, params, column, chosen[column.name] ?? [])));
 }
 
 function columnChips(collection, params, column, chosen) {
   const chips = column.values.map(({ value, count }) => {
-    const on = chosen.includes(String(value));
+    const on = chosen.includes(value);
     const label = [make("span", {}, String(value)), make("small", {}, number(count))];
     return button(label, () => toggleValue(collection, params, column.name, String(value)),
       { class: "chip", "aria-pressed": on, id: `chip-${column.name}-${value}` });

@@ -17,34 +17,35 @@ export const STATUS = {
 const SHOWN = 40;
 /** Files that are listed at first; those with warnings come before the others. */
 
+let corrections = Promise.resolve();
+/** Corrections are sent one after the other: each answer holds those before. */
+
 export const importAddress = (id) => `#/?import=${encodeURIComponent(id)}`;
 
 export async function importView({ params, signal }) {
   const id = params.get("import");
   const view = make("div", {});
   const redraw = (state) => view.replaceChildren(...drawn(state, redraw));
-  let state = await get(path("imports", id), signal);
+  const state = await get(path("imports", id), signal);
   redraw(state);
-  follow(id, view, redraw, signal);
+  follow(state, view, redraw, signal);
   return view;
 }
 
 /** Ask for the state every second; what a person is filling in is left alone. */
-async function follow(id, view, redraw, signal) {
-  let last = null;
+async function follow(first, view, redraw, signal) {
+  const progressOf = (state) => JSON.stringify([state.status, state.done, state.files.length, state.seconds_left]);
+  let last = first;
   try {
     for (;;) {
-      const state = await get(path("imports", id), signal);
-      const changed = JSON.stringify([state.status, state.done, state.files.length, state.seconds_left]);
-      if (changed !== last) {
-        if (last !== null && view.dataset.status !== state.status) announce(t(STATUS[state.status]));
-        const focused = document.activeElement?.id;
-        if (last !== null) redraw(state);
-        if (focused && focused !== "main") document.getElementById(focused)?.focus();
-        last = changed;
-        view.dataset.status = state.status;
-      }
       await pause(1000, signal);
+      const state = await get(path("imports", first.id), signal);
+      if (progressOf(state) === progressOf(last)) continue;
+      if (state.status !== last.status) announce(t(STATUS[state.status]));
+      const focused = document.activeElement?.id;
+      redraw(state);
+      if (focused && focused !== "main") document.getElementById(focused)?.focus();
+      last = state;
     }
   } catch (error) {
     if (!signal.aborted) view.append(errorBox(error));
@@ -58,9 +59,13 @@ function drawn(state, redraw) {
     embedding: () => [progress(state, redraw)],
     paused: () => [progress(state, redraw)],
     done: () => [done(state)],
-    failed: () => [make("p", { class: "error", role: "alert" }, state.message), make("p", {}, t("import.failed"))],
+    failed: () => [failure(state), startForm(state, redraw), files(state, redraw)],
   };
   return [make("h1", {}, t(STATUS[state.status])), ...parts[state.status](), discard(state)];
+}
+
+function failure(state) {
+  return make("div", {}, make("p", { class: "error", role: "alert" }, state.message), make("p", {}, t("import.failed")));
 }
 
 function summary(state) {
@@ -73,8 +78,7 @@ function summary(state) {
 }
 
 function startForm(state, redraw) {
-  const first = state.files[0]?.name.split("/")[0].replace(/\.\w+$/, "");
-  const name = make("input", { id: "collection-name", value: state.collection ?? first ?? "", required: true, maxlength: 60 });
+  const name = make("input", { id: "collection-name", value: state.collection ?? state.name, required: true, maxlength: 80 });
   const form = make("form", { class: "tools" }, field(t("import.name"), name),
     make("button", { type: "submit", class: "primary", disabled: state.stories === 0 }, t("import.start")));
   form.addEventListener("submit", (event) => {
@@ -98,7 +102,9 @@ function files(state, redraw) {
 function fileCard(state, file, redraw) {
   const card = make("li", { class: file.skipped ? "skipped" : null });
   const facts = [counted("stories", file.stories), counted("words", file.words), file.language].filter(Boolean);
-  const change = (body) => attempt(card, async () => redraw(await patch(path("imports", state.id), body)));
+  const change = (body) => {
+    corrections = corrections.then(() => attempt(card, async () => redraw(await patch(path("imports", state.id), body))));
+  };
   const skip = make("input", { type: "checkbox", id: `skip-${file.name}`, checked: file.skipped });
   skip.addEventListener("change", () => {
     file.skipped = skip.checked;  // a second change may come before the answer to the first
@@ -116,10 +122,9 @@ function fileCard(state, file, redraw) {
 
 /** Which column holds the text, the title and the id. */
 function columnChoice(file, change) {
-  const columns = file.columns.map((name) => [name, name]);
-  const roles = [["text", t("import.column_text"), columns], ["title", t("import.column_title"), [["", "–"], ...columns]],
-    ["id", t("import.column_id"), [["", "–"], ...columns]]];
-  return make("div", { class: "tools" }, roles.map(([role, label, options]) => {
+  const options = [["", "–"], ...file.columns.map((name) => [name, name])];
+  const roles = [["text", t("import.column_text")], ["title", t("import.column_title")], ["id", t("import.column_id")]];
+  return make("div", { class: "tools" }, roles.map(([role, label]) => {
     const choose = (column) => {
       file.chosen[role] = column || null;
       change({ columns: { [file.name]: file.chosen } });
@@ -131,14 +136,15 @@ function columnChoice(file, change) {
 function preview(file, files) {
   const rows = file.preview.map((story) => make("li", {},
     make("b", {}, story.title || story.id), ` (${counted("words", story.words)}) `,
-    make("span", { class: "meta" }, `${story.beginning} …`)));
+    make("span", { class: "meta" }, story.beginning)));
   const open = files <= 3 || file.warnings.length > 0;
   return make("details", { open }, make("summary", {}, t("import.preview")), make("ul", {}, rows));
 }
 
 function progress(state, redraw) {
   const paused = state.status === "paused";
-  const left = !paused && state.seconds_left !== null ? t("import.left", { time: duration(state.seconds_left) }) : "";
+  let left = paused ? "" : t("import.loading");
+  if (!paused && state.seconds_left !== null) left = t("import.left", { time: duration(state.seconds_left) });
   const words = t("import.words", { done: number(state.done.words), all: number(state.words) });
   const act = (name) => attempt(section, async () => redraw(await post(path("imports", state.id, name))));
   const section = make("section", {},
