@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from fake_api import fake_api
 from servers import running_server
 
 import narrlit
@@ -59,12 +58,6 @@ def site(tmp_path_factory, served_encoder):
     narrlit.Index.create(data / "collections" / "tales", pd.DataFrame(rows), narrlit.load("minilm"))
     with running_server(data, served_encoder, model="minilm") as server:
         yield server.url
-
-
-@pytest.fixture(scope="module")
-def checks_site():
-    with fake_api() as (address, _):
-        yield address
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +151,7 @@ def test_dropped_files_become_a_collection(page, site):
     page.get_by_role("button", name="Start").click()
     page.wait_for_selector("#pause, .finding")
     page.reload()
-    expect(page.get_by_role("heading", name="Done")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Done")).to_be_visible(timeout=300_000)
 
     page.locator("main").get_by_role("link", name="Search").click()
     expect(page.get_by_role("heading", name="4 stories")).to_be_visible()
@@ -295,8 +288,8 @@ def test_the_tree_selects_by_title_branch_and_color(page, site):
     expect(page.get_by_role("heading", level=1)).to_contain_text(" beside ")
 
 
-def test_pairs_are_decided_with_keys_and_undone(page, checks_site):
-    visit(page, checks_site, "#/tales/pairs?reader=Anna")
+def test_pairs_are_decided_with_keys_and_undone(page, site):
+    visit(page, site, "#/tales/pairs?reader=Anna")
     page.wait_for_selector(".decision")
     titles = page.locator("#pair h2")
     first = titles.all_inner_texts()
@@ -332,8 +325,8 @@ def test_pairs_are_decided_with_keys_and_undone(page, checks_site):
     expect(page.get_by_text("Anna, dudu have decided")).to_be_visible()
 
 
-def test_a_proposal_of_the_catalog_is_accepted(page, checks_site):
-    visit(page, checks_site, "catalog")
+def test_a_proposal_of_the_catalog_is_accepted(page, site):
+    visit(page, site, "catalog")
     expect(page.get_by_text("proposals are right")).to_be_visible()
     card = page.locator(".proposals > li").first
     card.get_by_text("speak").first.click()
