@@ -311,7 +311,7 @@ def test_pairs_are_decided_with_keys_and_undone(page, site):
     page.reload()
     expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Table (CSV)").click()
+        page.get_by_role("button", name="All decisions (CSV)").click()
     assert "unsure" in Path(saved.value.path()).read_text(encoding="utf-8")
 
     # A second reader decides the same pairs; the name is typed without deciding.
@@ -335,6 +335,9 @@ def test_a_proposal_of_the_catalog_is_accepted(page, site):
     expect(card.locator(".banner")).to_contain_text("is accepted")
     page.locator(".proposals > li").nth(1).get_by_role("button", name="Reject all").click()
     expect(page.locator(".proposals > li").nth(1).locator(".banner")).to_contain_text("rejected")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Table (CSV)").click()
+    assert Path(saved.value.path()).read_text(encoding="utf-8-sig").count("510A") >= 2
 
 
 def test_german_and_dark_are_kept(page, site):

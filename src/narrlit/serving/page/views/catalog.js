@@ -1,7 +1,7 @@
 // Values proposed for stories that lack one in a column, with the stories that speak for each.
 
 import { address } from "../address.js";
-import { getComputed, path, put } from "../api.js";
+import { download, getComputed, path, put } from "../api.js";
 import { announce, make, pause } from "../dom.js";
 import { attempt, button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { counted, decimals, number, percent, t, term } from "../texts.js";
@@ -31,19 +31,29 @@ async function draw(place, collection, column, settings, signal) {
   const base = `${path("collections", collection.name)}/catalog`;
   try {
     const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, () => null, pause);
-    place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings));
+    place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings), filledTable(base, column));
   } catch (error) {
     if (!signal.aborted) place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
   }
 }
 
 /** How often the proposals are right, where the value is known. */
-function accuracy({ column, accuracy: measured, baseline }) {
+function accuracy({ column, accuracy: measured, baseline, most_frequent: mostFrequent }) {
   const [low, high] = measured.interval;
   return make("section", { class: "panel" },
     make("p", { class: "finding" }, t("catalog.accuracy", { correct: number(measured.correct), n: number(measured.n), column, share: percent(measured.accuracy) })),
     make("p", {}, term("term.accuracy"), " ", t("catalog.interval", { low: percent(low), high: percent(high) }), " ",
-      t("catalog.baseline", { share: percent(baseline?.accuracy ?? baseline) })));
+      t("catalog.baseline", { value: mostFrequent, share: percent(baseline) })));
+}
+
+/** The stories with the values that were accepted, as a file. */
+function filledTable(base, column) {
+  const place = make("section", {}, make("h2", {}, t("catalog.table")), make("p", {}, t("catalog.table_text")));
+  const save = (format) => () => attempt(place, () =>
+    download("GET", `${base}/table?${new URLSearchParams({ column, format })}`));
+  place.append(make("p", { class: "actions" },
+    button(t("export.csv"), save("csv")), button(t("export.xlsx"), save("xlsx"))));
+  return place;
 }
 
 function proposals(collection, catalog, base, settings) {

@@ -153,9 +153,11 @@ class Session {
 
   results() {
     const place = make("section", {}, this.agreement, make("h2", {}, t("pairs.table")), make("p", {}, t("pairs.table_text")));
-    const save = (format) => () => attempt(place, () => download("GET", `${this.base}/table?format=${format}`));
+    const save = (kind, format) => () => attempt(place, () => download("GET", `${this.base}/table?kind=${kind}&format=${format}`));
     place.append(make("p", { class: "actions" },
-      button(t("export.csv"), save("csv"), { "data-format": "csv" }), button(t("export.jsonl"), save("jsonl"), { "data-format": "jsonl" })));
+      button(t("export.versions"), save("groups", "csv")),
+      button(t("export.triples"), save("triples", "jsonl")),
+      button(t("export.decisions"), save("decisions", "csv"))));
     return place;
   }
 }
