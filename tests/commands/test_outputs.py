@@ -17,8 +17,8 @@ from narrlit.arguments import outputs_of, parser
 from narrlit.cli import OTHERS, TRAINING, main
 from narrlit.data.tales import sample_tales
 
-READ_ONLY = {"cache", "diversity", "views"}
-"""Commands without a file to write; `cache rm` removes what can be computed again."""
+READ_ONLY = {"cache", "diversity", "serve", "views"}
+"""Commands without a file to write; `cache rm` removes what can be computed again, `serve` has a folder of its own."""
 RUNS = set(TRAINING)
 """Commands of Lightning: each run has a new folder."""
 SERVER = "--base-url http://localhost:1/v1 --llm-model m"

@@ -74,7 +74,7 @@ def serving_process(data, *arguments):
         process.wait()
 
 
-def wait_until(happened, seconds=120, pause=0.05):
+def wait_until(happened, seconds=400, pause=0.05):
     """The first true value of happened()."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -66,7 +66,7 @@ def workbook(rows):
 
 
 def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, tmp_path):
-    write_docx(tmp_path / "bear.docx", ["The Bear", "A bear slept in a cave all winter and woke in spring."])
+    write_docx(tmp_path / "bear.docx", "The Bear", "A bear slept in a cave all winter and woke in spring.")
     write_pdf(tmp_path / "wolf.pdf", "A wolf ate a grandmother and waited in her bed.")
     files = {
         "tales/king.txt": KING.encode(),
@@ -177,7 +177,7 @@ def test_what_an_import_is_not_ready_for_is_refused(client):
 
 
 def test_a_paused_import_goes_on_where_it_stopped(client):
-    rows = [{"id": f"story {n}", "text": f"{n} kings sought {n} crowns. " * 60} for n in range(60)]
+    rows = [{"id": f"story {n}", "text": f"{n} kings sought {n} crowns. " * 20} for n in range(30)]
     content = "\n".join(json.dumps(row) for row in rows).encode()
     ready = upload(client, {"many.jsonl": content})
     path = f"/imports/{ready['id']}"
@@ -185,13 +185,13 @@ def test_a_paused_import_goes_on_where_it_stopped(client):
     wait_until(lambda: client.get(path).json()["done"]["stories"] > 0)
     paused = client.post(f"{path}/pause").json()
     assert paused["status"] == "paused"
-    assert 0 < paused["done"]["stories"] <= 60
+    assert 0 < paused["done"]["stories"] <= 30
     assert client.get("/collections/many").json()["import"] == ready["id"]
 
     assert client.post(f"{path}/resume").json()["status"] == "embedding"
     done = finished(client, ready["id"], "embedding")
-    assert (done["status"], done["done"]["stories"]) == ("done", 60)
-    assert client.get("/collections/many").json()["stories"] == 60
+    assert (done["status"], done["done"]["stories"]) == ("done", 30)
+    assert client.get("/collections/many").json()["stories"] == 30
 
 
 @pytest.mark.slow
@@ -199,22 +199,23 @@ def test_an_import_survives_the_end_of_the_server_at_any_moment(tmp_path):
     write_tales(tmp_path / "tales")
     data = tmp_path / "data"
 
+    def state_of(url):
+        [state] = httpx.get(f"{url}/imports", timeout=60).json()
+        return state
+
     def killed_when(happened):
         with serving_process(data, tmp_path / "tales") as (process, url):
-            seen = wait_until(lambda: (state := httpx.get(f"{url}/imports").json()) and happened(state[0]) and state[0])
+            wait_until(lambda: happened(state_of(url)))
             process.send_signal(signal.SIGKILL)
             process.wait(30)
-        return seen
 
     killed_when(lambda state: state["status"] == "reading")
-    killed_when(lambda state: state["status"] == "embedding")
     killed_when(lambda state: state["done"]["stories"] > 0)
 
     with serving_process(data, tmp_path / "tales") as (_, url):
-        wait_until(lambda: httpx.get(f"{url}/imports").json()[0]["status"] == "done")
-        assert len(httpx.get(f"{url}/imports").json()) == 1
-        stories = httpx.get(f"{url}/collections/tales/stories").json()["stories"]
-        types = httpx.get(f"{url}/collections/tales").json()["columns"]
+        wait_until(lambda: state_of(url)["status"] == "done")
+        stories = httpx.get(f"{url}/collections/tales/stories", timeout=60).json()["stories"]
+        types = httpx.get(f"{url}/collections/tales", timeout=60).json()["columns"]
     assert sorted(story["id"] for story in stories) == sorted(
         tale["file_name"].removesuffix(".txt") for tale in sample_tales()
     )

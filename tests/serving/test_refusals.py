@@ -137,6 +137,17 @@ def test_a_body_above_the_limit_is_refused_by_its_header_and_while_it_arrives(se
     assert "1,000 bytes" in answers[1].json()["error"]["message"]
 
 
+def test_a_body_that_does_not_arrive_is_refused(settings, served_encoder):
+    async def slow():
+        yield b"{"
+        await asyncio.sleep(5)
+        yield b"}"
+
+    impatient = dataclasses.replace(settings, limits=Limits(body_seconds=0.1))
+    [answer] = answers_of(impatient, served_encoder, ("POST", "/v1/embeddings", {"content": slow()}))
+    assert answer.status_code == 408
+
+
 def test_beyond_the_limits_requests_are_told_to_come_again_and_health_is_answered(settings, served_encoder):
     few = dataclasses.replace(settings, limits=Limits(requests=4))
 

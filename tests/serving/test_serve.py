@@ -7,12 +7,15 @@ import httpx
 import pytest
 from servers import serving_process
 
-from narrlit.errors import OptionError
+from narrlit.errors import DataError, OptionError
+from narrlit.serving.middleware import allowed_names
 from narrlit.serving.serve import listen, server_settings
 
 
 def settings_of(tmp_path, **options):
-    return server_settings(None, data=tmp_path, model="minilm", **{"host": "127.0.0.1", "token": None, **options})
+    return server_settings(
+        None, data=tmp_path, model="minilm", **{"host": "127.0.0.1", "token": None, "names": (), **options}
+    )
 
 
 def test_loopback_needs_no_token_and_any_other_address_gets_one(tmp_path):
@@ -21,6 +24,28 @@ def test_loopback_needs_no_token_and_any_other_address_gets_one(tmp_path):
     assert first != second
     assert len(first) >= 32
     assert settings_of(tmp_path, host="0.0.0.0", token="a long secret").token == "a long secret"
+
+
+def test_behind_a_proxy_a_token_is_needed_and_its_name_is_answered(tmp_path):
+    settings = settings_of(tmp_path, names=["Stories.example.org"])
+    assert len(settings.token) >= 32
+    assert "stories.example.org" in allowed_names(settings)
+    assert "other.example.org" not in allowed_names(settings)
+
+
+def test_a_source_is_an_index_a_folder_of_indexes_or_stories(tmp_path, tales_index):
+    def of(source):
+        settings = server_settings(
+            source, host="localhost", token=None, names=(), data=tmp_path / "data", model="minilm"
+        )
+        return settings.indexes, settings.source
+
+    assert of(tales_index) == ((tales_index,), None)
+    assert of(tales_index.parent) == ((tales_index,), None)
+    (tmp_path / "stories").mkdir()
+    assert of(tmp_path / "stories") == ((), tmp_path / "stories")
+    with pytest.raises(DataError, match="does not exist"):
+        of(tmp_path / "nowhere")
 
 
 def test_a_short_token_is_refused(tmp_path):

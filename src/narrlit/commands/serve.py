@@ -10,6 +10,7 @@ def serve(
     port: int = 8000,
     host: str = "127.0.0.1",
     token: str | None = None,
+    names: str | None = None,
     data: str | None = None,
     model: str = DEFAULT_MODEL,
     no_browser: bool = False,
@@ -22,8 +23,13 @@ def serve(
         port: port to listen on; 0 chooses a free one.
         host: address to listen on; any other than a loopback address needs a token.
         token: secret that each request must contain; for other addresses than loopback, one is made and printed.
+        names: names of other hosts under which the server answers, comma-separated, such as that of a reverse proxy; a
+            token is needed then, too.
         data: folder of collections and imports; default: ~/.local/share/narrlit.
         model: model of requests and new collections.
         no_browser: do not open the page in a browser.
     """
-    narrlit.serve(source, port=port, host=host, token=token, data=data, model=model, browser=not no_browser)
+    others = [name.strip() for name in (names or "").split(",") if name.strip()]
+    narrlit.serve(
+        source, port=port, host=host, token=token, names=others, data=data, model=model, browser=not no_browser
+    )

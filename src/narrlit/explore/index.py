@@ -388,7 +388,7 @@ class Index:
         if len(self):
             self._storage.set_fit(self._measured(SearchOptions()).fit.record)
 
-    def collection(self) -> Collection:
+    def collection(self) -> "IndexedCollection":
         """Return all stories with their embeddings and passages, without loading the model."""
         self._storage.require_stories()
         snapshot = self._storage.snapshot()

@@ -1,7 +1,7 @@
 """Routes of collections: lists, stories, search, explanations, maps and exports."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -145,7 +145,7 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
     columns = []
     for column in snapshot.columns:
         values = [CountedValue(value=each.value, count=each.count) for each in column.values]
-        kind = "number" if column.is_number else "text"
+        kind: Literal["text", "number"] = "number" if column.is_number else "text"
         columns.append(ColumnAnswer(name=column.name, kind=kind, values=values, distinct=column.distinct))
     return CollectionAnswer(
         name=collection.name,

@@ -76,6 +76,7 @@ class Imports:
         self._records: dict[str, ImportRecord] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._paces: dict[str, Pace] = {}
+        self._saved = 0.0
         self._embedding = asyncio.Lock()
         self._reading = asyncio.Lock()
 
@@ -166,6 +167,13 @@ class Imports:
         if save:
             self._write(record)
         return record
+
+    def _is_due(self) -> bool:
+        """Return True if progress was not recorded for some seconds."""
+        is_due = time.monotonic() - self._saved > SAVED_SECONDS
+        if is_due:
+            self._saved = time.monotonic()
+        return is_due
 
     def _write(self, record: ImportRecord) -> None:
         with atomic_path(self.folder / record.id / RECORD) as temporary:
@@ -289,7 +297,8 @@ class Imports:
             number += 1
             files.append(FileRecord(number=number, name=unpacked.name, stored=unpacked.stored or None))
         read = sum(file.is_read for file in files)
-        self._change(id, files=files, message=f"{read:,} of {len(files):,} files read")
+        is_due = bool(result.unpacked) or self._is_due()
+        self._change(id, save=is_due, files=files, message=f"{read:,} of {len(files):,} files read")
 
     # Corrections -----------------------------------------------------------------------------------------------------
 
@@ -363,7 +372,6 @@ class Imports:
             self._change(id, message="loading the model")
             worker = await WorkerProcess.start(EMBEDDER, job.model_dump_json())
             self._paces.pop(id, None)
-            saved = 0.0
             try:
                 async for line in worker.reports():
                     progress = EmbedReport.model_validate_json(line)
@@ -371,9 +379,7 @@ class Imports:
                         raise DataError(progress.problem)
                     done = progress.done or Amount()
                     self._paces.setdefault(id, Pace(time.monotonic(), done.words))
-                    is_due = time.monotonic() - saved > SAVED_SECONDS
-                    saved = time.monotonic() if is_due else saved
-                    self._change(id, save=is_due, done=done, message=_progress(done, record.amount))
+                    self._change(id, save=self._is_due(), done=done, message=_progress(done, record.amount))
             finally:
                 await asyncio.shield(worker.stop())
         self._finish(id)

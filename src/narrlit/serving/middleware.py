@@ -1,5 +1,6 @@
 """Checks of requests before any route: host, origin, token, size and number; headers of every answer."""
 
+import asyncio
 import hashlib
 import hmac
 import socket
@@ -207,7 +208,7 @@ class RequiredToken:
 
 
 class LimitedBody:
-    """Refuse a body that is larger than its limit, by its header or while it arrives."""
+    """Refuse a body that is larger than its limit, by its header or while it arrives, or that arrives too slowly."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self.app, self.limits = app, settings.limits
@@ -227,11 +228,17 @@ class LimitedBody:
             await answer(refusal_of_http(too_large))(scope, receive, send)
             return
         received = 0
+        is_complete = False
 
         async def receive_limited() -> Message:
-            nonlocal received
-            part = await receive()
+            nonlocal received, is_complete
+            try:
+                async with asyncio.timeout(None if is_complete else self.limits.body_seconds):
+                    part = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "the body did not arrive in time: send it again") from None
             received += len(part.get("body", b""))
+            is_complete = not part.get("more_body", False)
             if received > limit:
                 raise too_large
             return part
@@ -267,7 +274,8 @@ def allowed_names(settings: ServerSettings) -> frozenset[str]:
     if settings.is_loopback:
         return LOOPBACK_NAMES | {settings.host.strip("[]").lower()}
     machine = {socket.gethostname().lower(), socket.getfqdn().lower()}
-    return LOOPBACK_NAMES | machine | {settings.host.strip("[]").lower()}
+    named = {name.strip().lower() for name in settings.names}
+    return LOOPBACK_NAMES | machine | named | {settings.host.strip("[]").lower()}
 
 
 def host_name(host: str) -> str:

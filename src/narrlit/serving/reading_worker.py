@@ -89,7 +89,8 @@ def _check_expansion(path: Path) -> None:
 def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
     """Copy the files of an archive; archives in it are not unpacked."""
     with zipfile.ZipFile(path) as archive:
-        parts = [part for part in archive.infolist() if not part.is_dir() and not is_left_out(part.filename)]
+        files = [part for part in archive.infolist() if not part.is_dir()]
+        parts = [part for part in files if not is_left_out(clean_name(part.filename))]
         size = sum(part.file_size for part in parts)
         if len(parts) > job.most_files:
             raise DataError(f"{path} has {counted(len(parts), 'file')}, but {job.most_files:,} at most are read")

@@ -3,7 +3,7 @@
 import secrets
 import socket
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ def serve(
     port: int = 8000,
     host: str = "127.0.0.1",
     token: str | None = None,
+    names: Sequence[str] = (),
     data: str | Path | None = None,
     model: str = DEFAULT_MODEL,
     browser: bool = True,
@@ -49,6 +50,8 @@ def serve(
         host: address to listen on. Any other than a loopback address needs a token.
         token: secret that each request must contain; None: none is needed on a loopback address, and one is made and
             printed for other addresses.
+        names: names of other hosts under which the server answers, such as that of a reverse proxy; then a token is
+            needed, too.
         data: folder of collections and imports; None: `~/.local/share/narrlit`.
         model: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
             `minilm`.
@@ -64,7 +67,7 @@ def serve(
         require(package, "serve")
     from narrlit.serving.app import create_app
 
-    settings = server_settings(source, host=host, token=token, data=data, model=model)
+    settings = server_settings(source, host=host, token=token, names=names, data=data, model=model)
     with closing(listen(host, port)) as listening, exclusive(settings.data, "`data`"):
         app = create_app(settings)
         address = address_of(host, listening.getsockname()[1])
@@ -79,7 +82,13 @@ def serve(
 
 
 def server_settings(
-    source: str | Path | None, *, host: str, token: str | None, data: str | Path | None, model: str
+    source: str | Path | None,
+    *,
+    host: str,
+    token: str | None,
+    names: Sequence[str],
+    data: str | Path | None,
+    model: str,
 ) -> ServerSettings:
     """Check the options of `serve`; a token is made for an address that other machines reach."""
     if token is not None and len(token) < 8:
@@ -89,7 +98,7 @@ def server_settings(
     stories = Path(source).absolute() if source is not None and not indexes else None
     if stories is not None and not stories.exists():
         raise DataError(f"{source} does not exist; name an index, or a file or folder of stories")
-    settings = ServerSettings(folder.absolute(), model, host, token, indexes, stories)
+    settings = ServerSettings(folder.absolute(), model, host, token, tuple(names), indexes, stories)
     if token is None and not settings.is_loopback:
         return replace(settings, token=secrets.token_urlsafe(24))
     return settings

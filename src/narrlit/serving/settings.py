@@ -25,6 +25,7 @@ class Limits:
         characters: characters of a text.
         waiting_texts: number of texts that wait for the model.
         requests: number of requests that are answered at the same time.
+        body_seconds: time between two parts of a body.
         seconds: time to answer a request that needs the model or an index.
         reading_seconds: time to read a file of an upload.
         reading_bytes: memory to read a file of an upload.
@@ -39,6 +40,7 @@ class Limits:
     characters: int = 500_000
     waiting_texts: int = 8192
     requests: int = 256
+    body_seconds: float = 30
     seconds: float = 60
     reading_seconds: float = 120
     reading_bytes: int = 2 * 2**30
@@ -53,6 +55,7 @@ class ServerSettings:
         model: name of the model that embeds texts and new collections.
         host: address to listen on.
         token: secret that requests must contain; None: no request needs one.
+        names: names of other hosts under which the server answers, such as that of a reverse proxy.
         indexes: folders of indexes elsewhere, which are served as collections and never deleted.
         source: file or folder of stories, which is imported at the start.
         limits: limits of requests.
@@ -62,6 +65,7 @@ class ServerSettings:
     model: str = DEFAULT_MODEL
     host: str = "127.0.0.1"
     token: str | None = None
+    names: tuple[str, ...] = ()
     indexes: tuple[Path, ...] = ()
     source: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -69,7 +73,7 @@ class ServerSettings:
     @property
     def is_loopback(self) -> bool:
         """True if only programs on the same machine reach the server."""
-        return is_loopback(self.host)
+        return is_loopback(self.host) and not self.names
 
 
 def is_loopback(host: str) -> bool:

@@ -1,10 +1,10 @@
 """Uploads: files of a multipart request, written to disk while they arrive."""
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -12,6 +12,9 @@ from starlette.concurrency import run_in_threadpool
 
 from narrlit.serving.import_models import FileRecord
 from narrlit.serving.problems import RefusedError
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 SUFFIXES = (".txt", ".md", ".docx", ".epub", ".pdf", ".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json", ".zip")
 """Suffixes of files that are read."""
@@ -88,7 +91,7 @@ class Upload:
             raise RefusedError(400, "files: the form has no file; add one or more as field `files`", "files")
         return self.files
 
-    def _callbacks(self) -> dict[str, Callable[..., None]]:
+    def _callbacks(self) -> "MultipartCallbacks":
         return {
             "on_part_begin": self._begin_part,
             "on_header_field": self._header_field,

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from typing import TextIO, cast
 
 LONGEST_LINE = 16 * 2**20
 """Bytes of a line that a process reports."""
@@ -79,6 +80,7 @@ class WorkerProcess:
 def receive_job() -> str:
     """Read the job of this process; from now on, it ends with the server, and gives way to it."""
     job = sys.stdin.buffer.readline().decode()
+    sys.stdout = sys.stderr  # what libraries print is no report
     threading.Thread(target=_end_with_server, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
@@ -87,8 +89,9 @@ def receive_job() -> str:
 
 def report(line: str) -> None:
     """Report a line to the server."""
-    sys.stdout.buffer.write(line.encode() + b"\n")
-    sys.stdout.buffer.flush()
+    reports = cast("TextIO", sys.__stdout__).buffer
+    reports.write(line.encode() + b"\n")
+    reports.flush()
 
 
 def _end_with_server() -> None:
