@@ -52,13 +52,15 @@ def catalog(  # noqa: PLR0913 (options)
     """
     if (filled is None) != (accepted is None and at_least is None) or None not in (accepted, at_least):
         raise OptionError("`filled` needs either `accepted` or `at_least`, and each of these needs `filled`")
-    chosen = None if accepted is None else narrlit.read_accepted(accepted)
+    chosen = {} if accepted is None else narrlit.read_accepted(accepted)
     result = narrlit.catalog(read_collection(collection, loading, reading, files, measure), column, k=k)
+    if at_least is not None:
+        chosen = result.probable(at_least)
     print_result(result, json)
     if out is not None:
         result.write(out)
         say(f"{out}: {counted(len(result.proposals), 'story')}; write x in the column accepted")
     if filled is not None:
-        complete = result.fill(result.probable(at_least) if chosen is None else chosen)
+        complete = result.fill(chosen)
         complete.write(filled)
         say(f"{filled}: {complete}")

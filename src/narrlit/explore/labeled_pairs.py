@@ -180,7 +180,9 @@ class LabeledPairs:
         for pair in self._labeled("different"):
             for anchor, other in ((pair.a, pair.b), (pair.b, pair.a)):
                 first = first_of.get(anchor)
-                for version in self.versions.get(first, ()) if first else ():
+                if first is None:
+                    continue
+                for version in self.versions[first]:
                     if len({text_of[id] for id in (anchor, version, other)}) == 3:  # no copies
                         yield anchor, version, other, first
 

@@ -149,4 +149,6 @@ def nominal_alphas(counts: IntArray, weights: IntArray) -> NDArray[np.float64]:
     labels = weights @ counts
     total = labels.sum(axis=1)
     expected = (total**2 - (labels**2).sum(axis=1)) / (total - 1)
-    return 1 - np.divide(observed, expected, out=np.zeros(len(weights)), where=expected > 0)
+    disagreement = np.zeros(len(weights))
+    np.divide(observed, expected, out=disagreement, where=expected > 0)
+    return 1 - disagreement
