@@ -20,7 +20,16 @@ RUN_NARRLIT = Callable[[Sequence[str]], int]
 """Runs a command line in the current folder; returns its exit code."""
 SLOW, QUICK = 1, 8
 """How often a job is drawn: fits take seconds, most other commands a tenth of that."""
-OUTPUT_OPTIONS = ("--out", "--map", "--report", "--log", "--answer-cache", "--trainer.default_root_dir")
+OUTPUT_OPTIONS = (
+    "--out",
+    "--groups",
+    "--filled",
+    "--map",
+    "--report",
+    "--log",
+    "--answer-cache",
+    "--trainer.default_root_dir",
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,16 @@ def _write_data() -> None:
     for suffix in (".jsonl", ".csv", ".tsv", ".xlsx", ".parquet", ".txt"):
         write_table(f"stories{suffix}", stories)
     Path("stories.json").write_text(json.dumps(stories), encoding="utf-8")
+    lacking = [{**story, "type": story["type"] if n % 4 else ""} for n, story in enumerate(stories)]
+    write_table("kinds.jsonl", lacking)
+    write_table("marked.csv", [{"id": "s0", "value": "A", "accepted": "x"}, {"id": "s4", "value": "B", "accepted": ""}])
+    decided = [
+        {"id_a": "s0", "id_b": "s1", "decision": "same", "reader": "anna"},
+        {"id_a": "s0", "id_b": "s2", "decision": "different", "reader": "anna"},
+        {"id_a": "s1", "id_b": "s0", "decision": "unsure", "reader": "ben"},
+    ]
+    for suffix in (".csv", ".jsonl"):
+        write_table(f"decided{suffix}", decided)
     Path("queries.csv").write_text(f'id,text\nq1,"{texts[0]}"\nq2,"{texts[1]}"\n', encoding="utf-8")
     for suffix in (".jsonl", ".csv", ".tsv", ".parquet"):
         write_table(f"triples{suffix}", rows)
@@ -275,6 +294,10 @@ def jobs(url: str) -> list[Job]:
         "map index --out m.html --k 2",
         f"pairs stories.parquet {MODEL} --out p.csv",
         "pairs index --out p.graphml --threshold 0.5",
+        f"check-pairs stories.jsonl {MODEL} --decisions decided.csv --out c.csv --groups g.csv",
+        "check-pairs index --decisions decided.jsonl,decided.csv --limit 3",
+        f"catalog kinds.jsonl --column type {MODEL} --out c.csv --accepted marked.csv --filled f.csv",
+        "catalog index --column type --k 3 --json",
         f"diversity stories.xlsx {MODEL} --json",
         "diversity index --cosine 0.8 --jaccard 0.4",
         f"judge triples.jsonl {MODEL} {llm} --max-tokens 64 --out judged.jsonl",

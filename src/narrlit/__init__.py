@@ -37,16 +37,23 @@ if TYPE_CHECKING:
     from narrlit.experiments.seed_fits import fit_seeds
     from narrlit.experiments.system_report import report
     from narrlit.experiments.tuning import tune
+    from narrlit.explore.catalog import catalog
+    from narrlit.explore.catalog_decisions import CatalogDecisions, read_accepted
     from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
     from narrlit.explore.embedding_file import embed_to_file
     from narrlit.explore.explanation import explain
     from narrlit.explore.index import Index
+    from narrlit.explore.labeled_pairs import label_pairs
     from narrlit.explore.mapping import map_stories
     from narrlit.explore.options import PartOptions
+    from narrlit.explore.pair_checking import pairs_to_check
+    from narrlit.explore.pair_decisions import PairDecisions, read_decisions
     from narrlit.explore.pairs import pairs
     from narrlit.explore.parts import embed_to_folder
+    from narrlit.explore.reader_agreement import reader_agreement
     from narrlit.explore.search import search
+    from narrlit.explore.selection import select
     from narrlit.exporting import average, check_export, export
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
@@ -56,10 +63,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CatalogDecisions",
     "Collection",
     "GenerationOptions",
     "Index",
     "LLMOptions",
+    "PairDecisions",
     "PartOptions",
     "Run",
     "TripleAccuracy",
@@ -68,6 +77,7 @@ __all__ = [
     "ablate",
     "average",
     "back_translate_examples",
+    "catalog",
     "check_data",
     "check_export",
     "check_submission",
@@ -87,21 +97,27 @@ __all__ = [
     "fuse",
     "generate",
     "judge",
+    "label_pairs",
     "load",
     "losses",
     "map_stories",
     "measures",
     "mine",
     "pairs",
+    "pairs_to_check",
     "profile",
     "pseudonymize",
+    "read_accepted",
+    "read_decisions",
     "read_stories",
     "read_triples",
+    "reader_agreement",
     "report",
     "reproduce",
     "restore_names",
     "retrieval",
     "search",
+    "select",
     "serve",
     "similarity",
     "submit",
@@ -112,10 +128,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "CatalogDecisions": "narrlit.explore.catalog_decisions",
     "Collection": "narrlit.explore.collection",
     "GenerationOptions": "narrlit.llm.options",
     "Index": "narrlit.explore.index",
     "LLMOptions": "narrlit.llm.options",
+    "PairDecisions": "narrlit.explore.pair_decisions",
     "PartOptions": "narrlit.explore.options",
     "Run": "narrlit.experiments.run",
     "TripleAccuracy": "narrlit.metrics.triples",
@@ -123,6 +141,7 @@ _MODULES = {
     "ablate": "narrlit.experiments.ablation",
     "average": "narrlit.exporting",
     "back_translate_examples": "narrlit.experiments.augmentation",
+    "catalog": "narrlit.explore.catalog",
     "check_data": "narrlit.experiments.data_check",
     "check_export": "narrlit.exporting",
     "check_submission": "narrlit.submission",
@@ -142,19 +161,25 @@ _MODULES = {
     "fuse": "narrlit.experiments.fusion",
     "generate": "narrlit.llm.generation",
     "judge": "narrlit.experiments.judging",
+    "label_pairs": "narrlit.explore.labeled_pairs",
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
     "mine": "narrlit.encoding.mining",
     "pairs": "narrlit.explore.pairs",
+    "pairs_to_check": "narrlit.explore.pair_checking",
     "profile": "narrlit.experiments.profile",
     "pseudonymize": "narrlit.data.pseudonymization",
+    "read_accepted": "narrlit.explore.catalog_decisions",
+    "read_decisions": "narrlit.explore.pair_decisions",
     "read_stories": "narrlit.data.readers",
     "read_triples": "narrlit.data.readers",
+    "reader_agreement": "narrlit.explore.reader_agreement",
     "report": "narrlit.experiments.system_report",
     "reproduce": "narrlit.experiments.reproduction.reproduce",
     "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval",
     "search": "narrlit.explore.search",
+    "select": "narrlit.explore.selection",
     "serve": "narrlit.serving.serve",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",

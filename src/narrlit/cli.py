@@ -50,6 +50,8 @@ OTHERS = {
     "search": "find the stories of an index most similar to a text or a story",
     "map": "draw a collection as a dendrogram or scatter plot, with groups and nearest stories, in one HTML file",
     "pairs": "find the most similar stories of a collection, and groups of retellings",
+    "check-pairs": "list likely versions of one story for readers, and make data from their decisions",
+    "catalog": "propose values of a column, such as the tale type, for stories that lack it",
     "retrieval": "evaluate how high collections rank relevant stories, with paired tests",
     "diversity": "measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
     "serve": "run a server with a page for collections and an HTTP API as OpenAI's",

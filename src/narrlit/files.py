@@ -241,7 +241,7 @@ def atomic_path(target: str | Path, *, private: bool = False) -> Iterator[Path]:
             temporary.chmod(0o600 if private else 0o666 & ~_umask())
             _sync(temporary)
             temporary.replace(target)
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -286,9 +286,9 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
             for folder, _, files in os.walk(temporary):
                 for file in files:
                     _sync(Path(folder, file))
-                _sync_folder(Path(folder))
+                sync_folder(Path(folder))
             temporary.replace(target)
-            _sync_folder(target.parent)
+            sync_folder(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -326,7 +326,7 @@ def _sync(file: Path) -> None:
         os.fsync(opened.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Flush the entries of a folder to the disk, if the operating system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from json_files import write_json_lines
 
 from narrlit.arguments import outputs_of, parser
 from narrlit.cli import OTHERS, TRAINING, main
@@ -79,6 +80,18 @@ REPLACED = [
         "--out p.csv",
         ("p.csv", "p-groups.csv"),
         ("test_stories.jsonl",),
+    ),
+    Case(
+        "check-pairs test_stories.jsonl --model minilm --decisions decided.csv",
+        "--out check.csv --groups groups.csv --triples triples.csv",
+        ("check.csv", "groups.csv", "triples.csv"),
+        ("test_stories.jsonl", "decided.csv"),
+    ),
+    Case(
+        "catalog kinds.jsonl --model minilm --column kind --at-least 0",
+        "--out proposals.csv --filled filled.csv",
+        ("proposals.csv", "filled.csv"),
+        ("kinds.jsonl",),
     ),
     Case(
         "map test_stories.jsonl --model minilm --k 2",
@@ -199,6 +212,9 @@ def world(tmp_path_factory):
     for name, row in zip("ab", (folder / "test_stories.jsonl").read_text(encoding="utf-8").splitlines(), strict=False):
         (folder / f"{name}.txt").write_text(json.loads(row)["text"], encoding="utf-8")
     (folder / "qrels.tsv").write_text("0\t1\t1\n")
+    (folder / "decided.csv").write_text("id_a,id_b,decision\n0,1,same\n0,2,different\n")
+    kinds = [{"text": tale["text"], "kind": tale["atu"] if n % 3 else ""} for n, tale in enumerate(sample_tales())]
+    write_json_lines(folder / "kinds.jsonl", kinds)
     return folder
 
 

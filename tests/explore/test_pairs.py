@@ -10,7 +10,8 @@ from measured import similarities_of
 
 from narrlit.errors import DataError
 from narrlit.explore.collection import plain
-from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs, write_graph
+from narrlit.explore.graph import write_graph
+from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs
 
 
 def collection(vectors, measure="cosine", **columns):
@@ -94,7 +95,7 @@ def test_all_copies_of_a_text_are_one_group_among_stories_that_a_model_hardly_te
 def test_a_graph_holds_titles_metadata_groups_and_similarities(tmp_path):
     stories = collection([[1, 0], [1, 0.1], [0, 1]], atu=["510A", None, "333\x00"], year=[1697, 860, 1812])
     found = similar_pairs(stories, k=1)
-    write_graph(tmp_path / "g.graphml", stories, found, retelling_groups(stories, 0.9, found)[0])
+    write_graph(tmp_path / "g.graphml", stories.frame, found, retelling_groups(stories, 0.9, found)[0])
     graph = nx.read_graphml(tmp_path / "g.graphml")
 
     assert graph.nodes["s0"] == {

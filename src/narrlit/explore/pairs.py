@@ -1,11 +1,9 @@
 """Pairs of similar stories and groups of retellings in a collection."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 from scipy.stats import median_abs_deviation, norm
@@ -15,8 +13,9 @@ from narrlit.data.schema import connected
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.collection import Collection
+from narrlit.explore.graph import write_graph
 from narrlit.explore.options import PAIR_SUFFIXES
-from narrlit.files import atomic_path, check_writable
+from narrlit.files import check_writable
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.tables import markdown_table
 
@@ -30,6 +29,18 @@ WIDTH = 60
 """Characters of a title that are printed."""
 NEAR_COPY = 0.01
 """Largest difference between a story's similarity with its copy and that with itself."""
+
+
+class ComparedStories(Protocol):
+    """Stories with their similarities, such as a collection or a selection from one."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per story: id, title, text, then the metadata columns."""
+
+    @property
+    def similarities(self) -> CollectionSimilarity:
+        """Similarities of the stories, in the order of the frame."""
 
 
 class Retellings(NamedTuple):
@@ -85,7 +96,7 @@ class Pairs:
         target = Path(path)
         check_writable(target, *PAIR_SUFFIXES)
         if target.suffix == ".graphml":
-            write_graph(target, self.collection, self.frame, self.grouped)
+            write_graph(target, self.collection.frame, self.frame, self.grouped)
             return [target]
         write_table(target, self.frame.to_dict("records"))
         groups_file = target.with_name(f"{target.stem}-groups{target.suffix}")
@@ -138,8 +149,12 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
     return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)
 
 
-def similar_pairs(collection: Collection, k: int = 10) -> pd.DataFrame:
+def similar_pairs(collection: ComparedStories, k: int = 10) -> pd.DataFrame:
     """Pair each story with its k nearest neighbors.
+
+    Args:
+        collection: N stories, N > 1.
+        k: number of neighbors.
 
     Returns:
         One row per pair, most similar first: `id_a`, `title_a`, `id_b`, `title_b`, `similarity` by the measure of the
@@ -175,7 +190,7 @@ def similar_pairs(collection: Collection, k: int = 10) -> pd.DataFrame:
 
 
 def retelling_groups(
-    collection: Collection, threshold: float | None = None, pairs: pd.DataFrame | None = None
+    collection: ComparedStories, threshold: float | None = None, pairs: pd.DataFrame | None = None
 ) -> Retellings:
     """Group stories that are joined by chains of mutual nearest neighbors with a similarity above a threshold.
 
@@ -187,7 +202,7 @@ def retelling_groups(
     pairs = similar_pairs(collection) if pairs is None else pairs
     if threshold is None:
         threshold, reason = chance_threshold(collection.similarities)
-        alike = (pairs["similarity"] > threshold) | _near_copies(collection, pairs)
+        alike = (pairs["similarity"] > threshold) | near_copies(collection, pairs)
     else:
         reason = f"Threshold {threshold:g}, as chosen."
         alike = pairs["similarity"] > threshold
@@ -208,7 +223,7 @@ def _strongest_links(links: pd.DataFrame) -> pd.Series:
     return pd.concat(of_ends).groupby(level=0).max()
 
 
-def _near_copies(collection: Collection, pairs: pd.DataFrame) -> pd.Series:
+def near_copies(collection: ComparedStories, pairs: pd.DataFrame) -> pd.Series:
     """Mark pairs that are as similar as a story is to itself.
 
     After subtraction of hubness, this similarity is low for stories with many copies, because each copy is a hub.
@@ -225,12 +240,11 @@ def _largest_first(stories: pd.DataFrame) -> pd.DataFrame:
     return ordered.assign(group=pd.factorize(ordered["group"])[0] + 1)
 
 
-def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
-    """Choose the similarity that less than one pair of unrelated stories would exceed, and explain it.
+def unrelated_similarity(similarities: CollectionSimilarity) -> tuple[float, float]:
+    """Estimate the median similarity of unrelated stories, and its deviation, by the pairs of a random sample.
 
     Most pairs of a collection are unrelated, so that the median and the median absolute deviation of all similarities
-    describe them. A normal distribution with these parameters gives the highest similarity expected among P unrelated
-    pairs.
+    describe them. The deviation is scaled to the standard deviation of a normal distribution.
 
     Args:
         similarities: of N stories, N > 1.
@@ -238,7 +252,19 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     size = SAMPLE_OF_LARGE if similarities.is_large else SAMPLE
     rows = np.random.default_rng(0).permutation(len(similarities))[:size]
     sample = similarities.between(rows, rows)[np.triu_indices(len(rows), 1)]
-    median, deviation = float(np.median(sample)), float(median_abs_deviation(sample, scale="normal"))
+    return float(np.median(sample)), float(median_abs_deviation(sample, scale="normal"))
+
+
+def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
+    """Choose the similarity that less than one pair of unrelated stories would exceed, and explain it.
+
+    A normal distribution with the parameters of `unrelated_similarity` gives the highest similarity expected among P
+    unrelated pairs.
+
+    Args:
+        similarities: of N stories, N > 1.
+    """
+    median, deviation = unrelated_similarity(similarities)
     pairs = len(similarities) * (len(similarities) - 1) // 2
     threshold = median + float(norm.isf(1 / (pairs + 1))) * deviation
     reason = (
@@ -246,25 +272,3 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
         f"(measure {similarities.fit.measure}, median {median:.3f}, deviation {deviation:.3f})."
     )
     return threshold, reason
-
-
-def write_graph(path: Path, collection: Collection, pairs: pd.DataFrame, groups: pd.DataFrame) -> None:
-    """Write stories and their pairs as GraphML: nodes with title, group and metadata, edges with their similarity."""
-    graph = nx.Graph()
-    group_of = dict(zip(groups["id"], groups["group"], strict=True))
-    for story in collection.frame.drop(columns="text").to_dict("records"):
-        attributes = {**story, "label": story["title"] or story["id"], "group": group_of.get(story["id"], 0)}
-        graph.add_node(printable(story["id"]), **_graphml_values(attributes))
-    for a, b, similarity in pairs[["id_a", "id_b", "similarity"]].itertuples(index=False):
-        graph.add_edge(printable(a), printable(b), weight=similarity, similarity=similarity)
-    with atomic_path(path) as temporary:
-        nx.write_graphml(graph, temporary)
-
-
-def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float | str]:
-    """Convert a node's attributes: XML has no control characters, GraphML neither lists nor missing values."""
-    values = {}
-    for name, value in attributes.items():
-        if value is not None:
-            values[printable(name)] = value if isinstance(value, int | float) else printable(value)
-    return values

@@ -1,15 +1,12 @@
 """Routes of collections: lists, stories, search, explanations, maps and exports."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from narrlit.data.writers import write_table
+from narrlit.explore.selection import select
 from narrlit.serving import searching
 from narrlit.serving.collection_models import (
     MOST_LISTED,
@@ -28,6 +25,7 @@ from narrlit.serving.collection_models import (
     StoryList,
     StorySummary,
 )
+from narrlit.serving.files import content_of, file_answer
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.shelf import ServedCollection, Snapshot
@@ -35,10 +33,6 @@ from narrlit.serving.state import Server, ServerOf
 from narrlit.serving.uploads import SUFFIXES
 
 router = APIRouter(tags=["collections"])
-MEDIA_TYPES = {
-    "csv": "text/csv; charset=utf-8",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 
 
 @router.get("/settings")
@@ -131,10 +125,9 @@ async def draw_map(
 async def export(name: str, body: ExportBody, request: Request, server: ServerOf) -> Response:
     """Export stories of a collection as a file."""
     collection = server.shelf.get(name)
-    content = await while_connected(request, server.workers.run(_exported, collection, body))
-    file_name = quote(f"{name}.{body.format}")
-    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{file_name}"}
-    return Response(content, media_type=MEDIA_TYPES[body.format], headers=headers)
+    suffix = "bib" if body.format == "bibtex" else body.format
+    content = await while_connected(request, server.workers.run(_exported, collection, body.ids, suffix))
+    return file_answer(content, name, suffix)
 
 
 def _describe_all(server: Server) -> list[CollectionAnswer]:
@@ -197,13 +190,9 @@ def _rows_with(snapshot: Snapshot, filters: Sequence[str]) -> list[int]:
     return rows
 
 
-def _exported(collection: ServedCollection, body: ExportBody) -> bytes:
+def _exported(collection: ServedCollection, ids: Sequence[str] | None, suffix: str) -> bytes:
     """Write stories to a file, and return its content."""
     snapshot = collection.snapshot()
-    frame = snapshot.stories.frame
-    if body.ids is not None:
-        frame = frame.iloc[[snapshot.row_of(id) for id in body.ids]]
-    with TemporaryDirectory() as folder:
-        path = Path(folder, f"stories.{body.format}")
-        write_table(path, frame.to_dict("records"))
-        return path.read_bytes()
+    for id in ids or ():
+        snapshot.row_of(id)
+    return content_of(select(snapshot.stories, ids).write, suffix)

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from narrlit import __version__
 from narrlit.errors import printable
 from narrlit.serving.batching import Batcher
+from narrlit.serving.checking import Checking
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.imports import Imports
 from narrlit.serving.maps import Maps
@@ -36,6 +37,7 @@ class Server:
         imports: imports of files into collections.
         workers: threads that search and explain.
         maps: maps of collections, drawn by a thread of their own.
+        checking: pairs to check and catalogs, computed by the same thread, and the decisions on them.
     """
 
     def __init__(self, settings: ServerSettings, encoder: SharedEncoder | None = None) -> None:
@@ -52,6 +54,7 @@ class Server:
         self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
         self.maps = Maps(self._drawing)
+        self.checking = Checking(settings.data, self._drawing)
 
     @property
     def model(self) -> str:

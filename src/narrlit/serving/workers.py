@@ -45,6 +45,18 @@ class Workers:
         """Call a function in a thread without waiting for it."""
         return self._pool.submit(function, *arguments, **options)
 
+    async def wait_for(self, result: "Future[T]") -> T:
+        """Wait for the result of a call, which goes on if it is not there in time.
+
+        Raises:
+            RefusedError: if there is no result in time.
+        """
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await asyncio.shield(asyncio.wrap_future(result))
+        except TimeoutError:
+            raise overloaded(f"no result within {self.seconds:g} seconds: repeat the request later") from None
+
     def close(self) -> None:
         """Finish the calls that have begun, and drop the others."""
         self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,393 @@
+"""`narrlit.catalog`: propose values of a column, such as the tale type, for stories that lack it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from narrlit.console import counted
+from narrlit.data.schema import IntArray
+from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
+from narrlit.errors import DataError, OptionError, did_you_mean, printable
+from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
+from narrlit.explore.collection import Collection
+from narrlit.files import check_writable
+from narrlit.metrics.significance import AccuracyRecord, AccuracySummary
+from narrlit.tables import markdown_table
+
+VALUES, EVIDENCE = 3, 3
+"""Largest numbers of values that are proposed for a story, and of similar stories that are named for a value."""
+SHOWN, WIDTH = 20, 40
+"""Largest number of proposals that are printed, and characters of a title."""
+BOUNDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Bounds of the probabilities that are compared with the share of right proposals."""
+
+
+@dataclass(frozen=True)
+class SimilarStory:
+    """A story with the proposed value that is similar to the story without one."""
+
+    id: str
+    title: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class ProposedValue:
+    """A value that is proposed for a story.
+
+    Attributes:
+        value: the value, as text.
+        probability: that it is right, 0 to 1. The probabilities of a story's values need not have the sum 1: its value
+            may be none of those that others have.
+        stories: stories that have the value, nearest first.
+    """
+
+    value: str
+    probability: float
+    stories: Sequence[SimilarStory]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Proposed values of a story, the most probable first."""
+
+    id: str
+    title: str
+    values: Sequence[ProposedValue]
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Most probable values of stories with a known value, by their cross-validated probability.
+
+    Attributes:
+        low: lowest probability.
+        high: highest probability.
+        mean: mean probability.
+        right: how many of the values are right.
+    """
+
+    low: float
+    high: float
+    mean: float
+    right: AccuracySummary
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """Proposed values of a column for the stories that lack it, and how often such proposals are right.
+
+    Attributes:
+        collection: N stories.
+        column: the column.
+        proposals: proposals for the stories without a value, the most probable first.
+        accuracy: cross-validated: the share of stories with a value whose most probable value is right.
+        baseline: the share of stories that have the most frequent value.
+        most_frequent: this value.
+        reliability: the same stories by the probability of their most probable value.
+    """
+
+    collection: Collection
+    column: str
+    proposals: Sequence[Proposal]
+    accuracy: AccuracySummary
+    baseline: AccuracySummary
+    most_frequent: str
+    reliability: Sequence[Reliability]
+
+    @property
+    def record(self) -> dict[str, object]:
+        """The result as plain data."""
+        return {
+            "column": self.column,
+            "accuracy": self.accuracy.as_dict(),
+            "baseline": self.baseline.as_dict(),
+            "most_frequent": self.most_frequent,
+            "reliability": [_reliability_record(part) for part in self.reliability],
+            "proposals": [asdict(proposal) for proposal in self.proposals],
+        }
+
+    def table(self) -> pd.DataFrame:
+        """Tabulate the proposals.
+
+        Returns:
+            One row per story and proposed value, the most probable first: id, title, value, probability, stories (those
+            that have the value, with their similarities), and an empty column `accepted` for `read_accepted`.
+        """
+        rows = []
+        for proposal in self.proposals:
+            for proposed in proposal.values:
+                rows.append(
+                    {
+                        "id": proposal.id,
+                        "title": proposal.title,
+                        "value": proposed.value,
+                        "probability": proposed.probability,
+                        "stories": _listed(proposed.stories),
+                        "accepted": "",
+                    }
+                )
+        return pd.DataFrame(rows, columns=["id", "title", "value", "probability", "stories", "accepted"])
+
+    def write(self, path: str | Path) -> None:
+        """Write the table: .csv, .tsv, .xlsx, .jsonl, .parquet.
+
+        Raises:
+            DataError: if no story lacks a value.
+            OptionError: if the suffix is unknown.
+        """
+        check_writable(path, *OUTPUT_SUFFIXES)
+        if not self.proposals:
+            raise DataError(f"{path}: no proposal to write; every story has a value in the column {self.column}")
+        write_table(path, self.table().to_dict("records"))
+
+    def probable(self, at_least: float) -> dict[str, str]:
+        """Return the most probable value of each story without one, by id, if its probability is at least a threshold.
+
+        Raises:
+            OptionError: if the threshold is not between 0 and 1.
+        """
+        if not 0 <= at_least <= 1:
+            raise OptionError(f"`at_least={at_least}`: must be from 0 to 1")
+        best = {proposal.id: proposal.values[0] for proposal in self.proposals}
+        return {id: proposed.value for id, proposed in best.items() if proposed.probability >= at_least}
+
+    def fill(self, accepted: Mapping[str, str]) -> "FilledCatalog":
+        """Fill in accepted values.
+
+        Args:
+            accepted: value of each story, by id, such as `probable(0.9)` or what `read_accepted` returns.
+
+        Raises:
+            DataError: if there is no such story, or it has a value.
+        """
+        lacking = {proposal.id for proposal in self.proposals}
+        known = set(self.collection.frame["id"])
+        for id in accepted:
+            if id not in lacking:
+                source = self.collection.about["source"]
+                problem = f"has a value in the column {self.column} already" if id in known else f"is not in {source}"
+                raise DataError(f"accepted values: story {printable(id, 60)!r} {problem}; remove it")
+        return FilledCatalog(self.collection, self.column, dict(accepted))
+
+    def __str__(self) -> str:
+        """Accuracy, how far probabilities are right, and the first proposals, in Markdown."""
+        column = printable(self.column, WIDTH)
+        lines = [
+            f"Of {counted(self.accuracy.n, 'story')} with a value in the column {column}, the others propose the right "
+            f"one for {self.accuracy}.",
+            f"The most frequent value, {printable(self.most_frequent, WIDTH)}, is that of {self.baseline}.",
+            "",
+            markdown_table("", [_reliability_row(part) for part in self.reliability]),
+        ]
+        if not self.proposals:
+            return "\n".join([*lines, "No story lacks a value."])
+        rows = []
+        for proposal in self.proposals[:SHOWN]:
+            best = proposal.values[0]
+            rows.append(
+                {
+                    "story": printable(proposal.title or proposal.id, WIDTH),
+                    column: printable(best.value, WIDTH),
+                    "probability": f"{best.probability:.2f}",
+                    "because of": _listed(best.stories[:2]),
+                }
+            )
+        lines.append(markdown_table(f"Proposed values of {column}", rows))
+        shown = f"; the first {SHOWN} are shown" if len(self.proposals) > SHOWN else ""
+        return "\n".join([*lines, f"{counted(len(self.proposals), 'story')} without a value{shown}."])
+
+
+@dataclass(frozen=True, eq=False)
+class FilledCatalog:
+    """Stories with accepted values in a column.
+
+    Attributes:
+        collection: N stories.
+        column: the column.
+        accepted: accepted value of each story that lacked one, by id.
+    """
+
+    collection: Collection
+    column: str
+    accepted: Mapping[str, str]
+
+    def table(self) -> pd.DataFrame:
+        """Tabulate the stories: all columns, with the accepted values filled in, and `COLUMN_source`.
+
+        The new column is `given` or `accepted`, and None for a story without a value.
+        """
+        frame = self.collection.frame.copy()
+        values, sources = [], []
+        for id, value in zip(frame["id"], frame[self.column], strict=True):
+            is_accepted = value is None and id in self.accepted
+            values.append(self.accepted[id] if is_accepted else value)
+            sources.append("accepted" if is_accepted else None if value is None else "given")
+        frame[self.column] = pd.Series(values, dtype=object)
+        frame[f"{self.column}_source"] = pd.Series(sources, dtype=object)
+        return frame
+
+    def write(self, path: str | Path) -> None:
+        """Write the table: .csv, .tsv, .xlsx, .jsonl, .parquet.
+
+        Raises:
+            OptionError: if the suffix is unknown, or a text is too long for Excel.
+        """
+        check_writable(path, *OUTPUT_SUFFIXES)
+        write_table(path, self.table().to_dict("records"))
+
+    def __str__(self) -> str:
+        """Number of accepted values."""
+        return f"{counted(len(self.accepted), 'accepted value')} of {printable(self.column, WIDTH)}"
+
+
+def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
+    """Propose values of a column for the stories that lack it, from their nearest neighbors that have it.
+
+    A value gets votes from the k nearest stories with a value, weighted by exp(similarity / deviation of unrelated
+    stories). Its probability is a logistic regression of its share of the votes and the similarity of its nearest
+    story, fitted on the stories with a value, each predicted by the others. The accuracy and its reliability are
+    cross-validated in up to ten folds of stories. A value that only one story has can't be found for that story, which
+    lowers all probabilities, as a value that no story has would.
+
+    Args:
+        collection: N stories, some of them with a value in the column.
+        column: the column, such as a tale type, an author or a genre.
+        k: number of nearest stories that vote.
+
+    Returns:
+        A `Catalog`: `.accuracy`, `.proposals`, `.table()`, `.write(path)`, `.fill(accepted)`.
+
+    Raises:
+        DataError: if there are too few values to learn from.
+        OptionError: if there is no such column, or k is below 1.
+
+    >>> from narrlit.data.tales import sample_tales
+    >>> tales = pd.DataFrame(sample_tales())
+    >>> tales.loc[0, "atu"] = None  # Cinderella
+    >>> result = catalog(Collection.of(tales, measure="cosine"), "atu")
+    >>> [proposal.values[0].value for proposal in result.proposals]
+    ['510A']
+    """
+    if k < 1:
+        raise OptionError(f"`k={k}`: must be at least 1")
+    codes, names = _codes(collection, column)
+    labeled = np.flatnonzero(codes >= 0)
+    neighbors = LabeledNeighbors.of(collection.similarities, labeled, min(k, len(labeled) - 1))
+    try:
+        calibrated = calibrate(Candidates.of(neighbors, codes), codes)
+    except ValueError as error:
+        raise DataError(f"`column={column}`: {error}: too few to learn from; name another column") from error
+    best = calibrated.best()
+    stories, proposed = calibrated.candidates.stories[best], calibrated.candidates.codes[best]
+    is_known = codes[stories] >= 0
+    is_right = proposed[is_known] == codes[stories[is_known]]
+    sizes = np.bincount(codes[labeled])
+    evidence = _Evidence(collection, codes, names, neighbors)
+    proposals = [evidence.proposal(calibrated, row) for row in np.flatnonzero(codes < 0).tolist()]
+    proposals.sort(key=lambda proposal: -proposal.values[0].probability)
+    return Catalog(
+        collection=collection,
+        column=column,
+        proposals=proposals,
+        accuracy=AccuracySummary(len(labeled), int(is_right.sum())),
+        baseline=AccuracySummary(len(labeled), int(sizes.max())),
+        most_frequent=names[int(sizes.argmax())],
+        reliability=_reliability(calibrated.probabilities[best][is_known], is_right),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """What proposals are made of: names of values, and the neighbors that have them."""
+
+    collection: Collection
+    codes: IntArray
+    names: Sequence[str]
+    neighbors: LabeledNeighbors
+
+    @cached_property
+    def _ids(self) -> list[str]:
+        return self.collection.frame["id"].tolist()
+
+    @cached_property
+    def _titles(self) -> list[str]:
+        return self.collection.frame["title"].tolist()
+
+    def proposal(self, calibrated: CalibratedCandidates, row: int) -> Proposal:
+        """Propose the most probable values of a story."""
+        candidates = calibrated.candidates
+        start, end = np.searchsorted(candidates.stories, (row, row + 1))
+        order = start + np.argsort(-calibrated.probabilities[start:end], kind="stable")
+        values = []
+        for candidate in order[:VALUES].tolist():
+            code = int(candidates.codes[candidate])
+            probability = float(calibrated.probabilities[candidate])
+            values.append(ProposedValue(self.names[code], probability, self._similar(row, code)))
+        return Proposal(self._ids[row], self._titles[row], values)
+
+    def _similar(self, row: int, code: int) -> list[SimilarStory]:
+        """List the nearest neighbors of a story that have a value."""
+        similar = []
+        for neighbor, similarity in zip(self.neighbors.rows[row], self.neighbors.similarities[row], strict=True):
+            if self.codes[neighbor] == code:
+                similar.append(SimilarStory(self._ids[neighbor], self._titles[neighbor], float(similarity)))
+        return similar[:EVIDENCE]
+
+
+def _codes(collection: Collection, column: str) -> tuple[IntArray, list[str]]:
+    """Number the values of a column (N,), -1 where it is empty, and name them.
+
+    Raises:
+        DataError: if fewer than two values occur, or no two stories share one.
+        OptionError: if there is no such column.
+    """
+    columns = list(collection.frame.columns[3:])
+    source = collection.about["source"]
+    if column not in columns:
+        available = ", ".join(columns) or "none"
+        hint = did_you_mean(column, columns)
+        raise OptionError(f"`column={column}`: {source} has no such column{hint}; available: {available}")
+    numbers: dict[str, int] = {}
+    codes = []
+    for value in collection.frame[column]:
+        codes.append(-1 if value is None else numbers.setdefault(str(value), len(numbers)))
+    if len(numbers) < 2:
+        raise DataError(f"`column={column}`: {source} has fewer than two values in it; name a column of categories")
+    if np.bincount([code for code in codes if code >= 0]).max() < 2:
+        raise DataError(f"`column={column}`: no two stories have the same value; name a column of categories")
+    return np.array(codes), list(numbers)
+
+
+def _reliability(probabilities: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[Reliability]:
+    """Compare probabilities with the share of right values, in intervals that are not empty, the highest first."""
+    inside = np.clip(np.digitize(probabilities, BOUNDS) - 1, 0, len(BOUNDS) - 2)
+    parts = []
+    for part in range(len(BOUNDS) - 2, -1, -1):
+        chosen = inside == part
+        if chosen.any():
+            right = AccuracySummary(int(chosen.sum()), int(is_right[chosen].sum()))
+            parts.append(Reliability(BOUNDS[part], BOUNDS[part + 1], float(probabilities[chosen].mean()), right))
+    return parts
+
+
+def _reliability_record(part: Reliability) -> dict[str, float | AccuracyRecord]:
+    return {"low": part.low, "high": part.high, "mean": part.mean, "right": part.right.as_dict()}
+
+
+def _reliability_row(part: Reliability) -> dict[str, str]:
+    return {
+        "probability": f"{part.low:.1f} to {part.high:.1f}",
+        "mean": f"{part.mean:.2f}",
+        "right": str(part.right),
+    }
+
+
+def _listed(stories: Sequence[SimilarStory]) -> str:
+    """List stories by their titles, with similarities."""
+    return "; ".join(f"{printable(story.title or story.id, WIDTH)} ({story.similarity:.3f})" for story in stories)

@@ -1,0 +1,160 @@
+"""Calibrated probabilities that a story has the value of a column that its neighbors have.
+
+Letters in shapes: N stories, M stories with a value, C candidates (a story with a value of one of its neighbors).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from narrlit.data.schema import IntArray
+from narrlit.explore.pairs import unrelated_similarity
+from narrlit.measures.collection import CollectionSimilarity, highest
+
+FOLDS = 10
+"""Largest number of folds of the cross-validation."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledNeighbors:
+    """The k nearest neighbors of each of N stories among M stories with a value, itself left out.
+
+    Attributes:
+        rows: (N, k) of the neighbors among all stories, nearest first.
+        similarities: (N, k).
+        votes: (N, k) weights of the neighbors' votes, with the sum 1.
+        strengths: (N, k) similarities above the median of unrelated stories, in units of their deviation.
+    """
+
+    rows: IntArray
+    similarities: NDArray[np.float64]
+    votes: NDArray[np.float64]
+    strengths: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, similarities: CollectionSimilarity, labeled: IntArray, k: int) -> "LabeledNeighbors":
+        """Find the neighbors of all stories.
+
+        Args:
+            similarities: of N stories.
+            labeled: (M,) rows of the stories with a value, in order.
+            k: number of neighbors, less than M.
+        """
+        place_of = np.full(len(similarities), -1)
+        place_of[labeled] = np.arange(len(labeled))
+        rows, values = [], []
+        for block, compared in similarities.blocks():
+            with_labeled = compared[:, labeled]
+            own = place_of[block]
+            with_labeled[own >= 0, own[own >= 0]] = -np.inf
+            nearest = highest(with_labeled, k)
+            rows.append(labeled[nearest.rows])
+            values.append(nearest.similarities)
+        median, deviation = unrelated_similarity(similarities)
+        nearest_similarities = np.concatenate(values).astype(np.float64)
+        strengths = (nearest_similarities - median) / max(deviation, 1e-6)
+        weights = np.exp(strengths - strengths[:, :1])
+        votes = weights / weights.sum(axis=1, keepdims=True)
+        return cls(np.concatenate(rows), nearest_similarities, votes, strengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Values that a story may have: those of its neighbors.
+
+    Attributes:
+        stories: (C,) rows of the stories, ascending.
+        codes: (C,) numbers of the values.
+        features: (C, 2) sum of the votes for the value, and the strength of its nearest story.
+    """
+
+    stories: IntArray
+    codes: IntArray
+    features: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, neighbors: LabeledNeighbors, codes: IntArray) -> "Candidates":
+        """List the values of each story's neighbors.
+
+        Args:
+            neighbors: of N stories.
+            codes: (N,) number of each story's value; -1: it has none.
+        """
+        stories, values, features = [], [], []
+        for story, near in enumerate(codes[neighbors.rows]):
+            for code in dict.fromkeys(near.tolist()):
+                has_value = near == code
+                stories.append(story)
+                values.append(code)
+                features.append((neighbors.votes[story, has_value].sum(), neighbors.strengths[story, has_value].max()))
+        return cls(np.array(stories), np.array(values), np.array(features))
+
+    def take(self, chosen: NDArray[np.bool_]) -> "Candidates":
+        """Return some of the candidates (C,)."""
+        return Candidates(self.stories[chosen], self.codes[chosen], self.features[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedCandidates:
+    """Candidates of all stories with their probabilities.
+
+    Attributes:
+        candidates: C candidates.
+        probabilities: (C,) that the value is right. For a story with a value they are cross-validated: neither the
+            votes nor the calibration have seen it.
+    """
+
+    candidates: Candidates
+    probabilities: NDArray[np.float64]
+
+    def best(self) -> IntArray:
+        """Indices of the most probable candidate of each story, in the order of the stories."""
+        order = np.lexsort((-self.probabilities, self.candidates.stories))
+        _, first = np.unique(self.candidates.stories[order], return_index=True)
+        return np.asarray(order[first])
+
+
+def calibrate(candidates: Candidates, codes: IntArray, seed: int = 0) -> CalibratedCandidates:
+    """Estimate the probability of each candidate by logistic regression (Platt scaling) of its two features.
+
+    Stories with a value are predicted by the other stories, so that their features are those of an unknown story. The
+    regression of all of them gives the probabilities of stories without a value. For each story with a value, the
+    regression is fitted on the other folds of a cross-validation in up to ten folds of stories.
+
+    Args:
+        candidates: C candidates of N stories.
+        codes: (N,) number of each story's value; -1: it has none.
+        seed: seed of the folds.
+
+    Raises:
+        ValueError: if fewer than two stories have a neighbor with the right value, or with a wrong one.
+
+    Source: Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+        methods".
+    """
+    is_known = codes[candidates.stories] >= 0
+    known, unknown = candidates.take(is_known), candidates.take(~is_known)
+    is_right = known.codes == codes[known.stories]
+    for outcome, name in ((True, "right"), (False, "wrong")):
+        if len(np.unique(known.stories[is_right == outcome])) < 2:
+            raise ValueError(f"fewer than two stories have a neighbor with the {name} value")
+    folds = GroupKFold(min(FOLDS, len(np.unique(known.stories))), shuffle=True, random_state=seed)
+    model = _regression()
+    probabilities = np.empty(len(candidates.stories))
+    held_out = cross_val_predict(
+        model, known.features, is_right, groups=known.stories, cv=folds, method="predict_proba"
+    )
+    probabilities[is_known] = held_out[:, 1]
+    if len(unknown.stories):
+        model.fit(known.features, is_right)
+        probabilities[~is_known] = model.predict_proba(unknown.features)[:, 1]
+    return CalibratedCandidates(candidates, probabilities)
+
+
+def _regression() -> Pipeline:
+    return make_pipeline(StandardScaler(), LogisticRegression())

@@ -1,0 +1,237 @@
+"""Decisions of readers whether two stories are versions of one story, in a file that only grows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self, get_args
+
+import pandas as pd
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from narrlit.data.rows import JSON_SUFFIXES, read_rows
+from narrlit.data.writers import write_table
+from narrlit.errors import DataError, OptionError, printable
+from narrlit.explore.decision_log import DecisionLog
+from narrlit.files import check_writable
+from narrlit.json_records import first_problem
+
+Decision = Literal["same", "different", "unsure"]
+"""Two stories are versions of one story; they are not; the reader can't tell."""
+DECISION_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
+COLUMNS = ["id_a", "id_b", "decision", "reader"]
+"""Columns of a table of decisions; other columns are ignored."""
+ANONYMOUS = "reader"
+"""Name of a reader who gave none."""
+
+
+def _decision(value: object) -> object:
+    """Read the cell of a decision, in any case; None: there is none."""
+    return (value.strip().lower() or None) if isinstance(value, str) else value
+
+
+def _text(value: object) -> object:
+    """Read the cell of a name."""
+    return value.strip() if isinstance(value, str) else "" if value is None else value
+
+
+Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)], BeforeValidator(_text)]
+StoryId = Annotated[Annotated[str, Field(coerce_numbers_to_str=True, min_length=1)], BeforeValidator(_text)]
+
+
+@dataclass(frozen=True, order=True)
+class StoryPair:
+    """Two stories by their ids, in no order: `StoryPair.of("b", "a") == StoryPair.of("a", "b")`."""
+
+    a: str
+    b: str
+
+    @classmethod
+    def of(cls, one: str, other: str) -> "StoryPair":
+        """Make a pair.
+
+        Raises:
+            OptionError: if both are the same story.
+        """
+        if one == other:
+            raise OptionError(f"{printable(one, 60)!r} and itself are no pair: give the ids of two stories")
+        return cls(min(one, other), max(one, other))
+
+
+@dataclass(frozen=True)
+class PairDecision:
+    """Decision of a reader on a pair of stories."""
+
+    pair: StoryPair
+    decision: Decision
+    reader: str
+
+
+class DecisionEntry(BaseModel):
+    """Line of a file of decisions, or row of a table of them.
+
+    Attributes:
+        id_a: id of a story.
+        id_b: id of the other.
+        decision: the decision; None: it is withdrawn, or not made yet.
+        reader: name of the reader.
+        at: time of the decision in ISO format; None: unknown.
+    """
+
+    id_a: StoryId
+    id_b: StoryId
+    decision: Annotated[Decision | None, BeforeValidator(_decision)] = None
+    reader: Name = ""
+    at: str | None = None
+
+    @model_validator(mode="after")
+    def _two_stories(self) -> Self:
+        if self.id_a == self.id_b:
+            raise ValueError("id_a and id_b are the same story")
+        return self
+
+
+class PairDecisions:
+    """Decisions on pairs in a file that only grows (JSON Lines), one for each pair and reader.
+
+    A decision is on the disk when `add` returns, and survives a crash of the program. A later decision of the same
+    reader replaces an earlier one.
+
+    Attributes:
+        path: the file, which need not exist.
+
+    >>> decisions = PairDecisions(getfixture("tmp_path") / "decisions.jsonl")
+    >>> decisions.add("cinderella", "ye_xian", "same", "anna")
+    >>> decisions.add("cinderella", "gilitrutt", "different", "anna")
+    >>> decisions.delete("gilitrutt", "cinderella", "anna")
+    >>> decisions.table().to_dict("records")
+    [{'id_a': 'cinderella', 'id_b': 'ye_xian', 'decision': 'same', 'reader': 'anna'}]
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._log = DecisionLog(path, DecisionEntry)
+        self.path = self._log.path
+
+    def __iter__(self) -> Iterator[PairDecision]:
+        """Read the current decisions, in the order in which pairs were first decided.
+
+        Raises:
+            DataError: if the file is damaged.
+        """
+        return iter(current_decisions(self._log))
+
+    def add(self, id_a: str, id_b: str, decision: Decision, reader: str = ANONYMOUS) -> None:
+        """Write a decision, which replaces an earlier one of the same reader on the same pair.
+
+        Args:
+            id_a: id of a story.
+            id_b: id of the other; their order has no meaning.
+            decision: `same`: versions of one story; `different`; `unsure`.
+            reader: name of the reader.
+
+        Raises:
+            OptionError: if there is no such decision, both ids are the same, or the file can't be written.
+        """
+        if decision not in get_args(Decision):
+            raise OptionError(f"`decision={decision}`: give one of {', '.join(get_args(Decision))}")
+        self._append(id_a, id_b, decision, reader)
+
+    def delete(self, id_a: str, id_b: str, reader: str = ANONYMOUS) -> None:
+        """Withdraw the decision of a reader on a pair.
+
+        Raises:
+            OptionError: if there is none, or the file can't be written.
+        """
+        pair, name = StoryPair.of(id_a, id_b), _name(reader)
+        if not any(made.pair == pair and made.reader == name for made in self):
+            raise OptionError(f"{printable(name, 60)} has not decided on {pair.a!r} and {pair.b!r}")
+        self._append(id_a, id_b, None, reader)
+
+    def table(self) -> pd.DataFrame:
+        """Tabulate the current decisions: id_a, id_b, decision, reader."""
+        return decision_table(self)
+
+    def write(self, path: str | Path) -> None:
+        """Write the current decisions as a table, which `read_decisions` reads back.
+
+        Raises:
+            DataError: if there is no decision.
+            OptionError: if the suffix is not one of .csv, .tsv, .xlsx, .jsonl, .parquet.
+        """
+        check_writable(path, *DECISION_SUFFIXES)
+        write_table(path, self.table().to_dict("records"))
+
+    def _append(self, id_a: str, id_b: str, decision: Decision | None, reader: str) -> None:
+        pair = StoryPair.of(id_a, id_b)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._log.append(DecisionEntry(id_a=pair.a, id_b=pair.b, decision=decision, reader=_name(reader), at=now))
+
+
+def read_decisions(paths: Sequence[str | Path]) -> list[PairDecision]:
+    r"""Read decisions from tables that readers have filled in, and from files of `PairDecisions`.
+
+    Args:
+        paths: tables with the columns id_a, id_b, decision (same, different, unsure, or empty) and, optionally, reader.
+            Where a row names no reader, it is the name of the file without its suffix.
+
+    Raises:
+        DataError: if a file can't be read, or a row is invalid.
+
+    >>> _ = (getfixture("tmp_path") / "anna.csv").write_text("id_a,id_b,decision\nx,y,same\nx,z,\n")
+    >>> read_decisions([getfixture("tmp_path") / "anna.csv"])
+    [PairDecision(pair=StoryPair(a='x', b='y'), decision='same', reader='anna')]
+    """
+    entries: list[DecisionEntry] = []
+    for path in map(Path, paths):
+        named = _entries(path)
+        entries += [entry if entry.reader else entry.model_copy(update={"reader": path.stem}) for entry in named]
+    return current_decisions(entries)
+
+
+def current_decisions(entries: Iterable[DecisionEntry]) -> list[PairDecision]:
+    """Return the last decision of each reader on each pair, without those that are withdrawn."""
+    current: dict[tuple[StoryPair, str], PairDecision] = {}
+    for entry in entries:
+        pair, reader = StoryPair.of(entry.id_a, entry.id_b), _name(entry.reader)
+        if entry.decision is None:
+            current.pop((pair, reader), None)
+        else:
+            current[pair, reader] = PairDecision(pair, entry.decision, reader)
+    return list(current.values())
+
+
+def decision_table(decisions: Iterable[PairDecision]) -> pd.DataFrame:
+    """Tabulate decisions: id_a, id_b, decision, reader."""
+    rows = [(made.pair.a, made.pair.b, made.decision, made.reader) for made in decisions]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _name(reader: str) -> str:
+    return reader.strip() or ANONYMOUS
+
+
+def _entries(path: Path) -> Iterator[DecisionEntry]:
+    """Read the rows of a table, or the lines of a file of decisions.
+
+    Raises:
+        DataError: if the file can't be read, or a row is invalid.
+    """
+    if path.suffix.lower() in JSON_SUFFIXES and path.exists():
+        yield from DecisionLog(path, DecisionEntry)
+        return
+    file = read_rows(path)
+    absent = next((name for name in COLUMNS[:3] if name not in file.columns), None)
+    if absent is not None:
+        found = ", ".join(printable(name, 30) for name in file.columns) or "none"
+        raise DataError(f'{path}: column "{absent}" is missing; found: {found}')
+    for row in file.rows:
+        yield _entry(row.value, file.place(row))
+
+
+def _entry(row: object, place: str) -> DecisionEntry:
+    """Validate a row of a table of decisions."""
+    try:
+        return DecisionEntry.model_validate(row)
+    except ValidationError as error:
+        choices = ", ".join(get_args(Decision))
+        raise DataError(f"{place}: {first_problem(error)}; write {choices}, or leave the decision empty") from error

@@ -1,0 +1,147 @@
+"""`narrlit.select`: choose stories of a collection, and export them for other programs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from narrlit.console import counted
+from narrlit.data.schema import IntArray
+from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
+from narrlit.errors import OptionError, did_you_mean, printable
+from narrlit.explore.bibliography import write_bibliography
+from narrlit.explore.collection import Collection
+from narrlit.explore.graph import write_graph
+from narrlit.explore.map_page import write_svg
+from narrlit.explore.pairs import similar_pairs
+from narrlit.explore.story_map import arrange_stories
+from narrlit.files import atomic_path, check_writable, write_text
+from narrlit.measures.collection import CollectionSimilarity
+
+SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".txt")
+WIDTH = 60
+"""Characters of a title that are printed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Chosen stories of a collection.
+
+    Attributes:
+        collection: the collection.
+        rows: (N,) rows of the chosen stories in it.
+        k: number of nearest neighbors that a story is linked with in a graph.
+    """
+
+    collection: Collection
+    rows: IntArray
+    k: int
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per chosen story: id, title, text, then the metadata columns."""
+        return self.collection.frame.iloc[self.rows].reset_index(drop=True)
+
+    @cached_property
+    def similarities(self) -> CollectionSimilarity:
+        """Similarities of the chosen stories, as they are in the whole collection."""
+        return self.collection.similarities.take(self.rows)
+
+    def __len__(self) -> int:
+        """Return the number of stories."""
+        return len(self.rows)
+
+    def table(self) -> pd.DataFrame:
+        """Return a copy of the frame: id, title, text, then the metadata columns."""
+        return self.frame.copy()
+
+    def neighbors(self) -> pd.DataFrame:
+        """Pair each story with its k nearest neighbors among the chosen stories.
+
+        Returns:
+            One row per pair, most similar first: id_a, title_a, id_b, title_b, similarity, mutual.
+
+        Raises:
+            DataError: if there is only one story.
+        """
+        return similar_pairs(self, self.k)
+
+    def write(self, path: str | Path) -> None:
+        """Write the stories in the format of the path's suffix.
+
+        - .csv, .tsv, .xlsx, .jsonl, .parquet: all columns. No cell runs as a formula in a spreadsheet program.
+        - .graphml: a graph of the nearest neighbors, with their similarities, for Gephi and other programs.
+        - .svg: a dendrogram or, of more than 300 stories, a scatter plot.
+        - .bib: a bibliography in the form of BibTeX.
+        - .txt: a numbered list of titles.
+
+        Raises:
+            DataError: if a graph would have only one story, or a picture fewer than three.
+            OptionError: if the suffix is not one of these, or a text is too long for Excel.
+        """
+        target = Path(path)
+        check_writable(target, *SELECTION_SUFFIXES)
+        match target.suffix:
+            case ".graphml":
+                write_graph(target, self.frame, self.neighbors())
+            case ".svg":
+                arranged = arrange_stories(self.frame, self.similarities)
+                with atomic_path(target) as temporary:
+                    write_svg(arranged, temporary)
+            case ".bib":
+                write_bibliography(target, self.frame)
+            case ".txt":
+                write_text(target, f"{self}\n")
+            case _:
+                write_table(target, self.frame.to_dict("records"))
+
+    def __str__(self) -> str:
+        """The stories as a numbered list of titles, with the ids that differ from them."""
+        lines = []
+        for number, (id, title) in enumerate(zip(self.frame["id"], self.frame["title"], strict=True), start=1):
+            name = printable(title or id, WIDTH)
+            lines.append(f"{number}. {name} ({printable(id, WIDTH)})" if title and title != id else f"{number}. {name}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Selection({counted(len(self), 'story')})"
+
+    def _repr_html_(self) -> str:
+        table: str = self.frame.to_html(index=False)
+        return table
+
+
+def select(collection: Collection, ids: Sequence[str] | None = None, *, k: int = 5) -> Selection:
+    """Choose stories of a collection, to export them as a table, a graph, a bibliography or a list.
+
+    Args:
+        collection: N stories.
+        ids: ids of the chosen stories, in any order; the selection has the order of `ids`. None: all stories.
+        k: number of nearest neighbors that a story is linked with in a graph.
+
+    Returns:
+        A `Selection`: `.table()`, `.neighbors()`, `.write(path)`.
+
+    Raises:
+        OptionError: if there is no such story, none is chosen, or k is below 1.
+
+    >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
+    >>> print(select(tales, ["3", "1"]))
+    1. 3
+    2. 1
+    """
+    if k < 1:
+        raise OptionError(f"`k={k}`: must be at least 1")
+    row_of = {id: row for row, id in enumerate(collection.frame["id"])}
+    wanted = list(row_of) if ids is None else list(dict.fromkeys(ids))
+    if not wanted:
+        raise OptionError("`ids`: no story is chosen; give at least one id")
+    unknown = next((id for id in wanted if id not in row_of), None)
+    if unknown is not None:
+        source = collection.about["source"]
+        raise OptionError(f"`ids`: {source} has no story {printable(unknown, WIDTH)!r}{did_you_mean(unknown, row_of)}")
+    rows = np.array([row_of[id] for id in wanted], dtype=np.int64)
+    return Selection(collection, rows, k)

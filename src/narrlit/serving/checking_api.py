@@ -1,0 +1,207 @@
+"""Routes of pairs to check and catalogs: readers decide, and their decisions become data."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from narrlit.errors import printable
+from narrlit.explore.catalog import Catalog, FilledCatalog
+from narrlit.explore.labeled_pairs import label_pairs
+from narrlit.explore.pair_checking import PairsToCheck
+from narrlit.explore.pair_decisions import ANONYMOUS
+from narrlit.explore.reader_agreement import reader_agreement
+from narrlit.metrics.significance import AccuracySummary
+from narrlit.serving.checking import Checking
+from narrlit.serving.checking_models import (
+    LONGEST_NAME,
+    MOST_PAIRS,
+    AccuracyAnswer,
+    AgreementAnswer,
+    CatalogAnswer,
+    DecisionBody,
+    PairAnswer,
+    PairsAnswer,
+    PairSide,
+    ProposalAnswer,
+    ReliabilityAnswer,
+    UndoBody,
+    ValueBody,
+)
+from narrlit.serving.collection_models import Computing
+from narrlit.serving.files import content_of, file_answer
+from narrlit.serving.problems import RefusedError
+from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.shelf import ServedCollection, Snapshot
+from narrlit.serving.state import Server, ServerOf
+
+router = APIRouter(tags=["checking"])
+TableFormat = Literal["csv", "jsonl"]
+TableKind = Literal["groups", "triples", "decisions"]
+
+
+# Pairs ---------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/collections/{name}/pairs")
+async def list_pairs(
+    name: str,
+    request: Request,
+    server: ServerOf,
+    reader: Annotated[str, Query(max_length=LONGEST_NAME)] = ANONYMOUS,
+    limit: Annotated[int, Query(ge=1, le=MOST_PAIRS)] = 20,
+) -> PairsAnswer:
+    """List likely versions of one story that a reader has not decided, the most similar first."""
+    collection = server.shelf.get(name)
+    return await while_connected(request, _pairs_for(server, collection, reader.strip() or ANONYMOUS, limit))
+
+
+@router.put("/collections/{name}/pairs/decisions", status_code=204)
+async def decide_pair(name: str, body: DecisionBody, server: ServerOf) -> None:
+    """Save the decision of a reader on a pair; it is on the disk when this is answered."""
+    await server.workers.run(_decide_pair, server, server.shelf.get(name), body)
+
+
+@router.delete("/collections/{name}/pairs/decisions", status_code=204)
+async def undo_pair(name: str, body: UndoBody, server: ServerOf) -> None:
+    """Withdraw the decision of a reader on a pair."""
+    decisions = server.checking.pair_decisions(server.shelf.get(name).name)
+    await server.workers.run(decisions.delete, body.left, body.right, body.reader)
+
+
+@router.get("/collections/{name}/pairs/table", response_class=Response)
+async def pair_table(
+    name: str,
+    request: Request,
+    server: ServerOf,
+    format: TableFormat = "csv",
+    kind: TableKind | None = None,
+) -> Response:
+    """Return what readers decided as a file.
+
+    `groups` (default of csv): all stories with the column version_of, for `narrlit fit` and `narrlit retrieval`.
+    `triples` (default of jsonl): labeled triples, for `narrlit evaluate` and `narrlit fit`. `decisions`: each decision.
+    """
+    collection = server.shelf.get(name)
+    chosen = kind or ("groups" if format == "csv" else "triples")
+    writing = server.workers.run(_pair_table, server.checking, collection, chosen, format)
+    return file_answer(await while_connected(request, writing), f"{name}-{chosen}", format)
+
+
+@router.get("/collections/{name}/pairs/agreement")
+async def agreement(name: str, request: Request, server: ServerOf) -> AgreementAnswer:
+    """Measure the agreement of readers who decided on the same pairs."""
+    decisions = server.checking.pair_decisions(server.shelf.get(name).name)
+    result = await while_connected(request, server.workers.run(reader_agreement, decisions))
+    return AgreementAnswer.model_validate(result.record)
+
+
+async def _pairs_for(server: Server, collection: ServedCollection, reader: str, limit: int) -> PairsAnswer:
+    snapshot = await server.workers.run(collection.snapshot)
+    pairs = await server.workers.wait_for(server.checking.pairs(collection.name, snapshot))
+    return await server.workers.run(_undecided, server.checking, collection, pairs, reader, limit)
+
+
+def _undecided(
+    checking: Checking, collection: ServedCollection, pairs: PairsToCheck, reader: str, limit: int
+) -> PairsAnswer:
+    undecided = pairs.undecided(checking.pair_decisions(collection.name), reader)
+    answers = []
+    for pair in undecided.first(limit).table().itertuples():
+        left = PairSide(id=pair.id_a, title=pair.title_a or pair.id_a, text=pair.text_a)
+        right = PairSide(id=pair.id_b, title=pair.title_b or pair.id_b, text=pair.text_b)
+        answers.append(PairAnswer(left=left, right=right, similarity=pair.similarity))
+    return PairsAnswer(pairs=answers, decided=undecided.decided, remaining=len(undecided))
+
+
+def _decide_pair(server: Server, collection: ServedCollection, body: DecisionBody) -> None:
+    snapshot = collection.snapshot()
+    for id in (body.left, body.right):
+        snapshot.row_of(id)
+    server.checking.pair_decisions(collection.name).add(body.left, body.right, body.decision, body.reader)
+
+
+def _pair_table(checking: Checking, collection: ServedCollection, kind: TableKind, format: TableFormat) -> bytes:
+    decisions = checking.pair_decisions(collection.name)
+    if kind == "decisions":
+        return content_of(decisions.write, format)
+    labeled = label_pairs(collection.snapshot().stories, decisions)
+    return content_of(labeled.write_groups if kind == "groups" else labeled.write_triples, format)
+
+
+# Catalog -------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/collections/{name}/catalog", response_model=CatalogAnswer, responses={202: {"model": Computing}})
+async def propose_values(name: str, column: str, request: Request, server: ServerOf) -> Response | CatalogAnswer:
+    """Propose values of a column for stories that lack it, or answer 202 while they are computed."""
+    collection = server.shelf.get(name)
+    snapshot = await while_connected(request, server.workers.run(collection.snapshot))
+    _check_column(snapshot, column)
+    proposing = server.checking.catalog(name, snapshot, column)
+    if not proposing.done() or proposing.cancelled():  # cancelled: the collection has changed in this moment
+        return JSONResponse(Computing().model_dump(), 202)
+    answer = server.workers.run(_catalog_answer, server.checking, name, proposing.result())
+    return await while_connected(request, answer)
+
+
+@router.put("/collections/{name}/catalog/decisions", status_code=204)
+async def decide_value(name: str, body: ValueBody, server: ServerOf) -> None:
+    """Save the decision on a proposed value; it is on the disk when this is answered."""
+    await server.workers.run(_decide_value, server, server.shelf.get(name), body)
+
+
+@router.get("/collections/{name}/catalog/table", response_class=Response)
+async def catalog_table(
+    name: str, column: str, request: Request, server: ServerOf, format: Literal["csv", "xlsx", "jsonl"] = "csv"
+) -> Response:
+    """Return all stories with the accepted values filled in, as a file."""
+    collection = server.shelf.get(name)
+    writing = server.workers.run(_filled_table, server.checking, collection, column, format)
+    return file_answer(await while_connected(request, writing), f"{name}-{column}", format)
+
+
+def _check_column(snapshot: Snapshot, column: str) -> None:
+    """Refuse a column that a collection lacks."""
+    names = [each.name for each in snapshot.columns]
+    if column not in names:
+        known = ", ".join(names) or "none"
+        raise RefusedError(400, f"column: no column {printable(column, 60)!r}; columns: {known}", "column")
+
+
+def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogAnswer:
+    """Leave out the stories whose values have been decided."""
+    decided = checking.catalog_decisions(name).decided(catalog.column)
+    open_proposals = [proposal for proposal in catalog.proposals if proposal.id not in decided]
+    return CatalogAnswer(
+        column=catalog.column,
+        accuracy=_accuracy(catalog.accuracy),
+        baseline=catalog.baseline.accuracy,
+        most_frequent=catalog.most_frequent,
+        reliability=[
+            ReliabilityAnswer(low=part.low, high=part.high, mean=part.mean, right=_accuracy(part.right))
+            for part in catalog.reliability
+        ],
+        proposals=[ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals],
+        decided=len(catalog.proposals) - len(open_proposals),
+    )
+
+
+def _accuracy(summary: AccuracySummary) -> AccuracyAnswer:
+    return AccuracyAnswer.model_validate(summary, from_attributes=True)
+
+
+def _decide_value(server: Server, collection: ServedCollection, body: ValueBody) -> None:
+    snapshot = collection.snapshot()
+    _check_column(snapshot, body.column)
+    if snapshot.cell(snapshot.row_of(body.id), body.column) is not None:
+        raise RefusedError(409, f"id: {printable(body.id, 60)} has a value in the column already", "id")
+    decisions = server.checking.catalog_decisions(collection.name)
+    decisions.add(body.id, body.column, body.value, accepted=body.accepted)
+
+
+def _filled_table(checking: Checking, collection: ServedCollection, column: str, format: str) -> bytes:
+    snapshot = collection.snapshot()
+    _check_column(snapshot, column)
+    accepted = checking.catalog_decisions(collection.name).accepted(column)
+    return content_of(FilledCatalog(snapshot.stories, column, accepted).write, format)

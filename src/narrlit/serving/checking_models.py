@@ -1,0 +1,135 @@
+"""Requests and answers about pairs to check and catalogs."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from narrlit.explore.pair_decisions import ANONYMOUS, Decision
+
+MOST_PAIRS = 200
+LONGEST_NAME = 200
+Id = Annotated[str, Field(min_length=1, max_length=1000)]
+Reader = Annotated[str, Field(max_length=LONGEST_NAME)]
+
+
+class PairSide(BaseModel):
+    """Story of a pair."""
+
+    id: str
+    title: str
+    text: str
+
+
+class PairAnswer(BaseModel):
+    """Pair that the reader has not decided; `decision` is null."""
+
+    left: PairSide
+    right: PairSide
+    similarity: float
+    decision: Decision | None = None
+
+
+class PairsAnswer(BaseModel):
+    """Pairs for a reader, the most similar first, and how many are decided and not decided."""
+
+    pairs: list[PairAnswer]
+    decided: int
+    remaining: int
+
+
+class UndoBody(BaseModel):
+    """Pair whose decision is withdrawn."""
+
+    left: Id
+    right: Id
+    reader: Reader = ANONYMOUS
+
+
+class DecisionBody(UndoBody):
+    """Decision of a reader on a pair."""
+
+    decision: Decision
+
+
+class AgreementAnswer(BaseModel):
+    """Agreement of readers: Krippendorff's alpha with its 95 % interval; null where it is undefined."""
+
+    readers: list[str]
+    pairs: int
+    equal: int
+    alpha: float | None
+    low: float | None
+    high: float | None
+
+
+class AccuracyAnswer(BaseModel):
+    """Share of right answers with its 95 % interval."""
+
+    n: int
+    correct: int
+    accuracy: float
+    interval: tuple[float, float]
+
+
+class SpeakingStory(BaseModel):
+    """Story that has a proposed value."""
+
+    id: str
+    title: str
+    similarity: float
+
+
+class ProposedValueAnswer(BaseModel):
+    """Proposed value with its probability, and the stories that have it, nearest first."""
+
+    value: str
+    probability: float
+    stories: list[SpeakingStory]
+
+
+class ProposalAnswer(BaseModel):
+    """Proposed values of a story, the most probable first."""
+
+    id: str
+    title: str
+    values: list[ProposedValueAnswer]
+
+
+class ReliabilityAnswer(BaseModel):
+    """Most probable values with a probability in an interval, and how many of them are right."""
+
+    low: float
+    high: float
+    mean: float
+    right: AccuracyAnswer
+
+
+class CatalogAnswer(BaseModel):
+    """Proposals for stories that are not decided, and how often such proposals are right.
+
+    Attributes:
+        column: the column.
+        accuracy: cross-validated accuracy.
+        baseline: share of the most frequent value.
+        most_frequent: this value.
+        reliability: the same stories by probability.
+        proposals: proposed values of stories without one, the most probable first.
+        decided: number of stories whose value has been accepted or rejected.
+    """
+
+    column: str
+    accuracy: AccuracyAnswer
+    baseline: float
+    most_frequent: str
+    reliability: list[ReliabilityAnswer]
+    proposals: list[ProposalAnswer]
+    decided: int
+
+
+class ValueBody(BaseModel):
+    """Decision on a proposed value; without a value, none of the proposed ones is right."""
+
+    id: Id
+    column: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    value: Annotated[str | None, Field(max_length=1000)] = None
+    accepted: bool

@@ -1,0 +1,54 @@
+"""Files that a server answers with."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from fastapi import Response
+
+from narrlit.errors import NarrlitError
+
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "graphml": "application/graphml+xml; charset=utf-8",
+    "svg": "image/svg+xml; charset=utf-8",
+    "bib": "application/x-bibtex; charset=utf-8",
+    "txt": "text/plain; charset=utf-8",
+}
+"""Media types by the suffix of the file."""
+
+
+def content_of(write: Callable[[Path], object], suffix: str) -> bytes:
+    """Return what a function writes to a file.
+
+    Args:
+        write: writes to the path that it is given.
+        suffix: suffix of the path, without its dot.
+
+    Raises:
+        NarrlitError: as the function does, without the path in its message.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"stories.{suffix}")
+        try:
+            write(path)
+        except NarrlitError as error:
+            error.args = (str(error).replace(f"{path}: ", ""),)
+            raise
+        return path.read_bytes()
+
+
+def file_answer(content: bytes, name: str, suffix: str) -> Response:
+    """Answer with a file that a browser saves, and never opens in the page.
+
+    Args:
+        content: content of the file.
+        name: name of the file without its suffix.
+        suffix: its suffix, without the dot.
+    """
+    file_name = quote(f"{name}.{suffix}", safe="")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{file_name}"}
+    return Response(content, media_type=MEDIA_TYPES[suffix], headers=headers)

@@ -1,0 +1,140 @@
+"""Export of chosen stories: tables, graphs, bibliographies and lists."""
+
+from types import SimpleNamespace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from measured import similarities_of
+
+from narrlit.data.readers import read_rows
+from narrlit.errors import DataError, OptionError
+from narrlit.explore.bibliography import entry_keys, write_bibliography
+from narrlit.explore.collection import plain
+from narrlit.explore.selection import select
+
+STORIES = pd.DataFrame(
+    {
+        "id": ["wolf", "hood", "sea", "bank"],
+        "title": ["The Wolf", "=HYPERLINK(A1)", "", "50 % of {all}"],
+        "text": ["A wolf.", "A hood.", "+1 A boat.", "A bank."],
+        "author": ["Perrault", None, "Melville", None],
+        "year": [1697, None, 1851, 2020],
+        "atu": ["333", "333", None, "@SUM"],
+    }
+)
+VECTORS = np.array([[1, 0], [0.96, 0.28], [0, 1], [-1, 0]], dtype=np.float32)
+
+
+@pytest.fixture
+def tales():
+    """Four stories, of which the first two are near."""
+    return SimpleNamespace(
+        frame=plain(STORIES), similarities=similarities_of(VECTORS), about={"source": "tales"}, measure="cosine"
+    )
+
+
+def rows_of(path):
+    return [row.value for row in read_rows(path).rows]
+
+
+def test_a_selection_has_the_chosen_stories_in_the_order_of_the_ids(tales):
+    chosen = select(tales, ["sea", "wolf", "sea"])
+
+    assert len(chosen) == 2
+    assert chosen.table()["id"].tolist() == ["sea", "wolf"]
+    assert str(chosen) == "1. sea\n2. The Wolf (wolf)"
+
+
+def test_all_stories_are_chosen_without_ids(tales):
+    assert len(select(tales)) == 4
+
+
+@pytest.mark.parametrize(
+    ("ids", "k", "message"),
+    [
+        (["wolve"], 5, r"`ids`: tales has no story 'wolve' \(did you mean wolf\?\)"),
+        ([], 5, "`ids`: no story is chosen"),
+        (["wolf"], 0, "`k=0`: must be at least 1"),
+    ],
+)
+def test_a_selection_that_can_not_be_made_is_refused(tales, ids, k, message):
+    with pytest.raises(OptionError, match=message):
+        select(tales, ids, k=k)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".jsonl"])
+def test_a_table_is_read_back_with_all_columns(tales, tmp_path, suffix):
+    select(tales, ["hood", "sea"]).write(tmp_path / f"chosen{suffix}")
+    rows = rows_of(tmp_path / f"chosen{suffix}")
+
+    assert [row["id"] for row in rows] == ["hood", "sea"]
+    assert rows[0]["title"] == "=HYPERLINK(A1)"
+    assert rows[1]["text"] == "+1 A boat."
+    assert list(rows[0]) == list(STORIES)
+
+
+def test_no_cell_of_a_table_is_a_formula(tales, tmp_path):
+    select(tales).write(tmp_path / "chosen.csv")
+    text = (tmp_path / "chosen.csv").read_text(encoding="utf-8")
+
+    assert '"\'=HYPERLINK(A1)"' in text
+    assert '"\'+1 A boat."' in text
+    assert '"\'@SUM"' in text
+
+    select(tales).write(tmp_path / "chosen.xlsx")
+    sheet = pytest.importorskip("openpyxl").load_workbook(tmp_path / "chosen.xlsx").active
+    assert "f" not in {cell.data_type for row in sheet for cell in row}
+
+
+def test_a_graph_links_each_story_with_its_nearest_neighbors(tales, tmp_path):
+    select(tales, ["bank", "wolf", "hood"], k=1).write(tmp_path / "chosen.graphml")
+    graph = nx.read_graphml(tmp_path / "chosen.graphml")
+
+    assert set(graph.nodes) == {"bank", "wolf", "hood"}
+    assert set(map(frozenset, graph.edges)) == {frozenset({"wolf", "hood"}), frozenset({"bank", "hood"})}
+    assert graph.edges["wolf", "hood"]["similarity"] == pytest.approx(0.96, abs=1e-6)
+    assert graph.nodes["wolf"]["year"] == 1697
+    assert "text" not in graph.nodes["wolf"]
+
+
+def test_a_graph_of_one_story_is_refused(tales, tmp_path):
+    with pytest.raises(DataError, match="give two stories or more"):
+        select(tales, ["wolf"]).write(tmp_path / "chosen.graphml")
+
+
+def test_a_bibliography_has_an_entry_for_each_story(tales, tmp_path):
+    select(tales, ["wolf", "bank"]).write(tmp_path / "chosen.bib")
+
+    assert (tmp_path / "chosen.bib").read_text(encoding="utf-8") == (
+        "@misc{wolf,\n  title = {The Wolf},\n  author = {Perrault},\n  year = {1697},\n  note = {atu: 333},\n}\n"
+        "\n@misc{bank,\n  title = {50 \\% of \\{all\\}},\n  year = {2020},\n  note = {atu: @SUM},\n}\n"
+    )
+
+
+def test_special_characters_do_not_end_an_entry(tmp_path):
+    frame = plain(pd.DataFrame({"id": ["a}b"], "title": ["\\input{x}\n}"], "text": ["t"], "place_of": ["a_b"]}))
+    write_bibliography(tmp_path / "x.bib", frame)
+    text = (tmp_path / "x.bib").read_text(encoding="utf-8")
+
+    assert "@misc{a-b," in text
+    assert "title = {\\textbackslash{}input\\{x\\} \\}}," in text
+    assert "note = {place\\_of: a\\_b}," in text
+
+
+def test_keys_are_distinct_whatever_the_ids():
+    keys = entry_keys(["a b", "a-b", "A.b", "ä b", "灰", "姑"])
+
+    assert keys == ["a-b", "a-b-2", "A-b-3", "a-b-4", "story", "story-2"]
+
+
+def test_a_list_has_a_line_for_each_story(tales, tmp_path):
+    select(tales, ["wolf", "sea"]).write(tmp_path / "chosen.txt")
+
+    assert (tmp_path / "chosen.txt").read_text(encoding="utf-8") == "1. The Wolf (wolf)\n2. sea\n"
+
+
+def test_another_format_is_refused(tales, tmp_path):
+    with pytest.raises(OptionError, match=r"chosen\.doc: name a file that ends in \.jsonl"):
+        select(tales).write(tmp_path / "chosen.doc")
