@@ -3,7 +3,7 @@
 import { address, parseAddress } from "./address.js";
 import { ApiError, get, path } from "./api.js";
 import { make } from "./dom.js";
-import { emptyState, errorBox, linkButton, select } from "./parts.js";
+import { emptyState, errorBox, linkButton, progressBar, select } from "./parts.js";
 import { chosenStories, whenChosen } from "./selection.js";
 import { language, LANGUAGES, loadTexts, t } from "./texts.js";
 import { catalogView } from "./views/catalog.js";
@@ -32,6 +32,8 @@ const LINKS = [
   ["catalog", "nav.catalog"],
   ["list", "nav.list"],
 ];
+const SLOW = 800;
+/** Milliseconds after which a view that is not there yet gives way to a bar. */
 const find = (id) => document.getElementById(id);
 let settings;
 let leave = new AbortController();
@@ -49,12 +51,15 @@ async function show() {
   find("tip").hidden = true;
   main.setAttribute("aria-busy", "true");
   drawLinks(route);
+  const slow = setTimeout(() => main.replaceChildren(progressBar(null, t("nav.loading"))), SLOW);
   let content;
   try {
     content = await viewOf(route, signal);
   } catch (error) {
     if (signal.aborted) return;
     content = error instanceof ApiError && error.status === 404 ? missing(error) : errorBox(error, show);
+  } finally {
+    clearTimeout(slow);
   }
   if (signal.aborted) return;
   main.replaceChildren(content);

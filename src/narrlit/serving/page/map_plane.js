@@ -88,6 +88,7 @@ class Plane {
     this.places = points.map((point) => this.place(point));
     const radius = Math.max(2.5, Math.min(7, 90 / Math.sqrt(points.length))) * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
     const ink = color("--ink");
+    this.drawLabels(brush, width);
     this.places.forEach(([x, y], place) => {
       const chosen = this.actions.isChosen(points[place]);
       brush.beginPath();
@@ -98,7 +99,6 @@ class Plane {
       brush.lineWidth = chosen ? 2.5 : 1;
       brush.stroke();
     });
-    this.drawLabels(brush, width);
     if (this.lasso) this.drawLasso(brush);
   }
 
