@@ -110,6 +110,13 @@ def test_search_finds_what_the_index_finds_with_the_passage_in_place(client, tal
     assert [hit["id"] for hit in answer["hits"]] == expected["id"].tolist()
     assert np.allclose([hit["similarity"] for hit in answer["hits"]], expected["similarity"], atol=1e-5)
     assert answer["measure"] == "passages"
+
+    best = answer["hits"][0]
+    around = (best["before"].strip(" …"), best["passage"]["text"], best["after"].strip(" …"))
+    assert (
+        " ".join(part.strip() for part in around if part)
+        in get(client, f"/collections/tales/stories/{best['id']}")["text"]
+    )
     for hit, snippet in zip(answer["hits"], expected["snippet"], strict=True):
         passage = hit["passage"]
         text = get(client, f"/collections/tales/stories/{hit['id']}")["text"]

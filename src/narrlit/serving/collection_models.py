@@ -107,12 +107,14 @@ class Copy(BaseModel):
 
 
 class Hit(BaseModel):
-    """Story that a search found, its passage that matches best, and its near-copies."""
+    """Story that a search found, its passage that matches best with the words around it, and its near-copies."""
 
     id: str
     title: str
     similarity: float
     passage: PlacedPassage
+    before: str
+    after: str
     copies: list[Copy]
     metadata: Metadata
 

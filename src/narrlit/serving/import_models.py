@@ -75,6 +75,11 @@ class FileRecord(FileAnswer):
     notes: list[str] = []
     wanted: ChosenColumns | None = None
 
+    def answer(self) -> FileAnswer:
+        """Return the file without what is only recorded."""
+        fields = {name: getattr(self, name) for name in FileAnswer.model_fields}
+        return FileAnswer.model_construct(**fields)  # not validated again: an import may have thousands of files
+
 
 class Amount(BaseModel):
     """Number of stories and words."""
@@ -148,8 +153,7 @@ class ImportRecord(BaseModel):
     def answer(self, seconds_left: float | None = None) -> ImportAnswer:
         """Return the import without what is only recorded."""
         amount = self.amount
-        fields = set(FileAnswer.model_fields)
-        files = [FileAnswer(**file.model_dump(include=fields)) for file in self.files if file.kind != "archive"]
+        files = [file.answer() for file in self.files if file.kind != "archive"]
         return ImportAnswer(
             id=self.id,
             name=self.name,

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
+CONTEXT = 160
+"""Characters before and after a passage that are shown with it."""
+
 
 class PlacedPassage(BaseModel):
     """Passage of a story and its place in the text, in characters; 0 to 0 if the text differs from what was read."""
@@ -24,6 +27,24 @@ def place(text: str, passage: str, start: int = 0) -> PlacedPassage:
     match = pattern.search(text, start) or pattern.search(text)
     first, end = match.span() if match else (0, 0)
     return PlacedPassage(text=passage, start=first, end=end)
+
+
+def context(text: str, passage: PlacedPassage) -> tuple[str, str]:
+    """Return the words before and after a passage, about 160 characters each, with … where the text is cut.
+
+    >>> story = "A king fell ill. His sons rode out."
+    >>> context(story, place(story, "His sons"))
+    ('A king fell ill. ', ' rode out.')
+    """
+    if passage.end == 0:
+        return "", ""
+    start, end = max(0, passage.start - CONTEXT), passage.end + CONTEXT
+    before, after = text[start : passage.start], text[passage.end : end]
+    if start > 0:
+        before = "… " + before.partition(" ")[2]
+    if end < len(text):
+        after = after.rpartition(" ")[0] + " …"
+    return before, after
 
 
 def place_all(text: str, passages: Sequence[str]) -> Iterator[PlacedPassage]:

@@ -20,7 +20,7 @@ from narrlit.serving.collection_models import (
     SearchBody,
     StoryAnswer,
 )
-from narrlit.serving.passages import place, place_all
+from narrlit.serving.passages import context, place, place_all
 from narrlit.serving.shelf import ServedCollection, Snapshot, similar_rows
 
 NEAR_COPY = 0.95
@@ -106,12 +106,16 @@ def _hits(snapshot: Snapshot, table: pd.DataFrame, fold_copies: bool) -> list[Hi
             original.copies.append(Copy(id=found.id, title=snapshot.title(row)))
             continue
         rows.append(row)
+        passage = place(snapshot.text(row), found.snippet)
+        before, after = context(snapshot.text(row), passage)
         hits.append(
             Hit(
                 id=found.id,
                 title=snapshot.title(row),
                 similarity=found.similarity,
-                passage=place(snapshot.text(row), found.snippet),
+                passage=passage,
+                before=before,
+                after=after,
                 copies=[],
                 metadata=snapshot.metadata(row),
             )

@@ -1,0 +1,90 @@
+// Requests to the server, relative to the address of the page.
+
+/** An answer that is no success, with the server's own words. */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function request(method, path, { body, signal } = {}) {
+  const options = { method, signal, headers: {} };
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  const response = await fetch(path, options);
+  if (!response.ok) throw new ApiError(response.status, await messageOf(response));
+  return response;
+}
+
+async function messageOf(response) {
+  try {
+    return (await response.json()).error.message;
+  } catch {
+    return `${response.status} ${response.statusText}`;
+  }
+}
+
+async function json(method, path, options) {
+  const response = await request(method, path, options);
+  return response.status === 204 ? null : response.json();
+}
+
+export const get = (path, signal) => json("GET", path, { signal });
+export const post = (path, body, signal) => json("POST", path, { body, signal });
+export const put = (path, body) => json("PUT", path, { body });
+export const patch = (path, body) => json("PATCH", path, { body });
+export const remove = (path, body) => json("DELETE", path, { body });
+
+/** Join the parts of a path; each part is escaped. */
+export function path(...parts) {
+  return parts.map(encodeURIComponent).join("/");
+}
+
+/** Get what the server computes in the background: ask again while it answers 202. */
+export async function getComputed(address, signal, onProgress, pause) {
+  for (;;) {
+    const response = await request("GET", address, { signal });
+    const answer = await response.json();
+    if (response.status !== 202) return answer;
+    onProgress(answer.done ?? null);
+    await pause(700, signal);
+  }
+}
+
+/** Post a request and save the file that the server answers. */
+export async function download(method, address, body) {
+  const response = await request(method, address, { body });
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = fileName(response.headers.get("Content-Disposition") ?? "");
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  return link.download;
+}
+
+function fileName(disposition) {
+  const encoded = /filename\*=utf-8''([^;]+)/i.exec(disposition);
+  if (encoded) return decodeURIComponent(encoded[1]);
+  return /filename="?([^";]+)"?/.exec(disposition)?.[1] ?? "stories";
+}
+
+/** Upload files; `onProgress` gets the share that has been sent, which fetch does not tell. */
+export function upload(files, onProgress) {
+  const form = new FormData();
+  for (const { file, name } of files) form.append("files", file, name);
+  return new Promise((resolve, reject) => {
+    const sender = new XMLHttpRequest();
+    sender.responseType = "json";
+    sender.upload.addEventListener("progress", (event) => onProgress(event.loaded / Math.max(event.total, 1)));
+    sender.addEventListener("error", () => reject(new TypeError("upload")));
+    sender.addEventListener("load", () => {
+      if (sender.status < 300) resolve(sender.response);
+      else reject(new ApiError(sender.status, sender.response?.error?.message ?? String(sender.status)));
+    });
+    sender.open("POST", "imports");
+    sender.send(form);
+  });
+}

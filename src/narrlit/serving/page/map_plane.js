@@ -1,0 +1,221 @@
+// Stories as points of a plane on a canvas: move, zoom, click and lasso.
+
+import { color, make } from "./dom.js";
+import { button } from "./parts.js";
+import { t } from "./texts.js";
+
+const REACH = 18;
+/** Pixels from a point within which a click finds it. */
+const MARGIN = 36;
+/** Pixels that stay free around all points at first. */
+const ZOOM = [0.5, 60];
+
+/** Draw a map as a plane. Returns its element, recolor(colors) and mark(), which follows the list of stories. */
+export function planeOf(map, actions) {
+  const plane = new Plane(map, actions);
+  return { element: plane.element, recolor: (colors) => plane.recolor(colors), mark: () => plane.draw() };
+}
+
+class Plane {
+  constructor({ points, groups }, actions) {
+    this.points = points;
+    this.actions = actions;
+    this.labels = labelsOf(points, groups);
+    this.colors = points.map(() => "gray");
+    this.view = { zoom: 1, x: 0, y: 0 };
+    this.lasso = null;
+    this.canvas = make("canvas", { role: "img", "aria-label": t("map.plane_label") });
+    this.readout = make("p", { class: "readout", "aria-live": "off" }, t("map.plane_hint"));
+    this.mode = button(t("map.lasso"), () => this.setLassoMode(!this.lassoMode), { "aria-pressed": "false", id: "lasso" });
+    const controls = make("p", { class: "actions" },
+      this.mode,
+      button("+", () => this.zoomAt(1.4), { "aria-label": t("map.zoom_in") }),
+      button("−", () => this.zoomAt(1 / 1.4), { "aria-label": t("map.zoom_out") }),
+      button(t("map.all"), () => this.reset()));
+    this.element = make("div", { class: "plane" }, controls, this.canvas, this.readout);
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+  }
+
+  setLassoMode(on) {
+    this.lassoMode = on;
+    this.mode.setAttribute("aria-pressed", on);
+    this.canvas.classList.toggle("crosshair", on);
+  }
+
+  recolor(colors) {
+    this.colors = colors;
+    this.draw();
+  }
+
+  reset() {
+    this.view = { zoom: 1, x: 0, y: 0 };
+    this.draw();
+  }
+
+  /** Pixels of a point on the canvas. */
+  place({ x, y }) {
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    this.bounds ??= boundsOf(this.points);
+    const { left, bottom, width: across, height: up } = this.bounds;
+    const size = Math.min((width - 2 * MARGIN) / across, (height - 2 * MARGIN) / up);
+    const [px, py] = [width / 2 + (x - left - across / 2) * size, height / 2 - (y - bottom - up / 2) * size];
+    const { zoom, x: dx, y: dy } = this.view;
+    return [width / 2 + (px - width / 2) * zoom + dx, height / 2 + (py - height / 2) * zoom + dy];
+  }
+
+  zoomAt(factor, at = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2]) {
+    const zoom = Math.min(ZOOM[1], Math.max(ZOOM[0], this.view.zoom * factor));
+    const real = zoom / this.view.zoom;
+    const center = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
+    const moved = [this.view.x, this.view.y].map((shift, axis) => {
+      const from = at[axis] - center[axis];
+      return from - (from - shift) * real;
+    });
+    this.view = { zoom, x: moved[0], y: moved[1] };
+    this.draw();
+  }
+
+  draw() {
+    const { canvas, points } = this;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    if (width === 0) return;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const brush = canvas.getContext("2d");
+    brush.scale(ratio, ratio);
+    this.places = points.map((point) => this.place(point));
+    const radius = Math.max(2.5, Math.min(7, 90 / Math.sqrt(points.length))) * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
+    const ink = color("--ink");
+    this.drawLabels(brush, width);
+    this.places.forEach(([x, y], place) => {
+      const chosen = this.actions.isChosen(points[place]);
+      brush.beginPath();
+      brush.arc(x, y, chosen ? radius + 2 : radius, 0, 7);
+      brush.fillStyle = this.colors[place];
+      brush.fill();
+      brush.strokeStyle = chosen ? ink : color("--paper");
+      brush.lineWidth = chosen ? 2.5 : 1;
+      brush.stroke();
+    });
+    if (this.lasso) this.drawLasso(brush);
+  }
+
+  /** Names of groups, the largest first, where they cover no other. */
+  drawLabels(brush, width) {
+    brush.font = "600 13px system-ui, sans-serif";
+    brush.textAlign = "center";
+    brush.lineJoin = "round";
+    const boxes = [];
+    for (const label of this.labels) {
+      const half = brush.measureText(label.text).width / 2 + 4;
+      const [at, y] = this.place(label);
+      const x = Math.max(half, Math.min(width - half, at));
+      if (at < 0 || at > width || boxes.some((box) => Math.abs(box.x - x) < box.half + half && Math.abs(box.y - y) < 20)) continue;
+      boxes.push({ x, y, half });
+      brush.strokeStyle = color("--paper");
+      brush.lineWidth = 4;
+      brush.strokeText(label.text, x, y - 12);
+      brush.fillStyle = color("--ink");
+      brush.fillText(label.text, x, y - 12);
+    }
+  }
+
+  drawLasso(brush) {
+    brush.beginPath();
+    for (const [x, y] of this.lasso) brush.lineTo(x, y);
+    brush.closePath();
+    brush.strokeStyle = color("--accent");
+    brush.lineWidth = 2;
+    brush.setLineDash([5, 4]);
+    brush.stroke();
+    brush.globalAlpha = 0.12;
+    brush.fillStyle = color("--accent");
+    brush.fill();
+    brush.globalAlpha = 1;
+    brush.setLineDash([]);
+  }
+
+  /** The nearest point within reach, or undefined. */
+  pointAt([x, y]) {
+    let [best, least] = [undefined, REACH ** 2];
+    this.places?.forEach(([px, py], place) => {
+      const distance = (px - x) ** 2 + (py - y) ** 2;
+      if (distance < least) [best, least] = [this.points[place], distance];
+    });
+    return best;
+  }
+
+  listen() {
+    const { canvas } = this;
+    let from = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      from = { at: [event.offsetX, event.offsetY], view: this.view };
+      if (this.lassoMode || event.shiftKey) this.lasso = [from.at];
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const at = [event.offsetX, event.offsetY];
+      if (from === null) return this.point(at);
+      if (this.lasso) this.lasso.push(at);
+      else this.view = { ...from.view, x: from.view.x + at[0] - from.at[0], y: from.view.y + at[1] - from.at[1] };
+      this.draw();
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      const at = [event.offsetX, event.offsetY];
+      const { lasso } = this;
+      const moved = from ? Math.hypot(at[0] - from.at[0], at[1] - from.at[1]) : 0;
+      [from, this.lasso] = [null, null];
+      if (lasso && lasso.length > 2) this.actions.add(this.points.filter((_, place) => isInside(this.places[place], lasso)));
+      else if (moved < 4) this.click(at);
+      this.draw();
+    });
+    canvas.addEventListener("pointercancel", () => {
+      [from, this.lasso] = [null, null];
+      this.draw();
+    });
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoomAt(1.0015 ** -event.deltaY, [event.offsetX, event.offsetY]);
+    }, { passive: false });
+  }
+
+  click(at) {
+    const point = this.pointAt(at);
+    if (point) this.actions.toggle(point);
+  }
+
+  point(at) {
+    const point = this.pointAt(at);
+    this.readout.textContent = point ? point.title || point.id : t("map.plane_hint");
+    this.canvas.classList.toggle("pointing", point !== undefined);
+  }
+}
+
+function boundsOf(points) {
+  const range = (values) => values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)], [Infinity, -Infinity]);
+  const [left, right] = range(points.map((point) => point.x));
+  const [bottom, top] = range(points.map((point) => point.y));
+  return { left, bottom, width: Math.max(right - left, 1e-9), height: Math.max(top - bottom, 1e-9) };
+}
+
+/** Names of groups at the medians of their stories, the largest group first. */
+function labelsOf(points, groups) {
+  const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+  const labels = groups.map((group) => {
+    const members = points.filter((point) => point.group === group.number);
+    return { text: group.label, count: members.length, x: median(members.map((point) => point.x)), y: median(members.map((point) => point.y)) };
+  });
+  return labels.filter((label) => label.count > 0).sort((a, b) => b.count - a.count);
+}
+
+/** Is a place inside a polygon? An edge crossed an odd number of times to the right says so. */
+function isInside([x, y], polygon) {
+  let inside = false;
+  polygon.forEach(([x1, y1], place) => {
+    const [x2, y2] = polygon.at(place - 1);
+    if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) inside = !inside;
+  });
+  return inside;
+}

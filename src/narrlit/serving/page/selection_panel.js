@@ -1,0 +1,56 @@
+// The list of chosen stories with exports, beside the map and as a view of its own.
+
+import { address } from "./address.js";
+import { download, path } from "./api.js";
+import { announce, make } from "./dom.js";
+import { attempt, button, linkButton, storyLink } from "./parts.js";
+import { choose, chosenStories, toggle, whenChosen } from "./selection.js";
+import { counted, t } from "./texts.js";
+
+const FORMATS = [
+  ["csv", "export.csv"],
+  ["xlsx", "export.xlsx"],
+  ["graphml", "export.graphml"],
+  ["svg", "export.svg"],
+  ["bibtex", "export.bibtex"],
+  ["txt", "export.txt"],
+];
+
+const SHOWN = 200;
+/** Stories of the list that are written out. */
+
+/** The list as a panel that follows every change of it. */
+export function selectionPanel(collection, signal) {
+  const panel = make("section", { class: "panel", "aria-label": t("list.title") });
+  const update = () => panel.replaceChildren(...drawn(collection).filter(Boolean));
+  whenChosen(update, signal);
+  update();
+  return panel;
+}
+
+function drawn(collection) {
+  const { name } = collection;
+  const stories = chosenStories(name);
+  const heading = make("h2", {}, counted("list.count", stories.length));
+  if (stories.length === 0) return [heading, make("p", {}, t("list.how"))];
+  const items = stories.slice(0, SHOWN).map((story) => make("li", {}, storyLink(collection, story),
+    button("×", () => toggle(name, story), { class: "quiet", "aria-label": t("list.remove", { title: story.title || story.id }) })));
+  const [first, second] = stories;
+  return [heading, make("ol", { class: "chosen" }, items),
+    stories.length > SHOWN ? make("p", {}, counted("list.more", stories.length - SHOWN)) : null,
+    make("p", { class: "actions" },
+      second ? linkButton(t("list.compare"), address(name, "compare", [first.id, second.id])) : null,
+      button(t("list.clear"), () => choose(name, []), { class: "quiet" })),
+    exports(collection, stories)];
+}
+
+function exports(collection, stories) {
+  const place = make("div", {}, make("h3", {}, t("export.title")));
+  const buttons = FORMATS.map(([format, key]) => button(t(key), () => attempt(place, async () => {
+    const body = { ids: stories.map((story) => story.id), format };
+    const file = await download("POST", `${path("collections", collection.name)}/export`, body);
+    announce(t("export.saved", { file }));
+  }), { "data-format": format }));
+  place.append(make("p", { class: "actions" }, buttons));
+  return place;
+}

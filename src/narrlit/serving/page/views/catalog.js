@@ -1,0 +1,97 @@
+// Values proposed for stories that lack one in a column, with the stories that speak for each.
+
+import { address } from "../address.js";
+import { download, getComputed, path, put } from "../api.js";
+import { announce, make, pause } from "../dom.js";
+import { attempt, button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
+import { counted, decimals, number, percent, t, term } from "../texts.js";
+
+const SHOWN = 50;
+/** Stories that are listed at once. */
+
+export async function catalogView({ collection, params, settings, signal }) {
+  const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);
+  const view = make("div", {}, make("h1", {}, t("nav.catalog")), make("p", {}, t("catalog.about")));
+  if (columns.length === 0) {
+    view.append(emptyState(t("catalog.no_column"), t("catalog.no_column_text"), linkButton(t("nav.collections"), "#/")));
+    return view;
+  }
+  const names = columns.map((column) => column.name);
+  const column = names.includes(params.get("column")) ? params.get("column") : names[0];
+  const open = (chosen) => (location.hash = address(collection.name, "catalog", [], { column: chosen }));
+  view.append(make("div", { class: "tools" },
+    field(t("catalog.column"), select(names.map((name) => [name, name]), column, open, { id: "column" }))));
+  const place = make("div", {}, make("p", {}, t("catalog.computing")), progressBar(null, t("catalog.computing")));
+  view.append(place);
+  draw(place, collection, column, settings, signal);
+  return view;
+}
+
+async function draw(place, collection, column, settings, signal) {
+  const base = `${path("collections", collection.name)}/catalog`;
+  try {
+    const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, () => null, pause);
+    place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings), filledTable(base, column));
+  } catch (error) {
+    if (!signal.aborted) place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+  }
+}
+
+/** How often the proposals are right, where the value is known. */
+function accuracy({ column, accuracy: measured, baseline, most_frequent: mostFrequent }) {
+  const [low, high] = measured.interval;
+  return make("section", { class: "panel" },
+    make("p", { class: "finding" }, t("catalog.accuracy", { correct: number(measured.correct), n: number(measured.n), column, share: percent(measured.accuracy) })),
+    make("p", {}, term("term.accuracy"), " ", t("catalog.interval", { low: percent(low), high: percent(high) }), " ",
+      t("catalog.baseline", { value: mostFrequent, share: percent(baseline) })));
+}
+
+/** The stories with the values that were accepted, as a file. */
+function filledTable(base, column) {
+  const place = make("section", {}, make("h2", {}, t("catalog.table")), make("p", {}, t("catalog.table_text")));
+  const save = (format) => () => attempt(place, () =>
+    download("GET", `${base}/table?${new URLSearchParams({ column, format })}`));
+  place.append(make("p", { class: "actions" },
+    button(t("export.csv"), save("csv")), button(t("export.xlsx"), save("xlsx"))));
+  return place;
+}
+
+function proposals(collection, catalog, base, settings) {
+  const { proposals: list, column } = catalog;
+  if (list.length === 0) return emptyState(t("catalog.none", { column }), t("catalog.none_text", { column }));
+  const cards = list.map((proposal) => proposalCard(collection, proposal, column, base, settings));
+  const shown = make("ul", { class: "cards proposals" }, cards.slice(0, SHOWN));
+  const more = button(t("catalog.more"), () => {
+    shown.append(...cards.slice(SHOWN));
+    more.remove();
+  });
+  return make("section", {}, make("h2", {}, counted("catalog.count", list.length, { column })),
+    shown, cards.length > SHOWN ? more : null);
+}
+
+function proposalCard(collection, proposal, column, base, settings) {
+  const state = make("p", { class: "banner", hidden: true });
+  const card = make("li", {}, make("h3", {}, storyLink(collection, proposal)), state);
+  const decide = (value, accepted, text) => attempt(card, async () => {
+    await put(`${base}/decisions`, { id: proposal.id, column, value, accepted });
+    card.classList.add("decided");
+    state.hidden = false;
+    state.textContent = text;
+    announce(text);
+  });
+  card.append(...proposal.values.map((each) => valueRow(collection, proposal, each, decide, settings)));
+  card.append(make("p", { class: "actions" }, button(t("catalog.reject"),
+    () => decide(null, false, t("catalog.rejected")), { class: "quiet", disabled: !settings.writable, "aria-label": `${t("catalog.reject")}: ${proposal.title || proposal.id}` })));
+  return card;
+}
+
+function valueRow(collection, proposal, { value, probability, stories }, decide, settings) {
+  const accept = button(t("catalog.accept", { value }), () => decide(value, true, t("catalog.accepted", { value })),
+    { disabled: !settings.writable, "aria-label": `${t("catalog.accept", { value })}: ${proposal.title || proposal.id}` });
+  const speaking = stories.map((story) => make("li", {}, storyLink(collection, story), ` ${decimals(story.similarity)} · `,
+    make("a", { href: address(collection.name, "compare", [proposal.id, story.id]), "aria-label": t("story.compare_with", { title: story.title || story.id }) }, t("action.compare"))));
+  return make("div", { class: "value" },
+    make("p", { class: "similarity" }, make("b", {}, value), " ", make("i", { styles: { "--share": probability }, "aria-hidden": "true" }),
+      ` ${percent(probability)} `, term("term.probability"), " ", accept),
+    make("details", {}, make("summary", {}, counted("catalog.speaking", stories.length)), make("ul", {}, speaking)));
+}

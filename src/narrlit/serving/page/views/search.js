@@ -1,0 +1,173 @@
+// Search by what happens in a story, or by a story; without either, all stories of the collection.
+
+import { address, parseAddress } from "../address.js";
+import { get, path, post } from "../api.js";
+import { announce, make } from "../dom.js";
+import { filterChips, filtersOf } from "../filters.js";
+import {
+  attempt, button, emptyState, field, linkButton, listButton, metadataLine, select, similarityBar, storyLink,
+} from "../parts.js";
+import { counted, decimals, number, t, term } from "../texts.js";
+
+const PAGE = 50;
+/** Stories of a page where nothing is searched. */
+
+export async function searchView(context) {
+  const { collection, params, signal } = context;
+  const search = { query: params.get("q"), like: params.get("like"), filters: filtersOf(collection, params), signal };
+  const heading = make("h1", {}, t("search.title", { name: collection.name }));
+  if (collection.stories === 0) {
+    const empty = emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/"));
+    return make("div", {}, heading, empty);
+  }
+  const isSearch = search.query || search.like;
+  const found = isSearch ? await results(collection, params, search) : await allStories(collection, params, signal);
+  return make("div", {}, heading, searchForm(collection, params),
+    make("div", { class: "found" }, filterChips(collection, params), found));
+}
+
+/** Go to the same search with other parameters. */
+function change(collection, params, changes) {
+  const next = new URLSearchParams(params);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) next.set(name, value);
+    else next.delete(name);
+  }
+  location.hash = address(collection.name, "search", [], next);
+}
+
+function searchForm(collection, params) {
+  const query = make("textarea", { id: "query", rows: 2, placeholder: t("search.example") });
+  query.value = params.get("q") ?? "";
+  const submit = () => change(collection, parseAddress(location.hash).params, { q: query.value.trim(), like: null, offset: null });
+  query.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit();
+  });
+  const form = make("form", { class: "search", role: "search" },
+    field(t("search.label"), query),
+    make("button", { type: "submit", class: "primary", id: "submit" }, t("search.submit")),
+    options(collection, params));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  return form;
+}
+
+function options(collection, params) {
+  const measures = [["", t("measure.default")], ["passages", t("measure.passages")], ["fused", t("measure.fused")],
+    ["csls", t("measure.csls")], ["cosine", t("measure.cosine")], ["lexical", t("measure.lexical")]];
+  const counts = ["10", "25", "50"].map((count) => [count, count]);
+  const set = (name) => (value) => change(collection, params, { [name]: value });
+  const copies = make("input", { type: "checkbox", id: "copies", checked: params.get("copies") !== "show" });
+  copies.addEventListener("change", () => change(collection, params, { copies: copies.checked ? null : "show" }));
+  return make("details", { class: "options", open: ["measure", "k", "copies"].some((name) => params.has(name)) },
+    make("summary", {}, t("search.options")),
+    make("div", { class: "tools" },
+      field(term("term.measure"), select(measures, params.get("measure") ?? "", set("measure"), { id: "measure" })),
+      field(t("search.count"), select(counts, params.get("k") ?? "10", set("k"), { id: "count" })),
+      make("label", { class: "check" }, copies, t("search.fold"))));
+}
+
+async function results(collection, params, { query, like, filters, signal }) {
+  const body = { k: Number(params.get("k") ?? 10), filters, fold_copies: params.get("copies") !== "show" };
+  if (like) body.like = like;
+  else body.query = query;
+  if (params.has("measure")) body.measure = params.get("measure");
+  const found = await post(`${path("collections", collection.name)}/search`, body, signal);
+  announce(counted("search.found", found.hits.length));
+  const most = Math.max(...found.hits.map((each) => each.similarity), 0);
+  const source = like ? { id: like } : { text: query };
+  const hits = found.hits.map((each) => hit(collection, each, most, source, signal));
+  return make("section", {},
+    like ? await likeBanner(collection, like, params, signal) : null,
+    hits.length
+      ? make("p", { class: "meta" }, t("search.time", { n: number(hits.length), seconds: number(Math.round(found.seconds * 100) / 100) }))
+      : emptyState(t("search.nothing"), t("search.nothing_text")),
+    make("ol", { class: "hits" }, hits));
+}
+
+async function likeBanner(collection, like, params, signal) {
+  const { stories: [story] } = await get(`${path("collections", collection.name)}/stories?ids=${encodeURIComponent(like)}`, signal);
+  const stop = button(t("search.stop_like"), () => change(collection, params, { like: null }), { class: "quiet", id: "stop-like" });
+  return make("p", { class: "banner" }, t("search.like"), " ", storyLink(collection, story ?? { id: like }), " ", stop);
+}
+
+function hit(collection, found, most, source, signal) {
+  const { passage } = found;
+  const title = found.title || found.id;
+  const item = make("li", { class: "hit" },
+    make("h2", {}, storyLink(collection, found, { from: passage.start, to: passage.end })),
+    similarityBar(found.similarity, most),
+    metadataLine(found.metadata, collection),
+    make("p", {}, found.before, make("mark", {}, passage.text), found.after),
+    found.copies.length ? copies(collection, found.copies) : null);
+  const why = make("div", { class: "why" });
+  item.append(
+    make("p", { class: "actions" },
+      whyButton(collection, found, source, why),
+      linkButton(t("search.more_like"), address(collection.name, "search", [], { like: found.id }), { "aria-label": `${t("search.more_like")}: ${title}` }),
+      source.id ? linkButton(t("action.compare"), address(collection.name, "compare", [source.id, found.id]), { "aria-label": t("story.compare_with", { title }) }) : null,
+      listButton(collection, found, signal)),
+    why);
+  return item;
+}
+
+function copies(collection, list) {
+  return make("details", {}, make("summary", {}, counted("search.copies", list.length)),
+    make("ul", {}, list.map((copy) => make("li", {}, storyLink(collection, copy)))));
+}
+
+/** A button that opens the passages of which the similarity is made. */
+function whyButton(collection, found, source, place) {
+  const control = button(t("search.why"), async () => {
+    const open = control.getAttribute("aria-expanded") === "true";
+    control.setAttribute("aria-expanded", !open);
+    place.replaceChildren();
+    if (open) return;
+    await attempt(place, async () => {
+      const explanation = await post(`${path("collections", collection.name)}/explain`, { left: source, right: { id: found.id } });
+      place.append(...reasons(explanation));
+    });
+  }, { "aria-expanded": "false", "aria-label": `${t("search.why")} ${found.title || found.id}` });
+  return control;
+}
+
+function reasons({ left, right, links }) {
+  if (links.length === 0) return [make("p", {}, t("search.no_links"))];
+  const sorted = [...links].sort((a, b) => b.share - a.share);
+  const most = Math.max(sorted[0].share, 1e-9);
+  const several = left.passages.length > 1;  // one passage need not be repeated in every row
+  const rows = sorted.map((link) => make("tr", {},
+    several ? make("td", { "data-name": t("search.yours") }, left.passages[link.left].text) : null,
+    make("td", { "data-name": t("search.story") }, right.passages[link.right].text),
+    make("td", { "data-name": t("term.share_short"), class: "similarity" },
+      make("i", { styles: { "--share": link.share / most }, "aria-hidden": "true" }), ` ${decimals(link.share)}`)));
+  return [make("table", {},
+    make("thead", {}, make("tr", {}, several ? make("th", {}, t("search.yours")) : null, make("th", {}, t("search.story")), make("th", {}, term("term.share_short")))),
+    make("tbody", {}, rows))];
+}
+
+async function allStories(collection, params, signal) {
+  const offset = Number(params.get("offset") ?? 0);
+  const query = new URLSearchParams({ offset, limit: PAGE });
+  for (const [column, values] of Object.entries(filtersOf(collection, params))) {
+    for (const value of values) query.append("filter", `${column}:${value}`);
+  }
+  const { total, stories } = await get(`${path("collections", collection.name)}/stories?${query}`, signal);
+  const turn = (to) => () => change(collection, params, { offset: to });
+  return make("section", {},
+    make("h2", {}, counted("stories", total)),
+    make("ul", { class: "cards" }, stories.map((story) => make("li", {},
+      make("h3", {}, storyLink(collection, story)),
+      metadataLine(story.metadata, collection),
+      make("p", { class: "meta" }, counted("words", story.words)),
+      make("p", { class: "actions" },
+        linkButton(t("search.more_like"), address(collection.name, "search", [], { like: story.id }), { "aria-label": `${t("search.more_like")}: ${story.title || story.id}` }),
+        listButton(collection, story, signal))))),
+    make("p", { class: "actions" },
+      offset > 0 ? button(t("search.previous"), turn(String(offset - PAGE)), { id: "previous" }) : null,
+      offset + PAGE < total ? button(t("search.next"), turn(String(offset + PAGE)), { id: "next" }) : null));
+}

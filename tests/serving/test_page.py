@@ -1,0 +1,390 @@
+"""The page as a reader uses it, in headless Chromium: drop, wait, search, compare, map, pairs, catalog, export."""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from servers import running_server
+
+import narrlit
+from narrlit.data.tales import sample_tales
+
+CHROMIUM = Path("/usr/bin/chromium")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.is_file(), reason=f"{CHROMIUM} is not installed"),
+]
+expect = playwright.expect
+expect.set_options(timeout=30_000)
+VIEWS = {
+    "collections": "#/",
+    "search": "#/tales/search?q=A+girl+loses+a+shoe+at+a+feast.",
+    "filtered": "#/tales/search?in.country=Germany",
+    "story": "#/tales/story/cinderella",
+    "compare": "#/tales/compare/feather_robe/swan_maiden",
+    "tree": "#/tales/map?picture=tree&color=country",
+    "plane": "#/tales/map?picture=plane&color=country",
+    "pairs": "#/tales/pairs?reader=axe",
+    "catalog": "#/tales/catalog?column=atu",
+    "list": "#/tales/list",
+    "missing": "#/nothing/search",
+}
+READY = {
+    "tree": ".leaves button",
+    "plane": ".plane canvas",
+    "pairs": ".decision, .empty",
+    "catalog": ".panel .finding",
+}
+"""What a view that computes shows in the end."""
+
+
+WITHOUT_TYPE = ("rhodopis.txt", "tom_tit_tot.txt", "selkie_bride.txt", "singing_bone.txt")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, served_encoder):
+    """A server with the tales, four of them without a tale type."""
+    rows = []
+    for tale in sample_tales():
+        name = tale.pop("file_name")
+        atu = None if name in WITHOUT_TYPE else tale["atu"]
+        rows.append({**tale, "id": name.removesuffix(".txt"), "atu": atu})
+    data = tmp_path_factory.mktemp("data")
+    narrlit.Index.create(data / "collections" / "tales", pd.DataFrame(rows), narrlit.load("minilm"))
+    with running_server(data, served_encoder, model="minilm") as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def browser():
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with playwright.sync_playwright() as program:
+        browser = program.chromium.launch(executable_path=str(CHROMIUM), args=arguments, headless=True)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page that fails the test for any error or refused request."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, locale="en-US")
+    page = context.new_page()
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request",
+        lambda request: (
+            problems.append(request.url)
+            if "127.0.0.1" not in request.url and not request.url.startswith("blob:")
+            else None
+        ),
+    )
+    yield page
+    context.close()
+    assert [problem for problem in problems if "404" not in problem] == []
+
+
+def visit(page, site, name):
+    page.goto("about:blank")
+    page.goto(f"{site}/{VIEWS.get(name, name)}")
+    page.wait_for_selector("main:not([aria-busy]) h1", timeout=60_000)
+    if name in READY:
+        page.wait_for_selector(READY[name], timeout=60_000)
+
+
+def drop(page, files):
+    """Drop files, {name: text}, on the page."""
+    page.evaluate(
+        """files => {
+            const transfer = new DataTransfer();
+            for (const [name, text] of Object.entries(files)) transfer.items.add(new File([text], name));
+            const event = new DragEvent("drop", {dataTransfer: transfer, bubbles: true});
+            document.getElementById("drop").dispatchEvent(event);
+        }""",
+        files,
+    )
+
+
+def table_of(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+SHIPS = [
+    {
+        "id": f"ship{number}",
+        "name": f"Ship {number}",
+        "story": f"Captain {number} sails to the island of {word}. " * 12,
+        "sea": sea,
+    }
+    for number, (word, sea) in enumerate(
+        [("apples", "north"), ("bears", "north"), ("clocks", "south"), ("doves", "south")]
+    )
+]
+
+
+def test_dropped_files_become_a_collection(page, site):
+    visit(page, site, "collections")
+    drop(page, {"ships.csv": table_of(SHIPS), "picture.jpg": "no story", "notes.txt": "A note about a boat. " * 30})
+    expect(page.get_by_role("heading", name="Ready to start")).to_be_visible()
+    expect(page.get_by_text("picture.jpg")).to_be_visible()
+
+    page.reload()
+    expect(page.get_by_role("heading", name="Ready to start")).to_be_visible()
+    ships = page.locator(".files > li", has_text="ships.csv")
+    ships.get_by_label("Title column").select_option("name")
+    ships.get_by_label("Text column").select_option("story")
+    page.locator(".files > li", has_text="notes.txt").get_by_label("Skip this file").check()
+    expect(page.get_by_text("4 stories with")).to_be_visible()
+    expect(ships.get_by_text("Ship 0")).to_be_visible()
+
+    page.get_by_label("Name of the collection").fill("ships")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector("#pause, .finding")
+    page.reload()
+    expect(page.get_by_role("heading", name="Done")).to_be_visible(timeout=300_000)
+
+    page.locator("main").get_by_role("link", name="Search").click()
+    expect(page.get_by_role("heading", name="4 stories")).to_be_visible()
+    page.locator("#chip-sea-north").click()
+    expect(page.get_by_role("heading", name="2 stories")).to_be_visible()
+    assert page.evaluate("document.activeElement.id") == "chip-sea-north"
+
+    visit(page, site, "collections")
+    page.locator("li", has_text="ships").get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("link", name="ships")).to_have_count(0)
+
+
+def test_an_import_can_be_paused_and_resumed(page, site):
+    visit(page, site, "collections")
+    rows = [
+        {"id": f"s{n}", "title": f"Story {n}", "text": f"A traveler of town {n} finds a lamp. " * 150}
+        for n in range(40)
+    ]
+    drop(page, {"many.csv": table_of(rows)})
+    page.get_by_label("Name of the collection").fill("many")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("heading", name="Paused")).to_be_visible()
+
+    visit(page, site, "collections")
+    page.locator("li", has_text="many").get_by_role("link", name="Continue").click()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("heading", name="Stories are being compared")).to_be_visible()
+    page.get_by_role("button", name="Discard").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard").click()
+    expect(page.get_by_role("heading", name="Collections")).to_be_visible()
+
+
+def test_files_that_cannot_be_read_are_not_sent(page, site):
+    visit(page, site, "collections")
+    drop(page, {"picture.jpg": "no story"})
+    expect(page.get_by_text("None of these files can be read")).to_be_visible()
+
+
+def test_a_search_leads_to_a_story_and_a_comparison(page, site):
+    visit(page, site, "#/tales/search")
+    page.get_by_label("What happens in the story?").fill(
+        "A girl loses a shoe at a feast, and a prince finds her by it."
+    )
+    page.keyboard.press("Enter")
+    first = page.locator(".hit").first
+    expect(first.locator("mark")).not_to_be_empty()
+    assert page.locator(".hit").count() == 10
+    first.get_by_role("button", name="Why this result?").click()
+    expect(first.locator(".why tbody tr").first).to_be_visible()
+
+    # The same address shows the same hits.
+    titles = page.locator(".hit h2").all_inner_texts()
+    page.reload()
+    expect(page.locator(".hit h2")).to_have_text(titles)
+
+    title = titles[0].split(". ", 1)[1] if ". " in titles[0] else titles[0]
+    first.get_by_role("link", name=title, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.locator("article mark")).not_to_be_empty()
+    page.locator(".nearest").get_by_role("link", name="Compare with").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"{title} beside")
+    assert page.locator(".row.linked").count() > 0
+    before = page.get_by_role("heading", level=1).inner_text().split(" beside ")
+    page.get_by_role("link", name="Swap sides").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(" beside ".join(reversed(before)))
+
+
+def test_filters_narrow_a_search(page, site):
+    visit(page, site, "search")
+    page.locator("#chip-country-Germany").click()
+    expect(page.locator("#chip-country-Germany")).to_have_attribute("aria-pressed", "true")
+    assert all("Germany" in line for line in page.locator(".hit .meta").all_inner_texts())
+
+
+def test_similar_stories_of_a_story(page, site):
+    visit(page, site, "story")
+    page.get_by_role("link", name="Find similar stories").click()
+    expect(page.locator(".banner")).to_contain_text("Cinderella")
+    assert "Cinderella" not in page.locator(".hit h2").all_inner_texts()
+    page.get_by_role("button", name="Show all stories").click()
+    expect(page.get_by_role("heading", name="24 stories")).to_be_visible()
+
+
+def test_a_lasso_puts_stories_on_the_list(page, site):
+    visit(page, site, "plane")
+    page.get_by_role("button", name="Lasso").click()
+    box = page.locator("canvas").bounding_box()
+    corners = [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99), (0.01, 0.02)]
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+    expect(page.get_by_role("heading", name="24 stories on my list")).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Table (CSV)").click()
+    assert len(Path(saved.value.path()).read_text(encoding="utf-8").splitlines()) == 25
+
+    # The list is the same in every view, and after a reload.
+    page.reload()
+    expect(page.get_by_role("link", name="My list (24)")).to_be_visible()
+    page.get_by_role("button", name="Clear the list").click()
+    expect(page.get_by_role("link", name="My list (0)")).to_be_visible()
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx", "graphml", "svg", "bibtex", "txt"])
+def test_every_export(page, site, form):
+    visit(page, site, "tree")
+    for title in ("Cinderella", "Ye Xian", "Rhodopis"):
+        page.locator(".leaves").get_by_role("button", name=title).click()
+    with page.expect_download() as saved:
+        page.locator(f'.panel [data-format="{form}"]').click()
+    assert Path(saved.value.path()).stat().st_size > 0
+
+
+def test_the_tree_selects_by_title_branch_and_color(page, site):
+    visit(page, site, "tree")
+    page.locator(".leaves").get_by_role("button", name="Cinderella").click()
+    expect(page.get_by_role("heading", name="1 story on my list")).to_be_visible()
+    page.locator(".leaves").get_by_role("button", name="Cinderella").click()
+    expect(page.get_by_role("heading", name="0 stories on my list")).to_be_visible()
+    page.locator(".key").get_by_role("button", name="Germany").click()
+    count = page.locator(".chosen li").count()
+    assert count > 1
+    page.locator(".branches g").last.dispatch_event("click")
+    expect(page.get_by_role("heading", name="24 stories on my list")).to_be_visible()
+
+    page.locator("#color").select_option("atu")
+    assert "color=atu" in page.url
+    page.locator(".heat canvas").click(position={"x": 40, "y": 6})
+    expect(page.get_by_role("heading", level=1)).to_contain_text(" beside ")
+
+
+def test_pairs_are_decided_with_keys_and_undone(page, site):
+    visit(page, site, "#/tales/pairs?reader=Anna")
+    page.wait_for_selector(".decision")
+    titles = page.locator("#pair h2")
+    first = titles.all_inner_texts()
+    all_pairs = int(re.search(r"of (\d+)", page.get_by_text("pairs decided").inner_text())[1])
+    page.keyboard.press("s")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
+    page.keyboard.press("d")
+    expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
+    page.keyboard.press("z")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
+    page.keyboard.press("z")
+    expect(page.get_by_text(f"0 of {all_pairs} pairs decided")).to_be_visible()
+    expect(titles).to_have_text(first)
+
+    page.keyboard.press("u")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text(f"2 of {all_pairs} pairs decided")).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="All decisions (CSV)").click()
+    assert "unsure" in Path(saved.value.path()).read_text(encoding="utf-8")
+
+    # A second reader decides the same pairs; the name is typed without deciding.
+    page.get_by_label("Name of the reader").fill("dudu")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text(f"0 of {all_pairs} pairs decided")).to_be_visible()
+    page.locator("h1").click()
+    page.keyboard.press("s")
+    expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_text("Anna, dudu have decided")).to_be_visible()
+
+
+def test_a_proposal_of_the_catalog_is_accepted(page, site):
+    visit(page, site, "catalog")
+    expect(page.get_by_text("proposals are right")).to_be_visible()
+    card = page.locator(".proposals > li").first
+    card.get_by_text("speak").first.click()
+    expect(card.locator("details li").first).to_be_visible()
+    card.get_by_role("button", name="Accept").first.click()
+    expect(card.locator(".banner")).to_contain_text("is accepted")
+    page.locator(".proposals > li").nth(1).get_by_role("button", name="Reject all").click()
+    expect(page.locator(".proposals > li").nth(1).locator(".banner")).to_contain_text("rejected")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Table (CSV)").click()
+    assert Path(saved.value.path()).read_text(encoding="utf-8-sig").count("510A") >= 2
+
+
+def test_german_and_dark_are_kept(page, site):
+    visit(page, site, "collections")
+    page.locator("#language").select_option("de")
+    expect(page.get_by_role("heading", name="Sammlungen")).to_be_visible()
+    page.locator("#theme").select_option("dark")
+    page.reload()
+    expect(page.get_by_role("heading", name="Sammlungen")).to_be_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+
+
+def test_the_glossary_opens_by_hover_and_focus(page, site):
+    visit(page, site, "search")
+    page.locator(".hit .term").first.focus()
+    expect(page.get_by_role("tooltip")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_be_hidden()
+    page.locator(".hit .term").nth(1).hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("stands out")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing_serious(browser, site, name, theme):
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme=theme, locale="en-US")
+    page = context.new_page()
+    visit(page, site, name)
+    if name == "search":
+        page.get_by_role("button", name="Why this result?").first.click()
+        page.wait_for_selector(".why table")
+    violations = axe.Axe().run(page).response["violations"]
+    context.close()
+    assert [
+        (each["id"], each["nodes"][0]["html"]) for each in violations if each["impact"] in ("serious", "critical")
+    ] == []
+
+
+@pytest.mark.parametrize("language", ["en-US", "de-DE"])
+def test_no_view_scrolls_sideways_at_380_pixels(browser, site, language):
+    context = browser.new_context(
+        viewport={"width": 380, "height": 800}, locale=language, is_mobile=True, has_touch=True
+    )
+    page = context.new_page()
+    wide = {}
+    for name in VIEWS:
+        visit(page, site, name)
+        wide[name] = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    context.close()
+    assert {name: pixels for name, pixels in wide.items() if pixels > 0} == {}

@@ -1,0 +1,67 @@
+"""The page's texts: every key in both languages, every key that the modules use, no other."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import narrlit
+
+PAGE = Path(narrlit.__file__).parent / "serving" / "page"
+MODULES = sorted(PAGE.rglob("*.js"))
+TEXTS = json.loads((PAGE / "texts.json").read_text(encoding="utf-8"))
+GROUPS = sorted({key.partition(".")[0] for key in TEXTS["en"]})
+KEY = re.compile(rf'"((?:{"|".join(GROUPS)})(?:\.[a-z_]+)*)"')
+COUNTED = re.compile(r'counted\("([a-z_.]+)"')
+TERM = re.compile(r'term\("([a-z_.]+)"')
+
+
+def used_keys():
+    """Keys in the modules: those of numbers have one text for 1, another for the rest; terms have an explanation."""
+    used = set()
+    for module in MODULES:
+        code = module.read_text(encoding="utf-8")
+        of_numbers = set(COUNTED.findall(code))
+        used |= {f"{key}.{form}" for key in of_numbers for form in ("one", "other")}
+        used |= {f"{key}.about" for key in TERM.findall(code)}
+        used |= {key for key in KEY.findall(code) if "." in key and key not in of_numbers}
+    return used
+
+
+def test_both_languages_have_the_same_texts():
+    assert TEXTS.keys() == {"en", "de"}
+    assert TEXTS["en"].keys() == TEXTS["de"].keys()
+    assert all(text.strip() for texts in TEXTS.values() for text in texts.values())
+
+
+@pytest.mark.parametrize("key", TEXTS["en"])
+def test_both_languages_fill_in_the_same_values(key):
+    values = [set(re.findall(r"\{(\w+)\}", TEXTS[language][key])) for language in ("en", "de")]
+    assert values[0] == values[1]
+
+
+def test_the_modules_use_the_texts_and_no_others():
+    used, known = used_keys(), set(TEXTS["en"])
+    # Of stories and words in numbers there is no text under the bare key.
+    assert used - known - {"stories", "words"} == set()
+    assert known - used == set()
+
+
+def test_the_page_has_no_inline_code_and_loads_nothing_from_elsewhere():
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<style|\sstyle=|\son\w+=", page)
+    assert re.findall(r"<script[^>]*>[^<]*", page) == ['<script type="module" src="page/app.js">']
+
+    for file in [*MODULES, PAGE / "index.html", PAGE / "style.css"]:
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "://" not in text, file
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            file
+        )
+
+
+def test_every_module_that_is_imported_exists():
+    for module in MODULES:
+        for name in re.findall(r'from "(\.[^"]+)"', module.read_text(encoding="utf-8")):
+            assert (module.parent / name).is_file(), f"{module.name}: {name}"
