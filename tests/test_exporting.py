@@ -54,7 +54,7 @@ assert (again.max_seq_length, again.get_embedding_dimension()) == (80, 12)
 try:
     model.encode(["A b.", " "])
 except ValueError as error:
-    assert "without a sentence" in str(error)
+    assert "has no sentence" in str(error)
 else:
     raise AssertionError("a blank story was embedded")
 """
