@@ -70,7 +70,7 @@ assert model[0].heads.heads["action"][0].weight.grad.abs().sum() > 0
 try:
     model.encode(["A story alone."])
 except ValueError as error:
-    assert "needs views" in str(error)
+    assert "views are missing" in str(error)
 else:
     raise AssertionError("a story without views was embedded")
 """
