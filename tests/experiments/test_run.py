@@ -74,6 +74,6 @@ def test_records_of_later_versions_are_refused_also_by_plans(tmp_path):
     run = record(tmp_path / "a", version=2, versions={"narrlit": "9.1"}, best="of another kind")
     assert RunFile().version == 0
     for read in (Run.read, Run.at):
-        with pytest.raises(NewerRecordError, match=r"a/run.json: narrlit 9.1 wrote it in version 2.*up to 1: install"):
+        with pytest.raises(NewerRecordError, match=r"a/run.json: narrlit 9.1 wrote it in version 2.*up to 1: update"):
             read(run)
     assert issubclass(NewerRecordError, ModelError)

@@ -25,7 +25,7 @@ class Pivots:
         pivots: comma-separated ISO 639-1 codes of pivot languages; with `nllb`, FLORES-200 codes are also accepted.
         there: folder or hub id of the Marian model from English; {pivot} is replaced by the code of each language.
         back: folder or hub id of the Marian model to English; {pivot} is replaced likewise.
-        nllb: folder or hub id of an NLLB model for both directions, instead of the Marian models.
+        nllb: folder or hub id of an NLLB model, which replaces both Marian models.
         beams: number of beams; 1 is greedy search.
         batch_tokens: maximum number of tokens in a batch of sentences, including padding.
     """
