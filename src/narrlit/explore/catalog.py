@@ -268,10 +268,11 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
 
     >>> from narrlit.data.tales import sample_tales
     >>> tales = pd.DataFrame(sample_tales())
-    >>> tales.loc[0, "atu"] = None  # Cinderella
-    >>> result = catalog(Collection.of(tales, measure="cosine"), "atu")
-    >>> [proposal.values[0].value for proposal in result.proposals]
-    ['510A']
+    >>> tales.loc[18, "atu"] = None
+    >>> result = catalog(Collection.of(tales, measure="csls"), "atu")
+    >>> best = result.proposals[0].values[0]
+    >>> result.proposals[0].title, best.value, best.stories[0].title
+    ('The Tiger, the Brahman and the Jackal', '155', 'The Wolf of Zhongshan')
     """
     if k < 1:
         raise OptionError(f"`k={k}`: must be at least 1")
