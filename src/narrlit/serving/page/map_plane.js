@@ -4,10 +4,11 @@ import { color, make } from "./dom.js";
 import { button } from "./parts.js";
 import { t } from "./texts.js";
 
-const REACH = 18;
 /** Pixels from a point within which a click finds it. */
-const MARGIN = 36;
+const REACH = 18;
 /** Pixels that stay free around all points at first. */
+const MARGIN = 36;
+/** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
 /** Draw a map as a plane. Returns its element, recolor(colors) and mark(), which follows the list of stories. */

@@ -11,8 +11,8 @@ import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
 import { counted, percent, t, term } from "../texts.js";
 
-const GROUPS = "";
 /** The value of the list of columns that stands for the groups that were found. */
+const GROUPS = "";
 
 export async function mapView({ collection, params, signal }) {
   if (collection.stories < 3) {
