@@ -10,6 +10,8 @@ const REACH = 18;
 const MARGIN = 36;
 /** Radius from which a point is drawn as a circle; smaller ones are squares, which are drawn faster. */
 const ROUND = 3;
+/** Points from which names of groups are written over them; of fewer, none may be hidden by a name. */
+const CROWDED = 500;
 /** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
@@ -114,7 +116,8 @@ class Plane {
     const brush = this.brushOf(this.picture);
     const project = this.projection();
     this.places = this.points.map(project);
-    this.drawLabels(brush, project);
+    const isCrowded = this.points.length > CROWDED;
+    if (!isCrowded) this.drawLabels(brush, project);
     const largest = Math.max(2, Math.min(7, 90 / Math.sqrt(this.points.length)));
     const radius = largest * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
     const chosen = [];
@@ -129,8 +132,9 @@ class Plane {
     brush.lineWidth = radius < ROUND ? 1 : 2.5;
     for (const place of chosen) {
       brush.fillStyle = this.colors[place];
-      drawPoint(brush, this.places[place], radius + 2, true);
+      drawPoint(brush, this.places[place], radius < ROUND ? radius + 0.5 : radius + 2, true);
     }
+    if (isCrowded) this.drawLabels(brush, project);
   }
 
   /** Names of groups, the largest first, where they cover no other. */
@@ -138,6 +142,9 @@ class Plane {
     const width = this.canvas.clientWidth;
     brush.font = "600 13px system-ui, sans-serif";
     brush.textAlign = "center";
+    brush.lineJoin = "round";
+    brush.lineWidth = 4;
+    brush.strokeStyle = color("--paper");
     brush.fillStyle = color("--ink");
     const boxes = [];
     for (const label of this.labels) {
@@ -146,6 +153,7 @@ class Plane {
       const x = Math.max(half, Math.min(width - half, at));
       if (at < 0 || at > width || boxes.some((box) => Math.abs(box.x - x) < box.half + half && Math.abs(box.y - y) < 20)) continue;
       boxes.push({ x, y, half });
+      brush.strokeText(label.text, x, y - 12);
       brush.fillText(label.text, x, y - 12);
     }
   }
