@@ -13,7 +13,9 @@ from servers import running_server, serving_process, wait_until
 
 import narrlit
 from narrlit.data.tales import sample_tales, write_tales
+from narrlit.errors import DataError
 from narrlit.serving.import_models import FileRecord, ImportRecord
+from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
 from narrlit.serving.understanding import collected, understand
 
@@ -222,6 +224,15 @@ def test_an_import_survives_the_end_of_the_server_at_any_moment(tmp_path):
     assert {column["name"] for column in types} >= {"atu", "country"}
     index = narrlit.Index(data / "collections" / "tales")
     assert len(index) == len(set(index.collection().frame["id"])) == 24
+
+
+def test_a_source_without_files_to_import_is_refused(tmp_path):
+    (tmp_path / "picture.png").write_bytes(b"x")
+    with pytest.raises(DataError, match="no file to import"):
+        files_of(tmp_path)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "king.txt").write_text(KING)
+    assert files_of(tmp_path) == [tmp_path / "inner" / "king.txt"]
 
 
 def record_of(tmp_path, *rows, name="table.csv", kind="table", **fields):

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,6 @@ from secrets import token_hex
 from tempfile import mkdtemp
 
 from narrlit.console import say
-from narrlit.data.rows import KNOWN_SUFFIXES
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError, OptionError
 from narrlit.files import atomic_path
@@ -32,7 +31,7 @@ from narrlit.serving.problems import RefusedError, missing
 from narrlit.serving.settings import Limits
 from narrlit.serving.shelf import NAME, Shelf
 from narrlit.serving.understanding import collected, understand
-from narrlit.serving.uploads import Upload, is_left_out, stored_name
+from narrlit.serving.uploads import SUFFIXES, Upload, is_left_out, stored_name
 from narrlit.serving.worker_process import WorkerProcess
 
 FOLDER = "imports"
@@ -191,22 +190,13 @@ class Imports:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def take(self, source: Path) -> None:
+    async def take(self, source: Path) -> None:
         """Take a file or folder of this machine, and import it into a collection of its name, unless it is there."""
         name = collection_name(source.stem if source.is_file() else source.name)
         if name in self._shelf.names() or any(each.source == str(source) for each in self._records.values()):
             return
         folder = self._new_folder()
-        files = []
-        for number, path in enumerate(_files_of(source), start=1):
-            stored = stored_name(number, path.name)
-            relative = path.name if source.is_file() else str(path.relative_to(source))
-            files.append(FileRecord(number=number, name=relative, stored=stored))
-            if stored is not None:
-                shutil.copyfile(path, folder / UPLOADS / stored)
-        if not files:
-            shutil.rmtree(folder)
-            raise DataError(f"{source} has no file to import: name a file or a folder with {', '.join(KNOWN_SUFFIXES)}")
+        files = await asyncio.to_thread(_copied, source, folder / UPLOADS)
         self._begin(folder, files, name=name, collection=name, source=str(source))
 
     def _new_folder(self) -> Path:
@@ -414,15 +404,33 @@ def proposed_name(names: list[str]) -> str:
     return collection_name(Path(first[0]).stem) if len(names) == 1 else "stories"
 
 
-def _files_of(source: Path) -> Iterable[Path]:
-    """List a file, or the files of a folder and its folders that may have stories."""
-    if source.is_file():
-        return [source]
+def files_of(source: Path) -> list[Path]:
+    """List a file, or the files of a folder and its folders that may have stories.
+
+    Raises:
+        DataError: if there are none.
+    """
+    paths = [source] if source.is_file() else sorted(source.rglob("*"))
     files = []
-    for path in sorted(source.rglob("*")):
-        name = str(path.relative_to(source))
+    for path in paths:
+        name = path.name if path == source else str(path.relative_to(source))
         if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
             files.append(path)
+    if not files:
+        raise DataError(
+            f"{source} has no file to import: name a folder with {', '.join(SUFFIXES)} files, or one of them"
+        )
+    return files
+
+
+def _copied(source: Path, folder: Path) -> list[FileRecord]:
+    """Copy a file, or the files of a folder."""
+    files = []
+    for number, path in enumerate(files_of(source), start=1):
+        name = path.name if path == source else str(path.relative_to(source))
+        stored = stored_name(number, name)
+        shutil.copyfile(path, folder / str(stored))
+        files.append(FileRecord(number=number, name=name, stored=stored))
     return files
 
 

@@ -66,8 +66,11 @@ def serve(
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(package, "serve")
     from narrlit.serving.app import create_app
+    from narrlit.serving.imports import files_of
 
     settings = server_settings(source, host=host, token=token, names=names, data=data, model=model)
+    if settings.source is not None:
+        files_of(settings.source)
     with closing(listen(host, port)) as listening, exclusive(settings.data, "`data`"):
         app = create_app(settings)
         address = address_of(host, listening.getsockname()[1])

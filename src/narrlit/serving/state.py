@@ -86,7 +86,7 @@ class Server:
         self.batcher.start()
         self.imports.start()
         if self.settings.source is not None:
-            self.imports.take(self.settings.source)
+            await self.imports.take(self.settings.source)
 
     async def close(self) -> None:
         """Finish what is in flight, and stop imports, which go on at the next start."""
