@@ -138,3 +138,12 @@ def test_a_list_has_a_line_for_each_story(tales, tmp_path):
 def test_another_format_is_refused(tales, tmp_path):
     with pytest.raises(OptionError, match=r"chosen\.doc: name a file that ends in \.jsonl"):
         select(tales).write(tmp_path / "chosen.doc")
+
+
+def test_a_picture_shows_the_titles_of_three_stories_or_more(tales, tmp_path):
+    pytest.importorskip("matplotlib")
+    select(tales, ["wolf", "sea", "hood"]).write(tmp_path / "chosen.svg")
+
+    assert "The Wolf" in (tmp_path / "chosen.svg").read_text(encoding="utf-8")
+    with pytest.raises(DataError, match="at least 3 stories"):
+        select(tales, ["wolf", "sea"]).write(tmp_path / "two.svg")

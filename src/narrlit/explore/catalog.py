@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -288,7 +287,8 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
     is_known = codes[stories] >= 0
     is_right = proposed[is_known] == codes[stories[is_known]]
     sizes = np.bincount(codes[labeled])
-    evidence = _Evidence(collection, codes, names, neighbors)
+    frame = collection.frame
+    evidence = _Evidence(frame["id"].tolist(), frame["title"].tolist(), codes, names, neighbors)
     proposals = [evidence.proposal(calibrated, row) for row in np.flatnonzero(codes < 0).tolist()]
     proposals.sort(key=lambda proposal: -proposal.values[0].probability)
     return Catalog(
@@ -304,20 +304,21 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What proposals are made of: names of values, and the neighbors that have them."""
+    """What proposals are made of: the neighbors of N stories, with the names of their values.
 
-    collection: Collection
+    Attributes:
+        ids: N ids.
+        titles: N titles.
+        codes: (N,) number of each story's value; -1: it has none.
+        names: names of the values.
+        neighbors: nearest stories with a value.
+    """
+
+    ids: Sequence[str]
+    titles: Sequence[str]
     codes: IntArray
     names: Sequence[str]
     neighbors: LabeledNeighbors
-
-    @cached_property
-    def _ids(self) -> list[str]:
-        return self.collection.frame["id"].tolist()
-
-    @cached_property
-    def _titles(self) -> list[str]:
-        return self.collection.frame["title"].tolist()
 
     def proposal(self, calibrated: CalibratedCandidates, row: int) -> Proposal:
         """Propose the most probable values of a story."""
@@ -329,14 +330,14 @@ class _Evidence:
             code = int(candidates.codes[candidate])
             probability = float(calibrated.probabilities[candidate])
             values.append(ProposedValue(self.names[code], probability, self._similar(row, code)))
-        return Proposal(self._ids[row], self._titles[row], values)
+        return Proposal(self.ids[row], self.titles[row], values)
 
     def _similar(self, row: int, code: int) -> list[SimilarStory]:
         """List the nearest neighbors of a story that have a value."""
         similar = []
         for neighbor, similarity in zip(self.neighbors.rows[row], self.neighbors.similarities[row], strict=True):
             if self.codes[neighbor] == code:
-                similar.append(SimilarStory(self._ids[neighbor], self._titles[neighbor], float(similarity)))
+                similar.append(SimilarStory(self.ids[neighbor], self.titles[neighbor], float(similarity)))
         return similar[:EVIDENCE]
 
 
