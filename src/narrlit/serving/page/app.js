@@ -32,8 +32,8 @@ const LINKS = [
   ["catalog", "nav.catalog"],
   ["list", "nav.list"],
 ];
-const SLOW = 800;
 /** Milliseconds after which a view that is not there yet gives way to a bar. */
+const SLOW = 800;
 const find = (id) => document.getElementById(id);
 let settings;
 let leave = new AbortController();

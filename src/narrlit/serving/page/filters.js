@@ -5,10 +5,10 @@ import { make } from "./dom.js";
 import { button } from "./parts.js";
 import { number, t } from "./texts.js";
 
-const PREFIX = "in.";
 /** Before the name of a column in an address: in.country=France. */
-const SHOWN = 8;
+const PREFIX = "in.";
 /** Values of a column that are shown at once. */
+const SHOWN = 8;
 
 /** Read the chosen values of each column from an address: numbers where the column has numbers. */
 export function filtersOf(collection, params) {

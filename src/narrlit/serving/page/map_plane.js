@@ -4,10 +4,15 @@ import { color, make } from "./dom.js";
 import { button } from "./parts.js";
 import { t } from "./texts.js";
 
-const REACH = 18;
 /** Pixels from a point within which a click finds it. */
-const MARGIN = 36;
+const REACH = 18;
 /** Pixels that stay free around all points at first. */
+const MARGIN = 36;
+/** Radius from which a point is drawn as a circle; smaller ones are squares, which are drawn faster. */
+const ROUND = 3;
+/** Points from which names of groups are written over them; of fewer, none may be hidden by a name. */
+const CROWDED = 500;
+/** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
 /** Draw a map as a plane. Returns its element, recolor(colors) and mark(), which follows the list of stories. */
@@ -53,15 +58,15 @@ class Plane {
     this.draw();
   }
 
-  /** Pixels of a point on the canvas. */
-  place({ x, y }) {
+  /** The function from points to pixels of the canvas. */
+  projection() {
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     this.bounds ??= boundsOf(this.points);
     const { left, bottom, width: across, height: up } = this.bounds;
-    const size = Math.min((width - 2 * MARGIN) / across, (height - 2 * MARGIN) / up);
-    const [px, py] = [width / 2 + (x - left - across / 2) * size, height / 2 - (y - bottom - up / 2) * size];
     const { zoom, x: dx, y: dy } = this.view;
-    return [width / 2 + (px - width / 2) * zoom + dx, height / 2 + (py - height / 2) * zoom + dy];
+    const size = zoom * Math.min((width - 2 * MARGIN) / across, (height - 2 * MARGIN) / up);
+    const [middleX, middleY] = [left + across / 2, bottom + up / 2];
+    return ({ x, y }) => [width / 2 + dx + (x - middleX) * size, height / 2 + dy - (y - middleY) * size];
   }
 
   zoomAt(factor, at = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2]) {
@@ -76,48 +81,79 @@ class Plane {
     this.draw();
   }
 
+  /** Draw all at the next frame, however often it is asked until then. */
   draw() {
-    const { canvas, points } = this;
-    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-    if (width === 0) return;
+    this.isStale = true;
+    this.refresh();
+  }
+
+  /** Draw the lasso over the points, which are drawn anew only where they have changed. */
+  refresh() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = undefined;
+      if (this.canvas.clientWidth === 0) return;
+      if (this.isStale) this.drawPoints();
+      const brush = this.brushOf(this.canvas);
+      brush.drawImage(this.picture, 0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
+      if (this.lasso) this.drawLasso(brush);
+    });
+  }
+
+  /** An empty canvas of the size of the plane, in the pixels of the screen. */
+  brushOf(canvas) {
     const ratio = devicePixelRatio || 1;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
+    canvas.width = this.canvas.clientWidth * ratio;
+    canvas.height = this.canvas.clientHeight * ratio;
     const brush = canvas.getContext("2d");
     brush.scale(ratio, ratio);
-    this.places = points.map((point) => this.place(point));
-    const radius = Math.max(2.5, Math.min(7, 90 / Math.sqrt(points.length))) * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
-    const ink = color("--ink");
-    this.drawLabels(brush, width);
-    this.places.forEach(([x, y], place) => {
-      const chosen = this.actions.isChosen(points[place]);
-      brush.beginPath();
-      brush.arc(x, y, chosen ? radius + 2 : radius, 0, 7);
+    return brush;
+  }
+
+  /** Draw names and points to `picture`, color by color, those on the list last. */
+  drawPoints() {
+    this.isStale = false;
+    this.picture ??= document.createElement("canvas");
+    const brush = this.brushOf(this.picture);
+    const project = this.projection();
+    this.places = this.points.map(project);
+    const isCrowded = this.points.length > CROWDED;
+    if (!isCrowded) this.drawLabels(brush, project);
+    const largest = Math.max(2, Math.min(7, 90 / Math.sqrt(this.points.length)));
+    const radius = largest * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
+    const chosen = [];
+    for (const [shade, places] of byColor(this.colors)) {
+      brush.fillStyle = shade;
+      for (const place of places) {
+        if (this.actions.isChosen(this.points[place])) chosen.push(place);
+        else drawPoint(brush, this.places[place], radius);
+      }
+    }
+    brush.strokeStyle = color("--ink");
+    brush.lineWidth = radius < ROUND ? 1 : 2.5;
+    for (const place of chosen) {
       brush.fillStyle = this.colors[place];
-      brush.fill();
-      brush.strokeStyle = chosen ? ink : color("--paper");
-      brush.lineWidth = chosen ? 2.5 : 1;
-      brush.stroke();
-    });
-    if (this.lasso) this.drawLasso(brush);
+      drawPoint(brush, this.places[place], radius < ROUND ? radius + 0.5 : radius + 2, true);
+    }
+    if (isCrowded) this.drawLabels(brush, project);
   }
 
   /** Names of groups, the largest first, where they cover no other. */
-  drawLabels(brush, width) {
+  drawLabels(brush, project) {
+    const width = this.canvas.clientWidth;
     brush.font = "600 13px system-ui, sans-serif";
     brush.textAlign = "center";
     brush.lineJoin = "round";
+    brush.lineWidth = 4;
+    brush.strokeStyle = color("--paper");
+    brush.fillStyle = color("--ink");
     const boxes = [];
     for (const label of this.labels) {
       const half = brush.measureText(label.text).width / 2 + 4;
-      const [at, y] = this.place(label);
+      const [at, y] = project(label);
       const x = Math.max(half, Math.min(width - half, at));
       if (at < 0 || at > width || boxes.some((box) => Math.abs(box.x - x) < box.half + half && Math.abs(box.y - y) < 20)) continue;
       boxes.push({ x, y, half });
-      brush.strokeStyle = color("--paper");
-      brush.lineWidth = 4;
       brush.strokeText(label.text, x, y - 12);
-      brush.fillStyle = color("--ink");
       brush.fillText(label.text, x, y - 12);
     }
   }
@@ -158,9 +194,12 @@ class Plane {
     canvas.addEventListener("pointermove", (event) => {
       const at = [event.offsetX, event.offsetY];
       if (from === null) return this.point(at);
-      if (this.lasso) this.lasso.push(at);
-      else this.view = { ...from.view, x: from.view.x + at[0] - from.at[0], y: from.view.y + at[1] - from.at[1] };
-      this.draw();
+      if (this.lasso) {
+        this.lasso.push(at);
+        return this.refresh();
+      }
+      this.view = { ...from.view, x: from.view.x + at[0] - from.at[0], y: from.view.y + at[1] - from.at[1] };
+      return this.draw();
     });
     canvas.addEventListener("pointerup", (event) => {
       const at = [event.offsetX, event.offsetY];
@@ -191,6 +230,24 @@ class Plane {
     this.readout.textContent = point ? point.title || point.id : t("map.plane_hint");
     this.canvas.classList.toggle("pointing", point !== undefined);
   }
+}
+
+/** Places of points by their colors. */
+function byColor(colors) {
+  const places = new Map();
+  colors.forEach((shade, place) => {
+    if (!places.has(shade)) places.set(shade, []);
+    places.get(shade).push(place);
+  });
+  return places;
+}
+
+function drawPoint(brush, [x, y], radius, isOutlined = false) {
+  brush.beginPath();
+  if (radius < ROUND) brush.rect(x - radius, y - radius, 2 * radius, 2 * radius);
+  else brush.arc(x, y, radius, 0, 2 * Math.PI);
+  brush.fill();
+  if (isOutlined) brush.stroke();
 }
 
 function boundsOf(points) {

@@ -5,10 +5,10 @@ import { channels, color, make, makeSvg } from "./dom.js";
 import { storyLink } from "./parts.js";
 import { decimals, t } from "./texts.js";
 
-const ROWS = [14, 26];
 /** Least and largest height of a story, in pixels. */
-const HEIGHT = 1000;
+const ROWS = [14, 26];
 /** Pixels of the whole tree, as far as the heights of its stories allow. */
+const HEIGHT = 1000;
 const HEAT = Array.from({ length: 6 }, (_, number) => `--heat-${number}`);
 
 /** Draw a map as a tree. Returns its element, recolor(colors, values) and mark(), which follows the list of stories. */

@@ -16,8 +16,8 @@ const FORMATS = [
   ["txt", "export.txt"],
 ];
 
-const SHOWN = 200;
 /** Stories of the list that are written out. */
+const SHOWN = 200;
 
 /** The list as a panel that follows every change of it. */
 export function selectionPanel(collection, signal) {

@@ -6,8 +6,8 @@ import { announce, make, pause } from "../dom.js";
 import { attempt, button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { counted, decimals, number, percent, t, term } from "../texts.js";
 
-const SHOWN = 50;
 /** Stories that are listed at once. */
+const SHOWN = 50;
 
 export async function catalogView({ collection, params, settings, signal }) {
   const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);

@@ -14,11 +14,11 @@ export const STATUS = {
   done: "status.done",
   failed: "status.failed",
 };
-const SHOWN = 40;
 /** Files that are listed at first; those with warnings come before the others. */
+const SHOWN = 40;
 
-let corrections = Promise.resolve();
 /** Corrections are sent one after the other: each answer holds those before. */
+let corrections = Promise.resolve();
 
 export const importAddress = (id) => `#/?import=${encodeURIComponent(id)}`;
 

@@ -11,8 +11,8 @@ import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
 import { counted, percent, t, term } from "../texts.js";
 
-const GROUPS = "";
 /** The value of the list of columns that stands for the groups that were found. */
+const GROUPS = "";
 
 export async function mapView({ collection, params, signal }) {
   if (collection.stories < 3) {
@@ -116,25 +116,29 @@ function keyEntry({ color, name, has }, points, values, actions) {
 }
 
 /** All stories by group, for those who don't use the picture. */
-function storyTable(map, { collection, signal, isChosen, toggle }) {
+function storyTable(map, actions) {
   const members = (group) => map.points.filter((point) => point.group === group.number);
   const numbers = map.groups.map((group) => group.number);
   const others = map.points.filter((point) => !numbers.includes(point.group));
   const groups = [...map.groups.map((group) => [group.label, members(group)]), [t("map.no_group"), others]];
-  const table = make("details", { class: "all" }, make("summary", {}, t("map.as_list")));
-  const fillTable = () => {
-    for (const [label, stories] of groups) {
-      if (stories.length === 0) continue;
-      const items = stories.map((point) => {
-        const box = make("input", { type: "checkbox", checked: isChosen(point) });
-        box.addEventListener("change", () => toggle(point));
-        whenChosen(() => (box.checked = isChosen(point)), signal);
-        return make("li", {}, make("label", { class: "check" }, box, point.title || point.id), " ",
-          make("span", { class: "meta" }, storyLink(collection, { id: point.id, title: t("action.read") })));
-      });
-      table.append(make("h3", {}, label), make("ul", { class: "columns" }, items));
-    }
-  };
-  table.addEventListener("toggle", fillTable, { once: true });
-  return table;
+  return make("details", { class: "all" }, make("summary", {}, t("map.as_list")),
+    groups.filter(([, stories]) => stories.length > 0).map(([label, stories]) => groupList(label, stories, actions)));
+}
+
+/** The stories of a group with boxes to put them on the list, written when the group is opened. */
+function groupList(label, stories, { collection, signal, isChosen, toggle }) {
+  const list = make("ul", { class: "columns" });
+  const group = make("details", {}, make("summary", {}, `${label} (${counted("stories", stories.length)})`), list);
+  group.addEventListener("toggle", () => {
+    const boxes = stories.map((point) => {
+      const box = make("input", { type: "checkbox", checked: isChosen(point) });
+      box.addEventListener("change", () => toggle(point));
+      return box;
+    });
+    list.append(...stories.map((point, place) => make("li", {},
+      make("label", { class: "check" }, boxes[place], point.title || point.id), " ",
+      make("span", { class: "meta" }, storyLink(collection, { id: point.id, title: t("action.read") })))));
+    whenChosen(() => boxes.forEach((box, place) => (box.checked = isChosen(stories[place]))), signal);
+  }, { once: true });
+  return group;
 }

@@ -59,11 +59,14 @@ class Session {
     this.decided = answer.decided;
     this.remaining = answer.remaining;
     this.draw();
-    await this.loadAgreement();
+    this.showAgreement();
   }
 
-  async loadAgreement() {
-    const { readers, pairs, alpha, low, high } = await get(`${this.base}/agreement`, this.signal);
+  /** Show how far readers agree, once it is computed; without it, the view is complete all the same. */
+  async showAgreement() {
+    const answer = await get(`${this.base}/agreement`, this.signal).catch(() => null);
+    if (answer === null) return;
+    const { readers, pairs, alpha, low, high } = answer;
     const values = { readers: readers.join(", "), alpha: alpha === null ? "" : hundredths(alpha), low: hundredths(low ?? 0), high: hundredths(high ?? 0) };
     const text = alpha === null ? t("pairs.no_agreement") : counted("pairs.agreement", pairs, values);
     this.agreement.replaceChildren(make("h2", {}, term("term.agreement")), make("p", {}, text));
@@ -144,7 +147,7 @@ class Session {
       if (await attempt(this.card, async () => (await action(), true))) {
         this.draw();
         this.card.focus({ preventScroll: true });
-        this.loadAgreement().catch(() => null);
+        this.showAgreement();
       }
     } finally {
       this.saving = false;

@@ -9,8 +9,8 @@ import {
 } from "../parts.js";
 import { counted, decimals, number, t, term } from "../texts.js";
 
-const PAGE = 50;
 /** Stories of a page where nothing is searched. */
+const PAGE = 50;
 
 export async function searchView(context) {
   const { collection, params, signal } = context;
