@@ -53,7 +53,7 @@ def write_crops(triples: Path, out: Path) -> None:
 
 def batches(count: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Yield the positions of each batch of an epoch, in random order."""
-    yield from torch.randperm(count, generator=generator).split(BATCH)
+    yield from torch.split(torch.randperm(count, generator=generator), BATCH)
 
 
 def similarities(vectors: Tensor) -> Tensor:

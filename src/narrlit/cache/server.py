@@ -98,7 +98,7 @@ class Server:
     async def _request(self, client: Any, slots: asyncio.Semaphore, texts: list[str]) -> list[Any]:
         import openai
 
-        body = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
+        body: dict[str, object] = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
         body |= self._options.parameters or {}
         try:
             # Not `client.embeddings`, which converts each number to a Python object: slower than many models.

@@ -40,7 +40,8 @@ def explain(  # noqa: PLR0913 (options)
         files: how files of stories are read.
     """
     names = [name for name in (a, b, other) if name is not None]
-    collection, encoder = None, None
+    collection: narrlit.Collection | None = None
+    encoder = None
     if stories is None:
         named = [StoryFinder(layout=files.layout).find(name) for name in names]
         encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
