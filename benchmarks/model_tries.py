@@ -5,7 +5,7 @@
 
 `crops` halves summaries: the two halves of one are versions of each other. `distill` trains MiniLM with a LoRA adapter
 so that the similarities of stories within a batch are those of the larger encoder, and writes two model folders: the
-trained model, and one half of the way from the frozen encoder to it. docs/model.md has the results.
+trained model, and one half of the way from the frozen encoder to it. benchmarks/model_choice.py compares the models.
 """
 
 import argparse
@@ -88,9 +88,9 @@ def train(student: SentenceTransformer, texts: Sequence[str], teacher_vectors: T
     student.eval()
 
 
-def distill(teacher: str, triples: Path, out: Path) -> None:
+def distill(teacher: str, triples: Path, out: Path, limit: int | None) -> None:
     """Train MiniLM on the similarities of a larger encoder, and write it and the model half of the way to it."""
-    texts = [*anchors(triples), *(telling.text for telling in training_tellings()[::2])]
+    texts = [*anchors(triples), *(telling.text for telling in training_tellings()[::2])][:limit]
     larger = SentenceTransformer(teacher, device="cpu")
     teacher_vectors = larger.encode(texts, batch_size=16, show_progress_bar=True, convert_to_tensor=True)
 
@@ -101,7 +101,6 @@ def distill(teacher: str, triples: Path, out: Path) -> None:
     train(student, texts, teacher_vectors)
 
     adapters = {name: value for name, value in student.state_dict().items() if ".lora_" in name}
-    torch.save(adapters, out.with_suffix(".pt"))
     for share in (1.0, 0.5):
         write_merged(adapters, share, out.with_name(f"{out.name}_{share}"))
 
@@ -130,11 +129,12 @@ def main() -> None:
     distillation.add_argument("teacher")
     distillation.add_argument("triples", type=Path)
     distillation.add_argument("--out", type=Path, required=True)
+    distillation.add_argument("--stories", type=int, help="number of stories to train on; default: all")
     options = parser.parse_args()
     if options.command == "crops":
         write_crops(options.triples, options.out)
     else:
-        distill(options.teacher, options.triples, options.out)
+        distill(options.teacher, options.triples, options.out, options.stories)
 
 
 if __name__ == "__main__":
