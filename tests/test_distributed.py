@@ -89,8 +89,8 @@ def test_a_sharded_encoder_that_one_process_loads_equals_a_whole_one(tiny, tmp_p
             assert sharded[part].keys() == one[part].keys()
             for name, value in one[part].items():
                 # In bfloat16 weights that differ by 1e-6 give gradients, here up to 1.5, that differ by a rounding, and
-                # three steps with a learning rate of 0.002 change the weights by up to 6e-5 accordingly.
-                tolerances = {"gradients": 1e-2, "weights": 6e-5} if options is HALF else {}
+                # five steps with a learning rate of 0.002 change the weights by up to 1e-4 accordingly.
+                tolerances = {"gradients": 1e-2, "weights": 1e-4} if options is HALF else {}
                 atol = tolerances.get(part, 1e-5)
                 assert torch.allclose(sharded[part][name], value, atol=atol), name
 
