@@ -197,6 +197,7 @@ def test_a_paused_import_goes_on_where_it_stopped(client):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_import_survives_the_end_of_the_server_at_any_moment(tmp_path):
     write_tales(tmp_path / "tales")
     data = tmp_path / "data"

@@ -32,6 +32,7 @@ def test_the_document_describes_every_route(server):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_request_from_the_document_is_a_fault(server):
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     tried = []
