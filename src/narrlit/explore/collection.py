@@ -1,6 +1,6 @@
 """Collections of stories in memory, with their embeddings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -232,10 +232,18 @@ def story_frame(stories: Stories) -> pd.DataFrame:
     invalid = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
     if invalid:
         raise DataError(f"{stories.report.path}: rename column {invalid[0]!r}: an index reserves or forbids this name")
-    try:
-        return plain(pd.DataFrame.from_records(rows))
-    except UnicodeEncodeError as error:
-        raise DataError(f"{stories.report.path}: a title or another column is not text ({reason(error)})") from error
+    for row in rows:
+        _require_text(row, stories.report.path)
+    return plain(pd.DataFrame.from_records(rows))
+
+
+def _require_text(row: Mapping[str, object], path: Path) -> None:
+    """Raise DataError for text that is not Unicode, which pandas 3 refuses and earlier releases pass to the index."""
+    for name, value in row.items():
+        try:
+            str(value).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"{path}: column {name!r} is not text ({reason(error)})") from error
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
