@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ResultKey:
-    """What decides a result: the collection, its version, and the column of a catalog."""
+    """Key of a cached result: the collection, its version, and the column of a catalog."""
 
     collection: str
     version: int

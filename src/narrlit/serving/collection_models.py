@@ -41,7 +41,7 @@ class CollectionAnswer(BaseModel):
 
 
 class SettingsAnswer(BaseModel):
-    """What the page needs to know of the server."""
+    """Settings of the server that the page needs."""
 
     version: str
     model: str

@@ -216,7 +216,7 @@ class UnpackedFile(BaseModel):
 
 
 class ReadResult(BaseModel):
-    """What the process that reads files found in one of them."""
+    """Result of reading one file, as the reading process reports it."""
 
     number: int
     kind: FileKind = "unknown"

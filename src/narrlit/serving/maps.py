@@ -18,7 +18,7 @@ DIGITS = 4
 
 @dataclass(frozen=True)
 class MapKey:
-    """What decides a map."""
+    """Key of a cached map: the collection, its version, and the number of groups."""
 
     collection: str
     version: int

@@ -246,10 +246,10 @@ class Shelf:
             return self._opened[name]
 
     def path_of(self, name: str) -> Path:
-        """Return the folder of a new or an own collection.
+        """Return the folder of a new collection, or of one in the data folder.
 
         Raises:
-            RefusedError: if the name is no name of a collection, or that of an index elsewhere.
+            RefusedError: if a collection can't have the name, or it is the name of an index in another folder.
         """
         name = name.strip()
         if not NAME.fullmatch(name):

@@ -24,7 +24,7 @@ SEARCHING = 2
 
 
 class Server:
-    """What the routes of a server share.
+    """State that the routes of a server share.
 
     Attributes:
         settings: settings of the server.
