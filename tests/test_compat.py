@@ -291,19 +291,22 @@ def is_self(node):
 def foreign_uses(tree, own):
     """(line, text) of each private name of another package that a file imports, reads, writes or tests for."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not node.module.startswith("narrlit"):
-            parts = [*node.module.split("."), *(alias.name for alias in node.names)]
-            if any(map(is_private, parts)):
-                yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Import):
-            if any(is_private(part) for alias in node.names for part in alias.name.split(".")):
-                yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+        if any(is_private(name) and name not in own for name in foreign_names(node)):
             yield node.lineno, ast.unparse(node)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
-            name = node.args[1]
-            if isinstance(name, ast.Constant) and is_private(str(name.value)) and name.value not in own:
-                yield node.lineno, ast.unparse(node)
+
+
+def foreign_names(node):
+    """Names that a node imports, reads or writes, and that may be another package's."""
+    match node:
+        case ast.ImportFrom(module=module, names=names) if not module.startswith("narrlit"):
+            return [*module.split("."), *(alias.name for alias in names)]
+        case ast.Import(names=names):
+            return ".".join(alias.name for alias in names).split(".")
+        case ast.Attribute(attr=name):
+            return [name]
+        case ast.Call(func=ast.Name("getattr" | "hasattr" | "setattr" | "delattr"), args=[_, ast.Constant(name), *_]):
+            return [str(name)]
+    return []
 
 
 def foreign_overrides(tree, module):

@@ -1,13 +1,14 @@
 """narrlit embed and export: files of embeddings, refusals, and folders for sentence-transformers."""
 
-import csv
 import io
 import json
 import signal
 
 import numpy as np
+import pandas
 import pytest
 from json_files import read_json_lines, write_json_lines
+from pyarrow import parquet
 from sentence_transformers import SentenceTransformer
 
 from narrlit.data.rows import read_rows
@@ -20,56 +21,93 @@ def peer_embeddings(folder, texts):
     return SentenceTransformer(folder, device="cpu").encode(texts)
 
 
-def test_every_table_holds_the_embeddings_and_all_columns(narrlit, tiny, tmp_path):
+@pytest.fixture
+def embedded(narrlit, tiny, tmp_path):
+    """(embed, expected): the command for two stories between which an empty one is left out, and their embeddings."""
     rows = [
         {"title": "One", "plot": "A b.", "year": 1890, "tags": ["x"], "id": 7},
+        {"plot": " "},
         {"plot": "C d.", "title": "Two", "lang": None, "id": 8},
     ]
-    write_json_lines(tmp_path / "s.jsonl", [rows[0], {"plot": " "}, rows[1]])
-    options = ("--model", tiny(), "--text-column", "plot", "--drop-invalid")
-    for suffix in ("npy", "jsonl", "csv", "tsv", "parquet", "xlsx"):
-        found = narrlit("embed", "s.jsonl", *options, "--out", f"v.{suffix}")
-        assert found.code == 0, found.err
+    write_json_lines(tmp_path / "s.jsonl", rows)
 
-    expected = np.load("v.npy", allow_pickle=False)
+    def embed(out):
+        options = ("--model", tiny(), "--text-column", "plot", "--drop-invalid")
+        result = narrlit("embed", "s.jsonl", *options, "--out", out)
+        assert result.code == 0, result.err
 
-    assert abs(expected - peer_embeddings(tiny(), [row["plot"] for row in rows])).max() < 1e-5
+    return embed, peer_embeddings(tiny(), ["A b.", "C d."])
 
-    written = read_json_lines(tmp_path / "v.jsonl")
-    assert np.allclose([row.pop("embedding") for row in written], expected)
-    assert written == [{"row": n, **row} for n, row in enumerate(rows)]
 
-    for suffix, delimiter in (("csv", ","), ("tsv", "\t")):
-        with (tmp_path / f"v.{suffix}").open(newline="") as file:
-            table = list(csv.DictReader(file, delimiter=delimiter))
-        cells = [tuple(row[name] for name in ("id", "title", "year", "tags")) for row in table]
-        assert cells == [("7", "One", "1890", '["x"]'), ("8", "Two", "", "")]
-        assert np.allclose([json.loads(row["embedding"]) for row in table], expected)
+def test_npy_holds_the_embeddings_beside_a_table_of_the_columns(embedded):
+    embed, expected = embedded
+    embed("v.npy")
 
-    from pyarrow.parquet import read_table
+    assert abs(np.load("v.npy", allow_pickle=False) - expected).max() < 1e-5
 
-    table = read_table("v.parquet").to_pydict()
+    columns = pandas.read_csv("v.columns.csv", dtype=str, keep_default_na=False)
+    assert columns.loc[0].to_dict() == {
+        "row": "0",
+        "title": "One",
+        "year": "1890",
+        "tags": '["x"]',
+        "id": "7",
+        "lang": "",
+    }
+
+
+def test_json_lines_hold_the_embeddings_and_all_columns(embedded):
+    embed, expected = embedded
+    embed("v.jsonl")
+    rows = read_json_lines("v.jsonl")
+
+    assert np.allclose([row.pop("embedding") for row in rows], expected, atol=1e-5)
+    assert rows == [
+        {"row": 0, "title": "One", "plot": "A b.", "year": 1890, "tags": ["x"], "id": 7},
+        {"row": 1, "plot": "C d.", "title": "Two", "lang": None, "id": 8},
+    ]
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_tables_of_text_hold_the_embeddings_and_all_columns(embedded, suffix, delimiter):
+    embed, expected = embedded
+    embed(f"v.{suffix}")
+    table = pandas.read_csv(f"v.{suffix}", sep=delimiter, dtype=str, keep_default_na=False)
+
+    assert table[["id", "title", "year", "tags"]].values.tolist() == [
+        ["7", "One", "1890", '["x"]'],
+        ["8", "Two", "", ""],
+    ]
+    assert np.allclose([*table["embedding"].map(json.loads)], expected, atol=1e-5)
+
+
+def test_parquet_holds_the_embeddings_and_all_columns(embedded):
+    embed, expected = embedded
+    embed("v.parquet")
+    table = parquet.read_table("v.parquet").to_pydict()
 
     assert table["title"] == ["One", "Two"]
     assert table["year"] == [1890, None]
     assert table["row"] == [0, 1]
-    assert np.allclose(table["embedding"], expected)
+    assert np.allclose(table["embedding"], expected, atol=1e-5)
 
-    with (tmp_path / "v.columns.csv").open(newline="") as file:
-        expected_cells = [{"row": "0", "title": "One", "year": "1890", "tags": '["x"]', "id": "7", "lang": ""}]
-        assert next(csv.DictReader(file)) == expected_cells[0]
 
-    sheet = [row.value for row in read_rows("v.xlsx").rows]
+def test_a_sheet_holds_the_embeddings_and_all_columns(embedded):
+    embed, expected = embedded
+    embed("v.xlsx")
+    table = pandas.read_excel("v.xlsx", keep_default_na=False)
 
-    assert [row["plot"] for row in sheet] == ["A b.", "C d."]
-    assert [row["year"] for row in sheet] == [1890, None]
-    assert [row["tags"] for row in sheet] == ['["x"]', None]
-    for row, embedding in zip(sheet, expected, strict=True):
-        assert np.allclose([row[f"embedding_{i}"] for i in range(1, 33)], embedding)
+    assert table[["plot", "year", "tags"]].values.tolist() == [["A b.", 1890, '["x"]'], ["C d.", "", ""]]
+    assert np.allclose(table[[f"embedding_{number}" for number in range(1, 33)]], expected, atol=1e-5)
 
-    found = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
-    assert found.code == 2
-    assert "rename column row" in found.err
+
+def test_a_column_that_the_file_of_embeddings_needs_is_refused(embedded, narrlit, tiny):
+    embed, _ = embedded
+    embed("v.jsonl")
+    result = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
+
+    assert result.code == 2
+    assert "rename column row" in result.err
 
 
 def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkeypatch):

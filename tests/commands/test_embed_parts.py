@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
 from json_files import read_json
 from pyarrow import parquet
 
-from narrlit.data.rows import read_rows
 from narrlit.data.storyworld import StoryWorld
 from narrlit.models import embedding
 
@@ -81,37 +81,48 @@ def test_parts_are_the_rows_of_one_run(narrlit, tiny, rows):
     )
 
 
-def test_files_of_a_folder_are_one_input(narrlit, tiny, rows, make, tmp_path):
-    """Parts span files of three kinds; rows without a text leave a gap, or a part without rows."""
+@pytest.fixture
+def folder(rows, make, tmp_path):
+    """The stories in files of three kinds, with three rows without a text, and a file that is none of stories."""
+    stories = pandas.DataFrame(rows)[["id", "plot"]]
+    stories.loc[7:11, "plot"] += "\n\u00e9"
     (tmp_path / "in").mkdir()
-    make("in/a.jsonl", [{"id": row["id"], "plot": row["plot"]} for row in rows[:7]] + [{"id": "x", "plot": " "}])
-    lines = [f'{row["id"]};"{row["plot"]}\n\u00e9"\r\n' for row in rows[7:12]]
-    make("in/b.csv", "".join(["id;plot\r\n", *lines]).encode("cp1252"))
-    stories = pa.Table.from_pylist([{"id": row["id"], "plot": row["plot"]} for row in rows[12:]] + [{"plot": None}] * 2)
-    parquet.write_table(stories, tmp_path / "in/c.parquet", row_group_size=3)
+    empty = pandas.DataFrame([{"id": "x", "plot": " "}])
+    pandas.concat([stories[:7], empty]).to_json(tmp_path / "in/a.jsonl", orient="records", lines=True)
+    stories[7:12].to_csv(tmp_path / "in/b.csv", sep=";", encoding="cp1252", index=False)
+    missing = pandas.DataFrame([{"plot": None}] * 2)
+    pandas.concat([stories[12:], missing]).to_parquet(tmp_path / "in/c.parquet", row_group_size=3, index=False)
     make("in/notes.txt", "not read")
-    embed = ["embed", "in", "--model", tiny(), "--part-rows", 8]
-    found = narrlit(*embed, "--out", "strict")
+    return stories
 
-    assert found.code == 2, found.err
-    assert "in/a.jsonl:8: empty plot" in found.err, found.err
 
-    for source, out in (("in", "out"), (f"file://{tmp_path}/in", "uri"), ("in/[abc].*", "glob")):
-        found = narrlit("embed", source, *embed[2:], "--out", out, "--drop-invalid", "--format", "npy")
-        assert "in 4 parts; left out 3 rows without a text" in found.err, found.err
-        assert [part["rows"] for part in manifest(out)["parts"]] == [7, 8, 8, 0]
+def test_a_row_without_a_text_is_refused_by_its_file_and_line(narrlit, tiny, folder):
+    result = narrlit("embed", "in", "--model", tiny(), "--part-rows", 8, "--out", "strict")
 
-    columns = [row.value for n in range(3) for row in read_rows(f"out/part-{n:05d}.columns.csv").rows]
+    assert result.code == 2, result.err
+    assert "in/a.jsonl:8: empty plot" in result.err, result.err
 
-    assert [row["id"] for row in columns] == [row["id"] for row in rows]
-    assert [int(row["row"]) for row in columns] == [n for n in range(24) if n != 7]
 
-    plots = [{"plot": row["plot"] + "\n\u00e9" * (7 <= n < 12)} for n, row in enumerate(rows)]
-    make("all.jsonl", plots)
-    assert narrlit("embed", "all.jsonl", "--model", tiny(), "--out", "all.npy").code == 0
+@pytest.mark.parametrize("source", ["in", "file://{folder}/in", "in/[abc].*"])
+def test_files_of_a_folder_are_one_input(narrlit, tiny, folder, make, tmp_path, source):
+    """Parts span files; rows without a text leave a gap, or a part without rows."""
+    model = ("--model", tiny())
+    options = ("--part-rows", 8, "--drop-invalid", "--format", "npy", "--out", "out")
+    result = narrlit("embed", source.format(folder=tmp_path), *model, *options)
+    parts = manifest("out")["parts"]
 
-    parts = [np.load(f"out/{part['file']}") for part in manifest("out")["parts"]]
-    assert abs(np.concatenate(parts) - np.load("all.npy")).max() < 1e-6
+    assert "in 4 parts; left out 3 rows without a text" in result.err, result.err
+    assert [part["rows"] for part in parts] == [7, 8, 8, 0]
+
+    columns = pandas.concat([pandas.read_csv(f"out/part-{n:05d}.columns.csv", dtype={"id": str}) for n in range(3)])
+    assert columns["id"].tolist() == folder["id"].tolist()
+    assert columns["row"].tolist() == [n for n in range(24) if n != 7]
+
+    make("all.jsonl", folder[["plot"]].to_dict("records"))
+    assert narrlit("embed", "all.jsonl", *model, "--out", "all.npy").code == 0
+
+    embeddings = np.concatenate([np.load(f"out/{part['file']}") for part in parts])
+    assert abs(embeddings - np.load("all.npy")).max() < 1e-6
 
 
 def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):

@@ -50,44 +50,67 @@ def softmax(values):
     return [exponential / sum(exponentials) for exponential in exponentials]
 
 
-def by_hand(objective, vectors, batch):
-    """(CE, KL, share of kept candidates by kind), anchor by anchor in plain loops."""
-    student = vectors.detach().double().numpy()
-    rows = batch.stories.indices.tolist()
-    table = objective.teacher.table.double().numpy() if objective.teacher else None
+class ByHand:
+    """The terms of the loss, anchor by anchor in plain loops."""
 
-    def s(i, j):
-        return float(student[i] @ student[j])
+    def __init__(self, objective, vectors, batch):
+        self.objective = objective
+        self.batch = batch
+        self.rows = batch.stories.indices.tolist()
+        self.student_vectors = vectors.detach().double().numpy()
+        self.teacher_vectors = objective.teacher.table.double().numpy() if objective.teacher else None
 
-    def t(i, j):
-        x, y = table[rows[i]], table[rows[j]]
+    def student(self, i, j):
+        return float(self.student_vectors[i] @ self.student_vectors[j])
+
+    def teacher(self, i, j):
+        x, y = self.teacher_vectors[self.rows[i]], self.teacher_vectors[self.rows[j]]
         return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
 
-    ce, kl, shares = [], [], {}
-    for i in range(B):
-        anchor = int(batch.anchors[i])
-        positive = int(batch.positives[i])
-        candidates = [(int(p), "in_batch") for j, p in enumerate(batch.positives) if j != i]
-        for n, kind in zip(batch.negatives[i].tolist(), batch.kinds[i].tolist(), strict=True):
-            if n >= 0:
-                candidates.append((n, KINDS[kind] if kind >= 0 else "unknown"))
-        kept = [positive]
-        for candidate, name in candidates:
-            if rows[candidate] in (rows[anchor], rows[positive]):
-                continue
-            passes = table is None or not objective.mask or t(anchor, candidate) <= t(anchor, positive) - 0.05
-            counted, passed = shares.get(name, (0, 0))
-            shares[name] = (counted + 1, passed + passes)
-            if passes:
-                kept.append(candidate)
-        ce.append(-math.log(softmax([s(anchor, c) / 0.09 for c in kept])[0]))
-        if table is not None:
-            factor = 1 / 0.09 if objective.distillation.space == "logits" else 1.0
-            p = softmax([t(anchor, c) * factor / 0.15 for c in kept])
-            q = softmax([s(anchor, c) * factor / 0.15 for c in kept])
-            kl.append(0.15**2 * sum(x * math.log(x / y) for x, y in zip(p, q, strict=True)))
-    kept_shares = {name: passed / counted for name, (counted, passed) in shares.items()}
-    return np.mean(ce), np.mean(kl) if kl else None, kept_shares
+    def candidates(self, i):
+        """(story, kind) of each candidate of an example but its positive, without copies of its own two stories."""
+        own = (self.rows[self.batch.anchors[i]], self.rows[self.batch.positives[i]])
+        found = [(int(positive), "in_batch") for positive in self.batch.positives]
+        for negative, kind in zip(self.batch.negatives[i].tolist(), self.batch.kinds[i].tolist(), strict=True):
+            if negative >= 0:
+                found.append((negative, KINDS[kind] if kind >= 0 else "unknown"))
+        return [(story, kind) for story, kind in found if self.rows[story] not in own]
+
+    def passes(self, i, candidate):
+        if self.teacher_vectors is None or not self.objective.mask:
+            return True
+        anchor, positive = int(self.batch.anchors[i]), int(self.batch.positives[i])
+        return self.teacher(anchor, candidate) <= self.teacher(anchor, positive) - 0.05
+
+    def kept(self, i):
+        """The positive and the candidates that the mask leaves."""
+        return [int(self.batch.positives[i]), *(story for story, _ in self.candidates(i) if self.passes(i, story))]
+
+    def cross_entropy(self, i):
+        logits = [self.student(i, story) / 0.09 for story in self.kept(i)]
+        return -math.log(softmax(logits)[0])
+
+    def divergence(self, i):
+        factor = 1 / 0.09 if self.objective.distillation.space == "logits" else 1.0
+        p = softmax([self.teacher(i, story) * factor / 0.15 for story in self.kept(i)])
+        q = softmax([self.student(i, story) * factor / 0.15 for story in self.kept(i)])
+        return 0.15**2 * sum(x * math.log(x / y) for x, y in zip(p, q, strict=True))
+
+    def shares(self):
+        """Share of the candidates of each kind that the mask leaves."""
+        passed = {}
+        for i in range(B):
+            for story, kind in self.candidates(i):
+                passed.setdefault(kind, []).append(self.passes(i, story))
+        return {kind: np.mean(values) for kind, values in passed.items()}
+
+
+def by_hand(objective, vectors, batch):
+    """Mean cross-entropy, mean divergence from the teacher (None without one), and shares of kept candidates."""
+    loops = ByHand(objective, vectors, batch)
+    cross_entropy = np.mean([loops.cross_entropy(i) for i in range(B)])
+    divergence = np.mean([loops.divergence(i) for i in range(B)]) if objective.teacher else None
+    return cross_entropy, divergence, loops.shares()
 
 
 @pytest.mark.parametrize("space", ["cosine", "logits"])
