@@ -333,7 +333,7 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     paths = (*tables, card)
     for path in paths:
         check_writable(path)
-    check_free(filter(Path.exists, paths), overwrite, "", "folder")
+    check_free([path for path in paths if path.exists()], overwrite, "", "folder")
     folder.mkdir(parents=True, exist_ok=True)
     for path, rows in tables.items():
         write_table(path, rows)
