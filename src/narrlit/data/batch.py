@@ -208,15 +208,15 @@ class StoryInputs(ABC, Generic[P]):
             The packed stories and, for each column, a tensor of its shape that points to them; PADDING stays PADDING.
         """
         positions = [self._positions(indices, role) for indices, role in columns]
-        flat = np.concatenate([column.ravel() for column in positions])
+        flat = np.concatenate(positions, axis=None)
         unique, inverse = np.unique(flat, return_inverse=True)
         num_padding = int(unique.size > 0 and unique[0] < 0)  # PADDING sorts first, and is not packed
-        ends = np.cumsum([column.size for column in positions])[:-1]
-        parts = np.split(inverse.ravel() - num_padding, ends)
-        indices = []
-        for part, column in zip(parts, positions, strict=True):
-            indices.append(torch.from_numpy(part.reshape(column.shape)))
-        return self.select(unique[num_padding:]), indices
+        remaining = inverse.ravel() - num_padding
+        pointers = []
+        for column in positions:
+            own, remaining = np.split(remaining, [column.size])
+            pointers.append(torch.from_numpy(own.reshape(column.shape)))
+        return self.select(unique[num_padding:]), pointers
 
     def _positions(self, indices: IntArray, role: Role) -> IntArray:
         """Return the positions of stories in a role; PADDING stays PADDING."""
@@ -249,7 +249,7 @@ class TokenizedStories(StoryInputs[PackedStories]):
             symmetric: both roles have the same prompt, so that texts are tokenized only once.
         """
         super().__init__(len(stories), symmetric)
-        texts = [story if isinstance(story, str) else story.text for story in stories]
+        texts = [_text_of(story) for story in stories]
         self.truncated = 0
         pieces = []
         for role in ROLES[:1] if symmetric else ROLES:
@@ -258,16 +258,23 @@ class TokenizedStories(StoryInputs[PackedStories]):
                 ids, truncated = tokenize(texts[start : start + TEXTS_PER_CALL], role)
                 pieces += [np.array(text, dtype=np.int32) for text in ids]
                 self.truncated += truncated
-        self.lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        self.lengths = np.fromiter(map(len, pieces), dtype=np.int64)
         self._bounds = np.concatenate([[0], self.lengths.cumsum()])
         self._flat = torch.from_numpy(np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int32))
         self.provenance = {"truncated": self.truncated}
 
     def select(self, positions: IntArray) -> PackedStories:
         """Pack the stories at these positions (U,), in their order."""
-        pieces = [self._flat[self._bounds[position] : self._bounds[position + 1]] for position in positions]
+        pieces = []
+        for position in positions:
+            start, end = self._bounds[position : position + 2]
+            pieces.append(self._flat[start:end])
         indices = torch.from_numpy(positions % self.num_stories)
         return PackedStories(torch.cat(pieces).long(), tuple(self.lengths[positions].tolist()), indices)
+
+
+def _text_of(story: Story | str) -> str:
+    return story if isinstance(story, str) else story.text
 
 
 class TokenizedViews(StoryInputs[PackedViews]):
@@ -289,7 +296,7 @@ class TokenizedViews(StoryInputs[PackedViews]):
         self._parts = np.full((len(stories), 4), PADDING, dtype=np.int64)
         for index, story in enumerate(stories):
             if story.views is not None:
-                self._parts[index] = [pieces.add(text) for text in (story.text, *story.views.texts)]
+                self._parts[index] = [pieces.add(text) for text in story.texts]
         self._tokens = TokenizedStories(pieces, tokenize, symmetric=True)
         self.truncated = self._tokens.truncated
         self.provenance = {"truncated": self.truncated, "pieces": len(pieces)}

@@ -50,7 +50,7 @@ class TextReplacements:
     def record(self) -> dict[str, object]:
         """Plain data for one line of the map."""
         identity = {} if self.id is None else {"id": self.id}
-        replacements = [asdict(one) for one in self.replacements]
+        replacements = [asdict(replacement) for replacement in self.replacements]
         return {"row": self.row, **identity, "field": self.field, "replacements": replacements}
 
     @classmethod
@@ -90,7 +90,8 @@ class Pseudonymized:
         rows = []
         for text in self.replacements:
             place = {"row": text.row, "id": text.id, "field": text.field}
-            rows += [{**place, **asdict(one)} for one in text.replacements]
+            for replacement in text.replacements:
+                rows.append({**place, **asdict(replacement)})
         return pd.DataFrame(rows, columns=["row", "id", "field", "placeholder", "original", "start", "end"])
 
     def write(self, path: str | Path) -> None:
@@ -169,15 +170,15 @@ def pseudonymize(
         raise OptionError(f"`scope=triple`: {rows.file.path} has stories, not triples; use `scope=story`")
     options = PseudonymOptions("spacy" if names is None else "given", scope, pipeline, coref, coref_model)
     groups = rows.groups(scope)
-    distinct = list(dict.fromkeys(group.texts for group in groups))
-    names_of_groups = None if names is None else _names_of(distinct, names)
-    results = pseudonymize_texts(distinct, options, names_of_groups, lead=rows.kind == "stories", progress=progress)
-    result_of = dict(zip(distinct, results, strict=True))
+    distinct_texts = list(dict.fromkeys(group.texts for group in groups))
+    names_of_texts = None if names is None else _names_of(distinct_texts, names)
+    is_story = rows.kind == "stories"
+    results = pseudonymize_texts(distinct_texts, options, names_of_texts, lead=is_story, progress=progress)
+    result_of = dict(zip(distinct_texts, results, strict=True))
     new_texts: list[Texts] = [{} for _ in rows.texts]
     replacements = []
     for group in groups:
-        value = rows.file.rows[group.row].value
-        id = value.get("id") if isinstance(value, Mapping) else None
+        id = rows.file.rows[group.row].cells.get("id")
         for place, new in zip(group.places, result_of[group.texts], strict=True):
             new_texts[group.row][place] = new.text
             replacements.append(TextReplacements(group.row, id, place, new.replacements))
@@ -213,10 +214,8 @@ def restore_names(
     if isinstance(replacements, str | Path):
         name = f"map {replacements}"
         replacements = _read_map(replacements, path)
-    places: set[tuple[int, str]] = set()
-    for row, texts in enumerate(rows.texts):
-        places.update((row, place) for place in texts)
-    if {(text.row, text.field) for text in replacements} != places:
+    places = {(text.row, text.field) for text in replacements}
+    if places != rows.places:
         raise DataError(f"{name} has other rows than {path}; give the map of this file")
     originals: list[Texts] = [{} for _ in rows.texts]
     for text in replacements:
@@ -238,7 +237,7 @@ def _read_map(path: str | Path, source: Path) -> list[TextReplacements]:
                 replacements.append(TextReplacements.from_record(row.value))
             except ValidationError as error:
                 first = error.errors()[0]
-                place = ".".join(str(part) for part in first["loc"])
+                place = ".".join(map(str, first["loc"]))
                 raise DataError(f"map {path}:{row.line}: {place}: {first['msg']}; {remedy}") from error
     return replacements
 
@@ -247,12 +246,20 @@ def _names_of(groups: Sequence[tuple[str, ...]], names: str | Path | Mapping[str
     """Return the names of each group of texts, with their kinds."""
     if isinstance(names, Mapping):
         return [names] * len(groups)
-    with reading("names", names, NAMES_REMEDY):
-        of_text = {row.value["text"]: dict(row.value["names"]) for row in read_rows(names).rows}
+    names_of_text = _read_names(names)
     names_of_groups: list[Mapping[str, str]] = []
     for group in groups:
         merged: dict[str, str] = {}
         for text in group:
-            merged |= of_text.get(text, {})
+            merged |= names_of_text.get(text, {})
         names_of_groups.append(merged)
     return names_of_groups
+
+
+def _read_names(path: str | Path) -> dict[str, dict[str, str]]:
+    """Read the names in each text of a file, with their kinds."""
+    names_of_text = {}
+    with reading("names", path, NAMES_REMEDY):
+        for row in read_rows(path).rows:
+            names_of_text[row.value["text"]] = dict(row.value["names"])
+    return names_of_text

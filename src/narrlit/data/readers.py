@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import (
     AliasChoices,
@@ -24,7 +24,17 @@ from pydantic import (
 )
 
 from narrlit.console import counted, say
-from narrlit.data.rows import DELIMITERS, STANDARD_INPUT, TEXT_COLUMNS, Layout, Row, RowFile, file_digest, read_rows
+from narrlit.data.rows import (
+    DELIMITERS,
+    STANDARD_INPUT,
+    TEXT_COLUMNS,
+    Layout,
+    Row,
+    RowFile,
+    cells_of,
+    file_digest,
+    read_rows,
+)
 from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
 from narrlit.errors import DataError, OptionError, printable
 
@@ -57,7 +67,12 @@ def _stripped(value: object) -> object:
     return value.strip() or None if isinstance(value, str) else value
 
 
-def _kind(value: object) -> object:
+def _is_text(value: object) -> bool:
+    """Return True if the value of a cell is a text that is not blank."""
+    return isinstance(value, str) and value.strip() != ""
+
+
+def _kind(value: object) -> Any:
     """Convert the name of a negative's kind in a file.
 
     Raises:
@@ -105,10 +120,13 @@ class ViewsRow(StoryRow):
     @classmethod
     def _with_action(cls, row: Any) -> Any:
         """Read the action from the first column that is not empty, and join a list of events by line breaks."""
-        action = next((row[name] for name in ACTION_COLUMNS if row.get(name)), None)
-        if isinstance(action, list) and all(isinstance(event, str) and event.strip() for event in action):
+        column = next(filter(row.get, ACTION_COLUMNS), None)
+        if column is None:
+            return row
+        action = row[column]
+        if isinstance(action, list) and all(map(_is_text, action)):
             action = "\n".join(action)
-        return {**row, "action": action} if action else row
+        return {**row, "action": action}
 
 
 class NegativeItem(BaseModel):
@@ -124,9 +142,32 @@ class NegativeItem(BaseModel):
         return value if isinstance(value, Mapping) else {"text": value}
 
 
-def _order_of_kind(kind: str | None) -> int:
-    """Return the position of a kind in KINDS; unknown ones come last."""
-    return len(KINDS) if kind is None else KINDS.index(kind)
+class _NegativeColumn(NamedTuple):
+    """Cell of a column such as neg_theme_1, with the kind and the number in the column's name."""
+
+    kind: str | None
+    number: int
+    text: object
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Position of the kind in KINDS, where unknown kinds come last, and the number."""
+        position = len(KINDS) if self.kind is None else KINDS.index(self.kind)
+        return position, self.number
+
+
+def _negative_columns(row: Mapping[str, object]) -> list[_NegativeColumn]:
+    """Find the numbered columns of negatives that are not empty, in the order of KINDS and of their numbers.
+
+    Raises:
+        ValueError: if the kind in a column's name is unknown.
+    """
+    columns = []
+    for name, value in row.items():
+        match = _NUMBERED.fullmatch(name)
+        if match is not None and value is not None and str(value).strip():
+            columns.append(_NegativeColumn(_kind(match[1]), int(match[2] or 0), value))
+    return sorted(columns, key=lambda column: column.order)
 
 
 class ExampleRow(BaseModel):
@@ -140,25 +181,22 @@ class ExampleRow(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_numbered(cls, row: Any) -> Any:
-        """Append the negatives of numbered columns, sorted by kind, in the order of KINDS, and by number."""
+        """Append the negatives of numbered columns to the listed ones."""
         listed = row.get("negatives") or []
         if not isinstance(listed, list):
             raise ValueError("negatives is not a list")  # noqa: TRY004 (pydantic passes on ValueError alone)
-        numbered = []
-        for name, value in row.items():
-            match = _NUMBERED.fullmatch(name)
-            if match is None or value is None or not str(value).strip():
-                continue
-            kind: Any = _kind(match[1])
-            order = (_order_of_kind(kind), int(match[2] or 0))
-            numbered.append((order, {"text": value, "kind": kind}))
-        numbered.sort(key=lambda column: column[0])
-        return {**row, "negatives": listed + [negative for _, negative in numbered]}
+        numbered = [{"text": column.text, "kind": column.kind} for column in _negative_columns(row)]
+        return {**row, "negatives": listed + numbered}
+
+    @property
+    def negative_texts(self) -> list[str]:
+        """Texts of the negatives."""
+        return [negative.text for negative in self.negatives]
 
     @property
     def texts(self) -> list[str]:
         """Anchor, positive and negatives."""
-        return [self.anchor, self.positive, *(negative.text for negative in self.negatives)]
+        return [self.anchor, self.positive, *self.negative_texts]
 
 
 class TripleRow(ExampleRow):
@@ -178,7 +216,7 @@ class TripleRow(ExampleRow):
     @property
     def texts(self) -> list[str]:
         """Anchor, A, B and negatives."""
-        return [self.anchor, self.positive, self.other, *(negative.text for negative in self.negatives)]
+        return [self.anchor, self.positive, self.other, *self.negative_texts]
 
 
 Model = type[BaseModel]
@@ -190,21 +228,25 @@ def _columns(model: Model) -> dict[str, list[str]]:
     columns = {}
     for name, info in model.model_fields.items():
         alias = info.validation_alias
-        columns[name] = [str(choice) for choice in alias.choices] if isinstance(alias, AliasChoices) else [name]
+        if isinstance(alias, AliasChoices):
+            columns[name] = list(map(str, alias.choices))
+        else:
+            columns[name] = [name]
     return columns
 
 
 @lru_cache(maxsize=8)
 def _required_columns(model: Model) -> list[list[str]]:
     """List the columns from which each required field of a model can be read."""
-    return [columns for name, columns in _columns(model).items() if model.model_fields[name].is_required()]
+    fields = model.model_fields
+    return [columns for name, columns in _columns(model).items() if fields[name].is_required()]
 
 
 def _fits(model: Model, value: object) -> bool:
     """Return True if a row has the required columns of a model; a text fits a model with one required field."""
     required = _required_columns(model)
     if isinstance(value, Mapping):
-        return all(any(name in value for name in names) for names in required)
+        return all(not value.keys().isdisjoint(columns) for columns in required)
     return isinstance(value, str) and len(required) == 1
 
 
@@ -236,7 +278,7 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
         DataError: if a column of the layout is missing, or two columns could be the text.
     """
     columns = file.columns
-    of_role = {}
+    story_columns = {}
     for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
         if wanted is not None and wanted not in columns:
             names = _listed(columns, "no columns")
@@ -245,8 +287,8 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
             )
         column = _usual_column(file, columns, role) if wanted is None else wanted
         if column is not None:
-            of_role[role] = column
-    return of_role
+            story_columns[role] = column
+    return story_columns
 
 
 def _story_model(story_columns: Mapping[str, str]) -> Model:
@@ -303,8 +345,8 @@ def _unknown_columns(file: RowFile, known: str) -> DataError:
     first = file.rows[0]
     place = f"{file.path}:{first.line}"
     if not isinstance(first.value, Mapping):
-        what = "a line of text" if isinstance(first.value, str) else f"a JSON {type(first.value).__name__}"
-        return DataError(f"{place}: {what} instead of a row with columns; known: {known}")
+        content = "a line of text" if isinstance(first.value, str) else f"a JSON {type(first.value).__name__}"
+        return DataError(f"{place}: {content} instead of a row with columns; known: {known}")
     is_table = file.path.suffix.lower() in DELIMITERS
     if is_table and any(str(name).count(" ") > 3 for name in first.value):
         return DataError(
@@ -426,10 +468,11 @@ class Stories(Sequence[Story]):
             DataError: if two rows have the same id.
         """
         ids = [id or str(number) for number, id in enumerate(self.ids, start=1)]
-        first: dict[str, int] = {}
+        row_of_id: dict[str, int] = {}
         for row, id in enumerate(ids):
-            if first.setdefault(id, row) != row:
-                rows = f"rows {self.lines[first[id]]} and {self.lines[row]}"
+            first = row_of_id.setdefault(id, row)
+            if first != row:
+                rows = f"rows {self.lines[first]} and {self.lines[row]}"
                 raise DataError(
                     f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give `layout.id`"
                 )
@@ -438,16 +481,22 @@ class Stories(Sequence[Story]):
     @property
     def titles(self) -> list[str | None]:
         """Titles of the rows (N); None for a row without a title."""
-        name = self.columns.get("title")
-        return [str(row[name]) if isinstance(row, Mapping) and row.get(name) else None for row in self.values]
+        column = self.columns.get("title")
+        if column is None:
+            return [None] * len(self.values)
+        titles = []
+        for value in self.values:
+            title = cells_of(value).get(column)
+            titles.append(str(title) if title else None)
+        return titles
 
     @property
     def metadata(self) -> list[dict[str, object]]:
         """Values of the rows (N) in all other columns, in order."""
         story_columns = set(self.columns.values())
         metadata = []
-        for row in self.values:
-            cells = row.items() if isinstance(row, Mapping) else ()
+        for value in self.values:
+            cells = cells_of(value).items()
             metadata.append({name: cell for name, cell in cells if name not in story_columns})
         return metadata
 
@@ -495,7 +544,8 @@ def collect(
                 raise DataError(f"{file.place(row)}: {_reason(error)}; correct the row") from error
             dropped[_reason(error)] += 1
         else:
-            suspicious.update(f"mojibake in {column}" for column in _mojibake_columns(row, parsed))
+            for column in _mojibake_columns(row, parsed):
+                suspicious[f"mojibake in {column}"] += 1
     if not results:
         raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)}); correct them")
     unread = _unread_columns(file.rows[0], model)
@@ -519,18 +569,29 @@ def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
     """Yield the columns of a row whose text was decoded in the wrong encoding."""
     columns = _columns(type(parsed))
     for name, content in parsed:
-        texts = [negative.text for negative in content] if isinstance(content, list) else [content]
-        if any(isinstance(text, str) and _MOJIBAKE.search(text) for text in texts):
-            in_row = [column for column in columns[name] if isinstance(row.value, str) or column in row.value]
-            yield in_row[0] if in_row else name
+        if _has_mojibake(content):
+            yield _column_of(row, columns[name], default=name)
+
+
+def _has_mojibake(content: object) -> bool:
+    """Return True if a field is a text decoded in the wrong encoding, or has such a text among its negatives."""
+    if isinstance(content, list):
+        return any(_has_mojibake(negative.text) for negative in content)
+    return isinstance(content, str) and _MOJIBAKE.search(content) is not None
+
+
+def _column_of(row: Row, columns: Sequence[str], default: str) -> str:
+    """Return the first of several columns that a row has; a row that is a text has all of them."""
+    for column in columns:
+        if isinstance(row.value, str) or column in row.value:
+            return column
+    return default
 
 
 def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
     """List the columns of a row from which a model reads no field."""
-    if not isinstance(row.value, Mapping):
-        return ()
     known = set(chain.from_iterable(_columns(model).values()))
-    return tuple(name for name in row.value if name not in known and not _NUMBERED.fullmatch(name))
+    return tuple(name for name in row.cells if name not in known and not _NUMBERED.fullmatch(name))
 
 
 def parse_stories(
@@ -721,7 +782,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         )
     rows = []
     for row, label in zip(file.rows, labels.rows, strict=True):
-        texts = row.value if isinstance(row.value, Mapping) else {}
+        texts = row.cells
         if "similar_story" in texts:
             raise DataError(f"{file.path} names the similar story itself; leave out the file of labels")
         place = f"{labels.path}:{label.line}"
@@ -761,22 +822,22 @@ RowKind = Literal["stories", "triples", "examples"]
 def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[Texts]]:
     """Find the kind of a file's rows, and the texts in each row that are not empty, the views of a story included."""
     model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
+    columns = _text_columns(model)
     if issubclass(model, StoryRow):
-        views = {name: columns for name, columns in _columns(ViewsRow).items() if name in ASPECTS}
-        columns = _text_columns(_columns(model) | views)
+        for aspect in ASPECTS:
+            columns += _columns(ViewsRow)[aspect]
         return "stories", [dict(_texts(row.value, columns)) for row in file.rows]
-    columns = _text_columns(_columns(model))
     texts = []
     for row in file.rows:
-        numbered = [name for name in row.value if _NUMBERED.fullmatch(name)] if isinstance(row.value, Mapping) else []
-        texts.append(dict(_texts(row.value, columns + numbered)))
+        numbered = filter(_NUMBERED.fullmatch, row.cells)
+        texts.append(dict(_texts(row.value, [*columns, *numbered])))
     return "triples" if model is TripleRow else "examples", texts
 
 
-def _text_columns(fields: Mapping[str, Sequence[str]]) -> list[str]:
-    """List the columns of the fields that hold texts."""
+def _text_columns(model: Model) -> list[str]:
+    """List the columns of a model's fields that hold texts."""
     text_columns: list[str] = []
-    for name, columns in fields.items():
+    for name, columns in _columns(model).items():
         if name not in ("id", "group", LABEL):
             text_columns += columns
     return text_columns

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TextIO
 
@@ -59,6 +59,11 @@ class Row:
     value: Any
     path: Path | None = None
 
+    @property
+    def cells(self) -> Mapping[str, Any]:
+        """Cells by column; none if the row has no columns."""
+        return cells_of(self.value)
+
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
@@ -71,8 +76,8 @@ class RowFile:
     @property
     def columns(self) -> list[str]:
         """Names of the columns of all rows, in order of appearance."""
-        records = [row.value for row in self.rows if isinstance(row.value, Mapping)]
-        return list(dict.fromkeys(map(str, column_names(records))))
+        names = column_names(row.cells for row in self.rows)
+        return list(dict.fromkeys(map(str, names)))
 
     def place(self, row: Row) -> str:
         """Return the place of a row for messages: file and line, or the path of a file in a folder."""
@@ -96,6 +101,16 @@ class Layout:
     id: str | None = None
     title: str | None = None
     split: Literal["lines", "blank-lines"] | None = None
+
+
+def cells_of(value: object) -> Mapping[str, Any]:
+    """Return the cells of a row's value by column; a value that is not a mapping has none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def numbered_rows(values: Iterable[object], path: Path | None = None) -> list[Row]:
+    """Make rows of values, numbered from 1."""
+    return [Row(number, value, path) for number, value in enumerate(values, start=1)]
 
 
 def column_names(records: Iterable[Mapping[str, object]]) -> list[str]:
@@ -171,16 +186,16 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
 def _parquet_rows(path: Path, content: bytes) -> list[Row]:
     parquet = require("pyarrow.parquet", "parquet")
     with reading("Parquet file", path, "write it again"):
-        rows = parquet.read_table(io.BytesIO(content)).to_pylist()
-    return [Row(number, row) for number, row in enumerate(rows, start=1)]
+        values = parquet.read_table(io.BytesIO(content)).to_pylist()
+    return numbered_rows(values)
 
 
 def _json_rows(path: Path, suffix: str, text: str) -> list[Row]:
     """Read a JSON array, or one JSON value per line."""
     if suffix == ".json" and text.lstrip().startswith("["):
-        values = _json(path, _Line(1, text))
-        return [Row(number, value) for number, value in enumerate(values, start=1)]
-    return [Row(line.number, _json(path, line)) for line in _lines(text.split("\n"))]
+        return numbered_rows(_json(path, _Line(1, text)))
+    lines = _lines(text.split("\n"))
+    return [Row(line.number, _json(path, line)) for line in lines]
 
 
 def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[Row | None]:
@@ -220,10 +235,12 @@ def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], 
     first = start
     for batch in parquet.ParquetFile(file, buffer_size=2**20).iter_batches(1024):
         numbers = range(first, first + len(batch))
-        values = batch.to_pylist() if any(map(wanted, numbers)) else [None] * len(batch)
-        for number, value in zip(numbers, values, strict=True):
-            yield Row(number - start + 1, value, path) if wanted(number) else None
         first += len(batch)
+        if not any(map(wanted, numbers)):
+            yield from repeat(None, len(batch))
+            continue
+        for number, value in zip(numbers, batch.to_pylist(), strict=True):
+            yield Row(number - start + 1, value, path) if wanted(number) else None
 
 
 def _encoding(file: IO[bytes]) -> str:
@@ -240,24 +257,24 @@ def _encoding(file: IO[bytes]) -> str:
 def _files(folder: Path) -> list[Path]:
     """List the files of a folder by name, without hidden files and lock files of word processors."""
     with reading("folder", folder, "check the path"):
-        return sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in ".~")
+        return sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in ".~")
 
 
 def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     """Read one story per file, with the columns of tables that have a column file_name."""
     files = _files(folder)
-    stories = [file for file in files if file.suffix.lower() in STORY_SUFFIXES]
-    if not stories:
-        content = f"it holds {', '.join(file.name for file in files[:5])}" if files else "it holds no file"
-        raise DataError(f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf); {content}; name a file")
-    columns, unread = _columns_beside_stories([file for file in files if file not in stories], notes)
+    story_files = [file for file in files if _holds_a_story(file)]
+    if not story_files:
+        raise _no_stories(folder, files)
+    columns, unread = _columns_beside_stories(files, notes)
     rows = []
     story_notes: list[str] = []
-    for number, file in enumerate(stories, start=1):
+    for number, file in enumerate(story_files, start=1):
         story = _document(file, story_notes)
         cells = columns.pop(file.name, None) or columns.pop(file.stem, {})
         rows.append(Row(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
-    notes += [f"{counted(count, 'file')} {note}" for note, count in Counter(story_notes).items()]
+    for note, count in Counter(story_notes).items():
+        notes.append(f"{counted(count, 'file')} {note}")
     if columns:
         notes.append(f"{counted(len(columns), 'file')} named in a table not found, first {next(iter(columns))}")
     if unread:
@@ -265,33 +282,55 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     return rows
 
 
-def _columns_beside_stories(files: list[Path], notes: list[str]) -> tuple[dict[str, dict[str, object]], list[Path]]:
-    """Read the tables in a folder of stories.
+def _holds_a_story(file: Path) -> bool:
+    """Return True if a file in a folder of stories is a story."""
+    return file.suffix.lower() in STORY_SUFFIXES
+
+
+def _no_stories(folder: Path, files: Sequence[Path]) -> DataError:
+    """Make the error for a folder without stories, which names some of its files."""
+    names = ", ".join([file.name for file in files[:5]]) or "no file"
+    return DataError(
+        f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf); it holds {names}; name a file"
+    )
+
+
+_CellsOfFiles = dict[str, dict[str, object]]
+"""Non-empty cells of a table's row by column, by the file_name of the row."""
+
+
+def _columns_beside_stories(files: Sequence[Path], notes: list[str]) -> tuple[_CellsOfFiles, list[Path]]:
+    """Read the tables among the files of a folder of stories.
 
     Returns:
-        The cells of each story by its file name, and the files that were not read.
+        The cells of each story, and the files that are neither stories nor read.
     """
-    columns: dict[str, dict[str, object]] = {}
+    columns: _CellsOfFiles = {}
     unread = []
     for file in files:
-        of_table = _columns_of_files(file, notes) if file.suffix.lower() in TABLE_SUFFIXES else {}
-        columns |= of_table
-        if not of_table:
+        if _holds_a_story(file):
+            continue
+        is_table = file.suffix.lower() in TABLE_SUFFIXES
+        cells_of_files = _columns_of_files(file, notes) if is_table else {}
+        if cells_of_files:
+            columns |= cells_of_files
+        else:
             unread.append(file)
     return columns, unread
 
 
-def _columns_of_files(table: Path, notes: list[str]) -> dict[str, dict[str, object]]:
-    """Read the non-empty cells of each row of a table by its file_name; none if the table has no such column."""
+def _columns_of_files(table: Path, notes: list[str]) -> _CellsOfFiles:
+    """Read the cells of each row of a table; none if the table has no column file_name."""
     table_notes: list[str] = []
-    of_file_name = {}
+    cells_of_files: _CellsOfFiles = {}
     for row in _file_rows(table, Layout(), table_notes):
         if row.value.get("file_name"):
             cells = {name: cell for name, cell in row.value.items() if cell not in (None, "")}
-            of_file_name[str(cells["file_name"])] = cells
-    if of_file_name:
-        notes += [f"{table.name} {note}" for note in table_notes]
-    return of_file_name
+            cells_of_files[str(cells["file_name"])] = cells
+    if cells_of_files:
+        for note in table_notes:
+            notes.append(f"{table.name} {note}")
+    return cells_of_files
 
 
 @lru_cache(maxsize=1)
@@ -339,11 +378,21 @@ def _decoded(content: bytes) -> _DecodedText:
         # Latin script: charset-normalizer can't tell these code pages apart, but the language can.
         with suppress(UnicodeDecodeError):
             language = detect_language(content[:10_000].decode("cp1252"))
-            encoding = next((name for name, languages in CODE_PAGES.items() if language in languages), "cp1252")
+            encoding = _code_page(language)
             return _DecodedText(content.decode(encoding), encoding)
 
     match = from_bytes(content).best()
-    return _DecodedText("\0", "") if match is None else _DecodedText(str(match), match.encoding)
+    if match is None:
+        return _DecodedText("\0", "")
+    return _DecodedText(str(match), match.encoding)
+
+
+def _code_page(language: str | None) -> str:
+    """Return the code page of Windows for a language in Latin script, or for an unknown language."""
+    for name, languages in CODE_PAGES.items():
+        if language in languages:
+            return name
+    return "cp1252"
 
 
 def _suffix_of(text: str, layout: Layout) -> str:
@@ -355,7 +404,8 @@ def _suffix_of(text: str, layout: Layout) -> str:
         return ".jsonl"
     if _is_json(text, (list,)):
         return ".json"
-    names = {name.strip(' "\r').casefold() for name in first_line.split(_delimiter(first_line))}
+    cells = first_line.split(_delimiter(first_line))
+    names = {cell.strip(' "\r').casefold() for cell in cells}
     text_columns = {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text).casefold()}
     return ".csv" if names & text_columns else ".txt"
 
@@ -389,8 +439,10 @@ def _json(path: Path, line: _Line) -> Any:
     try:
         return json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        what = getattr(error, "msg", error)
-        raise DataError(f"{path}:{line.number}: broken JSON, {what}; write one complete JSON value per line") from error
+        cause = getattr(error, "msg", error)
+        raise DataError(
+            f"{path}:{line.number}: broken JSON, {cause}; write one complete JSON value per line"
+        ) from error
 
 
 def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
@@ -399,8 +451,8 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
     if split == "lines":
         return [Row(line.number, line.text) for line in lines]
     if split == "blank-lines":
-        blocks = [block.strip() for block in re.split(r"\n\s*\n", text)]
-        return [Row(number, block) for number, block in enumerate(filter(None, blocks), start=1)]
+        blocks = map(str.strip, re.split(r"\n\s*\n", text))
+        return numbered_rows(filter(None, blocks))
     if len(lines) > 1 and path.suffix.lower() != ".md":
         notes.append(f"{len(lines)} lines are one story, not one per line")
     return [Row(1, _story(path, text))]
@@ -412,9 +464,15 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]
     if heading:
         title = title or heading[1]
         is_at_the_top = not text[: heading.start()].strip()
-        text = text[heading.end() :] if is_at_the_top else text
-    story = {"id": None if path in STANDARD_INPUT else path.stem, "title": title, "text": text.strip()}
-    return {name: value for name, value in story.items() if value or name == "text"}
+        if is_at_the_top:
+            text = text[heading.end() :]
+    story: dict[str, object] = {}
+    if path not in STANDARD_INPUT:
+        story["id"] = path.stem
+    if title:
+        story["title"] = title
+    story["text"] = text.strip()
+    return story
 
 
 def _document(path: Path, notes: list[str]) -> dict[str, object]:
@@ -435,6 +493,13 @@ def _document(path: Path, notes: list[str]) -> dict[str, object]:
     return story
 
 
+class _Sheet(NamedTuple):
+    """Title of a sheet of a workbook, and the cells of each of its rows."""
+
+    title: str
+    rows: list[tuple[object, ...]]
+
+
 class _Record(NamedTuple):
     """Cells of a table's record, and the number of its first line."""
 
@@ -447,14 +512,14 @@ def _excel_records(path: Path, content: bytes, notes: list[str]) -> Iterator[_Re
     openpyxl = require("openpyxl", "documents")
     with reading("workbook", path, "save it as .xlsx again"):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
+        sheets = []
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # declared dimensions may be too small, and cells outside them would be lost
-        sheets = [(sheet.title, list(sheet.iter_rows(values_only=True))) for sheet in book.worksheets]
-    filled = [(title, rows) for title, rows in sheets if rows]
-    title, rows = filled[0] if filled else ("", [])
+            sheets.append(_Sheet(sheet.title, list(sheet.iter_rows(values_only=True))))
+    first_filled = next((sheet for sheet in sheets if sheet.rows), _Sheet("", []))
     if len(sheets) > 1:
-        notes.append(f"read sheet {printable(title, 40)} of {len(sheets)}")
-    for number, cells in enumerate(map(list, rows), start=1):
+        notes.append(f"read sheet {printable(first_filled.title, 40)} of {len(sheets)}")
+    for number, cells in enumerate(map(list, first_filled.rows), start=1):
         while cells and cells[-1] is None:
             cells.pop()
         yield _Record(number, cells)
@@ -514,7 +579,7 @@ def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
         DataError: if two columns have the same name.
     """
     header = ["" if cell is None else str(cell).strip() for cell in cells]
-    repeated = [name for name, count in Counter(header).items() if name and count > 1]
-    if repeated:
-        raise DataError(f"{path}:{line}: two columns are named {repeated[0]}; rename or remove one")
+    for name, count in Counter(header).items():
+        if name and count > 1:
+            raise DataError(f"{path}:{line}: two columns are named {name}; rename or remove one")
     return header

@@ -122,11 +122,9 @@ class DistinctBatchSampler(Sampler[list[int]]):
     def _joint_batches(self, epoch: int) -> list[list[int]]:
         """Make the joint batches of all processes; each divides evenly among the processes."""
         rng = np.random.default_rng([self._seed, epoch])
-        count = len(self._pairs)
         world = self._share.world
         size = self._batch_size * world
-        drawn = rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
-        order = drawn.tolist()[: self._limit]
+        order = self._order(rng)
         if self._chances is not None:
             batches = [order[start : start + size] for start in range(0, len(order), size)]
         elif self._settings is not None:
@@ -134,7 +132,14 @@ class DistinctBatchSampler(Sampler[list[int]]):
         else:
             batches = distinct_batches(order, self._pairs, size)
         divisible = [batch[: len(batch) // world * world] for batch in batches]
-        return [batch for batch in divisible if batch]
+        return list(filter(None, divisible))
+
+    def _order(self, rng: np.random.Generator) -> list[int]:
+        """Draw the order of the examples: each once, or, with weights, some several times and others never."""
+        count = len(self._pairs)
+        drawn = rng.permutation(count) if self._chances is None else rng.choice(count, count, p=self._chances)
+        order: list[int] = drawn.tolist()
+        return order[: self._limit]
 
     def _batches_by_setting(
         self, order: list[int], size: int, settings: Settings, rng: np.random.Generator
@@ -177,8 +182,8 @@ def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list
     """
     batches = batches[:count]
     while len(batches) < count:
-        widest = max(range(len(batches)), key=lambda position: len(batches[position]))
-        batch = batches[widest]
+        batch = max(batches, key=len)
+        widest = batches.index(batch)
         half = len(batch) // world // 2 * world
         if not half:
             break

@@ -50,6 +50,11 @@ class Views:
         """The views in the order of ASPECTS."""
         return self.theme, self.action, self.outcome
 
+    @property
+    def by_aspect(self) -> dict[str, str]:
+        """The views by their aspects, in the order of ASPECTS."""
+        return dict(zip(ASPECTS, self.texts, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -98,7 +103,11 @@ def texts_of(stories: Iterable[Story]) -> list[str]:
 def with_texts(stories: Iterable[Story], texts: Iterable[str]) -> list[Story]:
     """Copy stories with new texts and views, in the order of `texts_of`."""
     remaining = iter(texts)
-    return [story.with_texts(list(islice(remaining, len(story.texts)))) for story in stories]
+    copies = []
+    for story in stories:
+        own_texts = list(islice(remaining, len(story.texts)))
+        copies.append(story.with_texts(own_texts))
+    return copies
 
 
 R = TypeVar("R")
@@ -233,8 +242,11 @@ class Triples(Rows[Triple]):
     @cached_property
     def labels(self) -> IntArray:
         """Labels (N,): 1 where A is closer, 0 where B is, PADDING where there is no label."""
-        labels = [PADDING if row.a_is_closer is None else int(row.a_is_closer) for row in self.rows]
-        return np.array(labels, dtype=np.int64)
+        labels = np.full(len(self.rows), PADDING, dtype=np.int64)
+        for position, row in enumerate(self.rows):
+            if row.a_is_closer is not None:
+                labels[position] = row.a_is_closer
+        return labels
 
 
 @dataclass
@@ -247,7 +259,10 @@ class TrainingExamples(Rows[TrainingExample]):
 
     def texts(self) -> list[tuple[str, ...]]:
         """Texts of anchor, positive and negatives, row by row."""
-        return [tuple(self.stories[index].text for index in row.indices) for row in self.rows]
+        texts = []
+        for row in self.rows:
+            texts.append(tuple(self.stories[index].text for index in row.indices))
+        return texts
 
     @cached_property
     def anchors(self) -> IntArray:
@@ -279,11 +294,11 @@ class TrainingExamples(Rows[TrainingExample]):
         The anchors and positives of examples with the same `group` form one group. Groups that share a story are
         merged. Every other story is a group by itself.
         """
-        first: dict[str, int] = {}
+        root_of_group: dict[str, int] = {}
         links: list[tuple[int, int]] = []
         for row in self.rows:
             if row.group is not None:
-                root = first.setdefault(row.group, row.anchor)
+                root = root_of_group.setdefault(row.group, row.anchor)
                 links += [(root, row.anchor), (root, row.positive)]
         if not links:
             return np.arange(len(self.stories), dtype=np.int64)
@@ -293,21 +308,16 @@ class TrainingExamples(Rows[TrainingExample]):
     def settings(self) -> IntArray:
         """Number (N,) of each example's setting, PADDING where it has none."""
         numbers: dict[str, int] = {}
-        settings = []
-        for row in self.rows:
-            if row.setting is None:
-                settings.append(PADDING)
-            else:
-                settings.append(numbers.setdefault(row.setting, len(numbers)))
-        return np.array(settings, dtype=np.int64)
+        settings = np.full(len(self.rows), PADDING, dtype=np.int64)
+        for position, row in enumerate(self.rows):
+            if row.setting is not None:
+                settings[position] = numbers.setdefault(row.setting, len(numbers))
+        return settings
 
     @cached_property
     def kinds(self) -> IntArray:
         """Indices (N, K) of the negatives' kinds in KINDS; PADDING if unknown or without negative."""
-        numbers = []
-        for row in self.rows:
-            numbers.append([PADDING if kind is None else KINDS.index(kind) for kind in row.kinds])
-        return _padded(numbers)
+        return _padded([list(map(_kind_index, row.kinds)) for row in self.rows])
 
 
 def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
@@ -319,6 +329,11 @@ def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
     _, group_of = csgraph.connected_components(graph, directed=False)
     groups: IntArray = group_of.astype(np.int64)
     return groups
+
+
+def _kind_index(kind: str | None) -> int:
+    """Return the index of a kind in KINDS; PADDING if the kind is unknown."""
+    return PADDING if kind is None else KINDS.index(kind)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
@@ -345,18 +360,21 @@ def example_of(triple: Triple) -> TrainingExample:
     """
     if triple.a_is_closer is None:
         raise ValueError("a triple without a label can't be a training example")
-    near, far = (triple.a, triple.b) if triple.a_is_closer else (triple.b, triple.a)
-    return TrainingExample(triple.anchor, near, (far,), ("triple",))
+    positive, negative = triple.a, triple.b
+    if not triple.a_is_closer:
+        positive, negative = negative, positive
+    return TrainingExample(triple.anchor, positive, (negative,), ("triple",))
 
 
 def triple_of(example: TrainingExample, stories: StoryTable) -> Triple | None:
     """Convert a training example to a labeled triple by its first negative of kind `triple`; None if it has none."""
     if "triple" not in example.kinds:
         return None
-    far = example.negatives[example.kinds.index("triple")]
-    first = a_comes_first(stories[example.anchor].source_text)
-    a, b = (example.positive, far) if first else (far, example.positive)
-    return Triple(example.anchor, a, b, first)
+    a, b = example.positive, example.negatives[example.kinds.index("triple")]
+    a_is_closer = a_comes_first(stories[example.anchor].source_text)
+    if not a_is_closer:
+        a, b = b, a
+    return Triple(example.anchor, a, b, a_is_closer)
 
 
 def a_comes_first(anchor: str) -> bool:

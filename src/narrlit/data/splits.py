@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from narrlit.data.schema import IntArray, TrainingExamples, Triples, connected, normal_text
+from narrlit.data.schema import IntArray, Story, TrainingExamples, Triples, connected, normal_text
 from narrlit.errors import OptionError
 
 
@@ -22,8 +22,9 @@ def story_groups(examples: TrainingExamples) -> IntArray:
     """
     nodes: dict[tuple[str, str], int] = {}
     links = []
+    texts = _comparable_texts(examples.stories)
     for row, example in enumerate(examples):
-        keys = [("story", normal_text(examples.stories[index].source_text)) for index in example.indices]
+        keys = [("story", texts[index]) for index in example.indices]
         if example.group is not None:
             keys.append(("group", example.group))
         for key in keys:
@@ -34,10 +35,16 @@ def story_groups(examples: TrainingExamples) -> IntArray:
 
 def story_numbers(triples: Triples) -> IntArray:
     """Number the stories (N, 3) of N triples; stories that `story_groups` considers equal have the same number."""
-    numbers: dict[str, int] = {}
-    keys = [normal_text(story.source_text) for story in triples.stories]
-    of_story = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-    return of_story[triples.indices]
+    number_of: dict[str, int] = {}
+    numbers = np.empty(len(triples.stories), dtype=np.int64)
+    for index, text in enumerate(_comparable_texts(triples.stories)):
+        numbers[index] = number_of.setdefault(text, len(number_of))
+    return numbers[triples.indices]
+
+
+def _comparable_texts(stories: Iterable[Story]) -> list[str]:
+    """Normalize the texts of stories, with their original names; equal stories have the same text."""
+    return [normal_text(story.source_text) for story in stories]
 
 
 def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]:
@@ -66,7 +73,10 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
             f"{largest}; give fewer folds or more rows"
         )
     splitter = GroupKFold(folds, shuffle=True, random_state=seed)
-    return [np.sort(rows).astype(np.int64) for _, rows in splitter.split(groups, groups=groups)]
+    evaluated = []
+    for _, rows in splitter.split(groups, groups=groups):
+        evaluated.append(np.sort(rows).astype(np.int64))
+    return evaluated
 
 
 def random_share(rows: int, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
@@ -123,8 +133,10 @@ class _Parts:
         normal = cache(normal_text)  # a story occurs in many items
         parts = cls()
         for item in items:
-            anchor, *candidates = [normal(text) for text in item]
+            anchor, *candidates = map(normal, item)
             parts.anchors.add(anchor)
-            parts.stories.update((anchor, *candidates))
-            parts.pairs.update(frozenset((anchor, candidate)) for candidate in candidates)
+            parts.stories.add(anchor)
+            for candidate in candidates:
+                parts.stories.add(candidate)
+                parts.pairs.add(frozenset((anchor, candidate)))
         return parts

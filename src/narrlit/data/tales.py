@@ -61,13 +61,18 @@ def write_tales(folder: str | Path, *, overwrite: bool = False) -> WrittenTales:
     (24, 'tales.csv')
     """
     folder = Path(folder)
-    contents = {folder / tale["file_name"]: f"{tale['text']}\n".encode() for tale in sample_tales()}
+    contents: dict[Path, bytes] = {}
+    for tale in sample_tales():
+        contents[folder / tale["file_name"]] = f"{tale['text']}\n".encode()
     tales = tuple(contents)
     table = folder / TABLE.name
     contents[table] = TABLE.read_bytes()
     for path in contents:
         check_writable(path)
-    changed = [path for path, content in contents.items() if path.exists() and path.read_bytes() != content]
+    changed = []
+    for path, content in contents.items():
+        if path.exists() and path.read_bytes() != content:
+            changed.append(path)
     check_free(changed, overwrite, " with other content", "folder")
     for path, content in contents.items():
         with atomic_path(path) as temporary:

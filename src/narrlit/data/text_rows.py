@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import Texts, row_texts, with_texts
-from narrlit.data.rows import JSON_SUFFIXES, Layout, Row, RowFile, read_rows
+from narrlit.data.rows import JSON_SUFFIXES, Layout, RowFile, numbered_rows, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows
 from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.pseudonyms import Scope
@@ -59,7 +58,7 @@ class TextRows:
         if isinstance(source, str | Path):
             file = read_rows(source, layout)
         elif len(source):
-            file = RowFile(Path("texts"), [Row(number, value) for number, value in enumerate(source, start=1)])
+            file = RowFile(Path("texts"), numbered_rows(source))
         else:
             raise DataError("there is no text: give at least one")
         if progress:
@@ -76,20 +75,31 @@ class TextRows:
         path = Path(path)
         if path.suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
             raise OptionError(f"{path}: name a file that ends in {', '.join(OUTPUT_SUFFIXES)} or .txt")
-        has_lists = any("/" in place for place in chain.from_iterable(self.texts))
+        has_lists = any("/" in place for _, place in self.places)
         if has_lists and path.suffix.lower() not in JSON_SUFFIXES:
             raise OptionError(f"{path}: {self.file.path} has lists of texts, which need JSON Lines: name a .jsonl file")
         check_rows(path, [row.value for row in self.file.rows])
 
+    @property
+    def places(self) -> set[tuple[int, str]]:
+        """Places of all texts, each as the number of its row (from 0) and its place in the row."""
+        places = set()
+        for row, texts in enumerate(self.texts):
+            for place in texts:
+                places.add((row, place))
+        return places
+
     def groups(self, scope: Scope) -> list[TextGroup]:
         """Group the texts that share one mapping: a story with its views, or all texts of a triple or example."""
+        rows_are_groups = self.kind == "stories" or scope == "triple"
         groups = []
         for row, texts in enumerate(self.texts):
-            if self.kind == "stories" or scope == "triple":
+            if not rows_are_groups:
+                for place, text in texts.items():
+                    groups.append(TextGroup(row, (place,), (text,)))
+            elif texts:
                 groups.append(TextGroup(row, tuple(texts), tuple(texts.values())))
-            else:
-                groups += [TextGroup(row, (place,), (text,)) for place, text in texts.items()]
-        return [group for group in groups if group.places]
+        return groups
 
     def with_texts(self, texts: Sequence[Texts]) -> list[Any]:
         """Copy the rows with new texts at their places."""

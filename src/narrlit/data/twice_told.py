@@ -11,9 +11,9 @@ from functools import cached_property
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
-from narrlit.data.rows import Row, RowFile
+from narrlit.data.rows import RowFile, numbered_rows
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
@@ -51,6 +51,11 @@ class Plot:
     theme: str
     action: str
     outcome: str
+
+    @property
+    def line(self) -> str:
+        """Plot line: course of action and outcome."""
+        return f"{self.action} {self.outcome}"
 
 
 @dataclass(frozen=True)
@@ -130,24 +135,25 @@ class TwiceTold:
     @classmethod
     def read(cls) -> "TwiceTold":
         """Read the corpus."""
-        plots = [Plot(**row) for row in _rows("plots.csv")]
         worlds = tuple(chain.from_iterable(WORLDS.values()))
-        tellings = [Telling(row["plot"], row["world"], row["text"]) for row in _rows("tellings.csv")]
-        return cls(plots, worlds, tellings, _tellings("changes.csv"))
+        return cls(_plots("plots.csv"), worlds, _tellings("tellings.csv"), _tellings("changes.csv"))
 
     def split(self, name: Split) -> "TwiceTold":
         """Return the plots of a split in its worlds; in the test split, both plots and worlds are thus unseen."""
         if name not in WORLDS:
             raise OptionError(f"`split={name}`: give one of {', '.join(WORLDS)}")
         splits = list(NUM_PLOTS)
-        start = sum(NUM_PLOTS[earlier] for earlier in splits[: splits.index(name)])
+        earlier_splits = splits[: splits.index(name)]
+        start = sum(NUM_PLOTS[split] for split in earlier_splits)
         plots = self.plots[start : start + NUM_PLOTS[name]]
         names, worlds = {plot.plot for plot in plots}, WORLDS[name]
 
-        def of_split(tellings: Sequence[Telling]) -> list[Telling]:
-            return [telling for telling in tellings if telling.plot in names and telling.world in worlds]
+        def is_in_split(telling: Telling) -> bool:
+            return telling.plot in names and telling.world in worlds
 
-        return TwiceTold(plots, worlds, of_split(self.tellings), of_split(self.changes))
+        tellings = list(filter(is_in_split, self.tellings))
+        changes = list(filter(is_in_split, self.changes))
+        return TwiceTold(plots, worlds, tellings, changes)
 
     @cached_property
     def by_plot_and_world(self) -> Mapping[tuple[str, str], Telling]:
@@ -188,8 +194,7 @@ class TwiceTold:
 def training_rows() -> RowFile:
     """Return all training stories and plot lines as rows with the columns plot, world, changed and text."""
     folder = Path(str(FOLDER))
-    rows = [Row(line, row, folder) for line, row in enumerate(_training_table(), start=1)]
-    return RowFile(folder, rows)
+    return RowFile(folder, numbered_rows(_training_table(), folder))
 
 
 def training_tellings() -> list[Telling]:
@@ -201,7 +206,7 @@ def training_tellings() -> list[Telling]:
 def training_lines() -> list[Telling]:
     """Return the plot line (course of action and outcome) of each training plot, as a telling."""
     plots = [*TwiceTold.read().split("train").plots, *further_plots()]
-    return [Telling(plot.plot, PLOT_LINE, f"{plot.action} {plot.outcome}") for plot in plots]
+    return [Telling(plot.plot, PLOT_LINE, plot.line) for plot in plots]
 
 
 def held_back_cells() -> list[CellTriples]:
@@ -219,9 +224,13 @@ def held_back_cells() -> list[CellTriples]:
 def _far_triples(tellings: Sequence[Telling], strong: bool) -> Iterator[_Chosen]:
     """Choose the tellings of triples with a negative of another plot, in the anchor's world if `strong`, else not."""
     for number, anchor in enumerate(tellings):
-        positives = [other for other in tellings if other.plot == anchor.plot and other.world != anchor.world]
-        others = [other for other in tellings if other.plot != anchor.plot]
-        negatives = [other for other in others if (other.world == anchor.world) == strong]
+        positives, negatives = [], []
+        for other in tellings:
+            shares_world = other.world == anchor.world
+            if other.plot == anchor.plot and not shares_world:
+                positives.append(other)
+            elif other.plot != anchor.plot and shares_world == strong:
+                negatives.append(other)
         for step, positive in enumerate(positives):
             negative = negatives[(7 * number + step) % len(negatives)]
             yield _Chosen(anchor, positive, negative)
@@ -244,7 +253,7 @@ def _labeled(cell: Cell, chosen: Iterable[_Chosen]) -> CellTriples:
 
 def further_plots() -> list[Plot]:
     """Read the further plots, which are used for training only."""
-    return [Plot(**row) for row in _rows("further_plots.csv")]
+    return _plots("further_plots.csv")
 
 
 def further_tellings() -> list[Telling]:
@@ -254,7 +263,7 @@ def further_tellings() -> list[Telling]:
 
 def held_back_plots() -> list[Plot]:
     """Read the held-back plots, on which no model of narrlit is trained."""
-    return [Plot(**row) for row in _rows("held_back_plots.csv")]
+    return _plots("held_back_plots.csv")
 
 
 def held_back_tellings() -> list[Telling]:
@@ -262,12 +271,15 @@ def held_back_tellings() -> list[Telling]:
     return _tellings("held_back.csv")
 
 
+def _plots(name: str) -> list[Plot]:
+    """Read a table of plots."""
+    return [Plot(**row) for row in _rows(name)]
+
+
 def _tellings(name: str) -> list[Telling]:
-    """Read a table of tellings, some of which have a changed aspect."""
-    return [
-        Telling(row["plot"], row["world"], row["text"], cast("Changed", row["changed"]), row["change"])
-        for row in _rows(name)
-    ]
+    """Read a table of tellings, some of which may have a changed aspect."""
+    rows: list[dict[str, Any]] = _rows(name)
+    return [Telling(**row) for row in rows]
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -315,48 +327,69 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     >>> [path.name for path in written.files][:3]
     ['stories.csv', 'changes.csv', 'plots.csv']
     """
-    folder, corpus = Path(folder), TwiceTold.read()
-    tables: dict[str, list[dict[str, object]]] = {
-        "stories.csv": [_story_row(telling) for telling in corpus.tellings],
-        "changes.csv": [{**_story_row(telling), "change": telling.change} for telling in corpus.changes],
-        "plots.csv": [asdict(plot) for plot in [*corpus.plots, *further_plots()]],
+    folder = Path(folder)
+    tables = {folder / name: rows for name, rows in _corpus_tables().items()}
+    card = folder / "README.md"
+    paths = (*tables, card)
+    for path in paths:
+        check_writable(path)
+    check_free([path for path in paths if path.exists()], overwrite, "", "folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, rows in tables.items():
+        write_table(path, rows)
+    card.write_text((FOLDER / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    return WrittenCorpus(folder, paths)
+
+
+_TableRow = dict[str, object]
+
+
+def _corpus_tables() -> dict[str, list[_TableRow]]:
+    """Make the rows of each table of the written corpus, by the name of its file."""
+    corpus = TwiceTold.read()
+    tables: dict[str, list[_TableRow]] = {
+        "stories.csv": list(map(_story_row, corpus.tellings)),
+        "changes.csv": list(map(_change_row, corpus.changes)),
+        "plots.csv": list(map(asdict, [*corpus.plots, *further_plots()])),
         "training.csv": _training_table(),
     }
     for split in WORLDS:
-        tables[f"{split}.jsonl"] = list(_triple_rows(corpus.split(split).cells()))
-    tables["held_back.jsonl"] = list(_triple_rows(held_back_cells()))
-    card = folder / "README.md"
-    paths = [folder / name for name in tables]
-    for path in (*paths, card):
-        check_writable(path)
-    check_free([path for path in (*paths, card) if path.exists()], overwrite, "", "folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, rows in zip(paths, tables.values(), strict=True):
-        write_table(path, rows)
-    card.write_text((FOLDER / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
-    return WrittenCorpus(folder, (*paths, card))
+        tables[f"{split}.jsonl"] = _triple_rows(corpus.split(split).cells())
+    tables["held_back.jsonl"] = _triple_rows(held_back_cells())
+    return tables
 
 
-def _story_row(telling: Telling) -> dict[str, object]:
-    row: dict[str, object] = {"id": telling.id, "plot": telling.plot, "world": telling.world}
-    if telling.changed:
-        row["changed"] = telling.changed
-    return {**row, "text": telling.text}
+def _story_row(telling: Telling) -> _TableRow:
+    return {"id": telling.id, "plot": telling.plot, "world": telling.world, "text": telling.text}
 
 
-def _training_table() -> list[dict[str, object]]:
+def _change_row(telling: Telling) -> _TableRow:
+    return {
+        "id": telling.id,
+        "plot": telling.plot,
+        "world": telling.world,
+        "changed": telling.changed,
+        "text": telling.text,
+        "change": telling.change,
+    }
+
+
+def _training_row(telling: Telling) -> _TableRow:
+    return {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
+
+
+def _training_table() -> list[_TableRow]:
     """Make a row for each training story and plot line."""
-    return [
-        {"plot": telling.plot, "world": telling.world, "changed": telling.changed, "text": telling.text}
-        for telling in [*training_tellings(), *training_lines()]
-    ]
+    return list(map(_training_row, [*training_tellings(), *training_lines()]))
 
 
-def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
+def _triple_rows(cells: Sequence[CellTriples]) -> list[_TableRow]:
+    """Make a row for each triple of several cells."""
+    rows: list[_TableRow] = []
     for cell in cells:
         for texts, triple, plot in zip(cell.triples.texts(), cell.triples, cell.plots, strict=True):
             anchor, a, b = texts
-            yield {
+            row: _TableRow = {
                 "anchor_text": anchor,
                 "text_a": a,
                 "text_b": b,
@@ -364,3 +397,5 @@ def _triple_rows(cells: Sequence[CellTriples]) -> Iterator[dict[str, object]]:
                 "cell": cell.cell,
                 "plot": plot,
             }
+            rows.append(row)
+    return rows

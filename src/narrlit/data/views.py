@@ -1,14 +1,14 @@
 """Views of stories, read from files or cut by position, and attached to the stories of a table."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from narrlit.data.readers import ReadReport, Stories, ViewsRow, collect
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import ASPECTS, Story, StoryTable, Views, normal_text
+from narrlit.data.schema import Story, StoryTable, Views, normal_text
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
@@ -41,7 +41,8 @@ class ViewFiles:
         >>> ViewFiles.parse("a.jsonl, b.jsonl").paths
         ['a.jsonl', 'b.jsonl']
         """
-        paths = [file.strip() for file in (files or "").split(",") if file.strip()]
+        names = map(str.strip, (files or "").split(","))
+        paths = list(filter(None, names))
         if files is not None and not paths:
             raise OptionError(f"'{files}' names no file of views: give one, or several separated by commas")
         return cls(paths, missing)
@@ -124,34 +125,47 @@ class StoryViews:
         Raises:
             DataError: if a story that needs views has none, and positional views are not allowed.
         """
-        positional = self.options.missing == "positional"
         needed = list(dict.fromkeys(indices))
         coverage = self.coverage(stories, needed)
-        if coverage.missing and not positional:
+        if coverage.missing and not self._allows_positional:
             beginning = printable(stories[coverage.missing[0]].text, 60)
             raise DataError(
                 f"{name}: {len(coverage.missing)} of {coverage.stories} distinct stories have no views in "
                 f"{', '.join(self.options.paths)}, first '{beginning}'; add their views, or {_POSITIONAL}"
             )
         for index in dict.fromkeys([*needed, *optional]):
-            text = stories[index].text
-            views = self._views.get(normal_text(text)) or (positional_views(text) if positional else None)
-            if views is not None and stories[index].views is None:
+            story = stories[index]
+            views = self._views_of(story.text)
+            if views is not None and story.views is None:
                 stories.set_views(index, views)
         return coverage
 
+    @property
+    def _allows_positional(self) -> bool:
+        """True if stories without views in the files get positional views."""
+        return self.options.missing == "positional"
+
+    def _views_of(self, text: str) -> Views | None:
+        """Return the views of a story in the files, or its positional views; None if it has neither."""
+        views = self._views.get(normal_text(text))
+        if views is None and self._allows_positional:
+            return positional_views(text)
+        return views
+
     def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> Coverage:
         """Count the stories with and without views, among all stories of a table or those at `indices`."""
+        counted_indices = range(len(stories)) if indices is None else indices
         first_index: dict[str, int] = {}
-        for index in range(len(stories)) if indices is None else indices:
+        for index in counted_indices:
             first_index.setdefault(normal_text(stories[index].text), index)
-        missing = tuple(
-            index for text, index in first_index.items() if text not in self._views and stories[index].views is None
-        )
+        missing = []
+        for text, index in first_index.items():
+            if text not in self._views and stories[index].views is None:
+                missing.append(index)
         return Coverage(
             stories=len(first_index),
-            missing=missing,
-            positional=len(missing) if self.options.missing == "positional" else 0,
+            missing=tuple(missing),
+            positional=len(missing) if self._allows_positional else 0,
             spare=len(self._views.keys() - first_index.keys()),
             conflicts=self.conflicts,
         )
@@ -159,7 +173,9 @@ class StoryViews:
     def summary(self) -> str:
         """Summarize the reports on the files in one line."""
         line = "; ".join(report.summary() for report in self._reports) or "no files of views"
-        return f"{line}; conflicts: {self.conflicts} (the first views of a story are used)" if self.conflicts else line
+        if self.conflicts:
+            return f"{line}; conflicts: {self.conflicts} (the first views of a story are used)"
+        return line
 
     def provenance(self) -> dict[str, object]:
         """Return plain data for run.json."""
@@ -216,20 +232,31 @@ def suspicious_views(stories: Iterable[Story]) -> dict[str, int]:
     viewed = [(story.text, story.views) for story in stories if story.views is not None]
     stories_of_view: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for text, views in viewed:
-        for aspect, view in zip(ASPECTS, views.texts, strict=True):
+        for aspect, view in views.by_aspect.items():
             stories_of_view[aspect, normal_text(view)].add(normal_text(text))
     reasons: Counter[str] = Counter()
     for text, views in viewed:
-        if _num_events(views.action) < 2:
-            reasons["action of fewer than 2 events"] += 1
-        for aspect, view in zip(ASPECTS, views.texts, strict=True):
-            if normal_text(view) == normal_text(text):
-                reasons[f"{aspect} equal to the story"] += 1
-            elif len(view) > len(text):
-                reasons[f"{aspect} longer than the story"] += 1
-            if len(stories_of_view[aspect, normal_text(view)]) > 1:
-                reasons[f"{aspect} shared with another story"] += 1
+        reasons.update(_suspicions(text, views, stories_of_view))
     return dict(reasons)
+
+
+def _suspicions(text: str, views: Views, stories_of_view: Mapping[tuple[str, str], Collection[str]]) -> Iterator[str]:
+    """Yield the reasons why views of a story look wrong.
+
+    Args:
+        text: text of the story.
+        views: views of the story.
+        stories_of_view: normalized texts of the stories that share a view, by its aspect and normalized text.
+    """
+    if _num_events(views.action) < 2:
+        yield "action of fewer than 2 events"
+    for aspect, view in views.by_aspect.items():
+        if normal_text(view) == normal_text(text):
+            yield f"{aspect} equal to the story"
+        elif len(view) > len(text):
+            yield f"{aspect} longer than the story"
+        if len(stories_of_view[aspect, normal_text(view)]) > 1:
+            yield f"{aspect} shared with another story"
 
 
 def _num_events(action: str) -> int:

@@ -1,8 +1,8 @@
 """Check of views in files: stories without views, and views that look wrong (`narrlit.check_views`)."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from statistics import mean
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from narrlit.data.readers import Stories, counts, read_any
 from narrlit.data.rows import Layout
-from narrlit.data.schema import ASPECTS, Story
+from narrlit.data.schema import Story
 from narrlit.data.views import Coverage, StoryViews, ViewFiles, read_views, suspicious_views
 from narrlit.errors import printable
 
@@ -118,15 +118,19 @@ def check_views(
     ['A queen rode out.']
     """
     files = ViewFiles.parse(views) if isinstance(views, str) else ViewFiles(_paths(views))
-    sources = [read_views(path) for path in files.paths]
-    viewed = list(chain.from_iterable(sources))
+    viewed: list[Story] = []
+    summaries = []
+    for path in files.paths:
+        source = read_views(path)
+        viewed += source
+        summaries.append(source.report.summary())
     needed = read_any(stories, layout=layout)
     coverage = StoryViews(files).coverage(needed.table)
     return ViewsCheck(
         views=", ".join(files.paths),
         stories=str(stories),
         read={
-            "views": "; ".join(source.report.summary() for source in sources),
+            "views": "; ".join(summaries),
             "stories": needed.report.summary(),
         },
         coverage=coverage,
@@ -150,11 +154,10 @@ def _without_views(stories: Stories, coverage: Coverage) -> list[StoryWithoutVie
 
 def _mean_words(stories: Sequence[Story]) -> dict[str, float]:
     """Compute the mean number of words of stories, and of their views by aspect."""
-    texts = {"story": [story.text for story in stories]}
-    for aspect in ASPECTS:
-        texts[aspect] = [getattr(story.views, aspect) for story in stories if story.views is not None]
-    means = {}
-    for name, column in texts.items():
-        words = [len(text.split()) for text in column]
-        means[name] = round(mean(words), 1)
-    return means
+    num_words: defaultdict[str, list[int]] = defaultdict(list)
+    for story in stories:
+        num_words["story"].append(len(story.text.split()))
+        if story.views is not None:
+            for aspect, view in story.views.by_aspect.items():
+                num_words[aspect].append(len(view.split()))
+    return {name: round(mean(numbers), 1) for name, numbers in num_words.items()}

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from narrlit.data.readers import LABEL
 from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES, column_names
-from narrlit.data.schema import FloatArray, Story, TrainingExamples, Triples
+from narrlit.data.schema import FloatArray, Story, TrainingExample, TrainingExamples, Triples
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path, encodable
 from narrlit.optional import require
@@ -32,12 +32,10 @@ def write_stories(path: str | Path, stories: Iterable[Story]) -> None:
 def write_triples(path: str | Path, triples: Triples) -> None:
     """Write triples in the format of the path's suffix; the column of labels is left out if no triple has one."""
     has_labels = any(triple.a_is_closer is not None for triple in triples)
-    rows = []
+    rows: list[dict[str, object]] = []
     for triple, (anchor, text_a, text_b) in zip(triples, triples.texts(), strict=True):
-        row: dict[str, object] = {"anchor_text": anchor, "text_a": text_a, "text_b": text_b}
-        if has_labels:
-            row[LABEL] = triple.a_is_closer
-        rows.append(row)
+        labels = {LABEL: triple.a_is_closer} if has_labels else {}
+        rows.append({"anchor_text": anchor, "text_a": text_a, "text_b": text_b, **labels})
     write_table(path, rows)
 
 
@@ -49,21 +47,28 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
     """
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
         raise OptionError(f"{path}: examples have lists of negatives, which need JSON Lines; name a .jsonl file")
-    rows = []
-    for example, (anchor, positive, *negative_texts) in zip(examples, examples.texts(), strict=True):
-        negatives = []
-        for text, kind in zip(negative_texts, example.kinds, strict=True):
-            negatives.append({"text": text, "kind": kind} if kind else {"text": text})
-        row: dict[str, object] = {"anchor": anchor, "positive": positive, "negatives": negatives}
-        if example.group:
-            row["group"] = example.group
-        rows.append(row)
-    write_table(path, rows)
+    write_table(path, list(map(_example_row, examples, examples.texts())))
+
+
+def _example_row(example: TrainingExample, texts: Sequence[str]) -> dict[str, object]:
+    """Make the row of an example, given its texts: anchor, positive and negatives."""
+    anchor, positive, *negative_texts = texts
+    negatives = []
+    for text, kind in zip(negative_texts, example.kinds, strict=True):
+        negatives.append({"text": text, "kind": kind} if kind else {"text": text})
+    row: dict[str, object] = {"anchor": anchor, "positive": positive, "negatives": negatives}
+    if example.group:
+        row["group"] = example.group
+    return row
 
 
 def write_rows(path: str | Path, rows: Iterable[object]) -> None:
     """Write any values as JSON Lines; values without a JSON type are converted to text."""
-    _write_lines(path, (json.dumps(row, ensure_ascii=False, default=str) for row in rows))
+    _write_lines(path, map(_as_json, rows))
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def write_table(path: str | Path, rows: Sequence[object], embeddings: FloatArray | None = None) -> None:
@@ -100,9 +105,14 @@ def write_table(path: str | Path, rows: Sequence[object], embeddings: FloatArray
         raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
 
 
+def _record(row: object) -> Mapping[str, Any]:
+    """Take a row as a mapping; a text has the column `text` alone."""
+    return row if isinstance(row, Mapping) else {"text": row}
+
+
 def _records(rows: Sequence[object]) -> list[Mapping[str, Any]]:
-    """Take rows as mappings; a text has the column `text` alone."""
-    return [row if isinstance(row, Mapping) else {"text": row} for row in rows]
+    """Take rows as mappings."""
+    return [_record(row) for row in rows]
 
 
 def _with_embeddings(rows: Sequence[Mapping[str, object]], embeddings: FloatArray) -> list[dict[str, object]]:
@@ -130,8 +140,8 @@ def check_rows(path: Path, rows: Sequence[object]) -> None:
 
 def _check_excel_row(path: Path, number: int, row: object) -> None:
     """Raise OptionError for a row with a text that is too long for a cell."""
-    values = row.values() if isinstance(row, Mapping) else [row]
-    longest = max((len(value) for value in values if isinstance(value, str)), default=0)
+    texts = [value for value in _record(row).values() if isinstance(value, str)]
+    longest = max(map(len, texts), default=0)
     if longest > LONGEST_CELL:
         raise OptionError(
             f"{path}: row {number} has a text of {longest:,} characters, but a cell of Excel holds at most "
@@ -163,7 +173,7 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, object]], embeddings: Flo
     with atomic_path(path) as temporary, _opened(temporary, newline="") as file:
         # Quote everything, since Python versions differ in which line breaks make them quote a field.
         writer = csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        writer.writerow([_csv_cell(name) for name in columns])
+        writer.writerow(map(_csv_cell, columns))
         for row in rows:
             writer.writerow([_csv_cell(row.get(name)) for name in columns])
 
@@ -176,6 +186,7 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
 
     def cell(value: object) -> Any:
         """Make a cell of a value; a text is never a formula, and loses the characters that Excel does not accept."""
+        value = _plain_value(value)
         if value is None or isinstance(value, int | float):
             return value
         text = _CONTROL.sub(" ", encodable(str(value)))
@@ -189,7 +200,7 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
     dimensions = [f"embedding_{number}" for number in range(1, num_dimensions + 1)]
     sheet.append([cell(name) for name in [*columns, *dimensions]])
     for number, row in enumerate(rows):
-        values = [cell(_plain_value(row.get(name))) for name in columns]
+        values = [cell(row.get(name)) for name in columns]
         vector = [] if embeddings is None else embeddings[number].tolist()
         sheet.append([*values, *vector])
     content = BytesIO()  # not to disk: an archive that is cut off by a full disk raises again on garbage collection
@@ -201,12 +212,14 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
 def _csv_cell(value: object) -> object:
     """Put ' before a text that would run as a formula, even after leading quotes; readers remove it."""
     value = _plain_value(value)
-    return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+    if isinstance(value, str) and FORMULA.match(value):
+        return f"'{value}"
+    return value
 
 
 def _plain_value(value: object) -> object:
     """Convert a value for which tables have no type to JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, bool | list | dict) else value
+    return _as_json(value) if isinstance(value, bool | list | dict) else value
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None = None) -> None:
@@ -215,8 +228,7 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: 
     parquet = require("pyarrow.parquet", "parquet")
     columns: dict[str, Any] = {}
     for name in column_names(rows):
-        values = [row.get(name) for row in rows]
-        columns[encodable(name)] = _parquet_column(arrow, values)
+        columns[encodable(name)] = _parquet_column(arrow, [row.get(name) for row in rows])
     if embeddings is not None:
         flat = arrow.array(embeddings.ravel())
         columns["embedding"] = arrow.FixedSizeListArray.from_arrays(flat, embeddings.shape[1])

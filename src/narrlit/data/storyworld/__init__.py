@@ -75,11 +75,22 @@ class Inventory:
 @lru_cache(maxsize=1)
 def load_inventory() -> Inventory:
     """Load the inventory of the package."""
-    folder = files("narrlit.data.storyworld") / "inventory"
-    parts = ("themes", "courses", "outcomes", "settings", "names")
-    read: dict[str, Any] = {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in parts}
-    names, settings = read.pop("names"), read.pop("settings")
-    return Inventory(**read, **names, settings={key: Setting(**parts) for key, parts in settings.items()})
+    settings = {}
+    for key, content in _inventory_file("settings").items():
+        settings[key] = Setting(**content)
+    return Inventory(
+        themes=_inventory_file("themes"),
+        courses=_inventory_file("courses"),
+        outcomes=_inventory_file("outcomes"),
+        settings=settings,
+        **_inventory_file("names"),
+    )
+
+
+def _inventory_file(name: str) -> dict[str, Any]:
+    path = files("narrlit.data.storyworld") / "inventory" / f"{name}.json"
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +132,11 @@ class Surface:
     subplot: str
     theme_at: int  # number of sentences before that of the theme, 0 to 2; 3: just before the outcome
     subplot_at: float  # relative position of the subplot among the events, 0 to 1
+
+    def with_names_of(self, other: "Surface") -> "Surface":
+        """Copy the surface with the persons, the place and the organization of another."""
+        names = {"place": other.fillings["place"], "org": other.fillings["org"]}
+        return replace(self, persons=other.persons, fillings={**self.fillings, **names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +226,10 @@ class StoryWorld:
         rng = Random(f"storyworld/{self._seed}/{split}/{number}")
         structure = self._structure(rng)
         anchor = self._write(structure, self._wording(rng, structure), self._surface(rng, split))
-        near, far = _pick(rng, SHARED_SURFACE)
-        positive = self._other_surface(rng, anchor, structure, near)
-        negative = self._other_surface(rng, anchor, self._structure(rng, unlike=structure), far)
+        shared_by_positive, shared_by_negative = _pick(rng, SHARED_SURFACE)
+        positive = self._other_surface(rng, anchor, structure, shared_by_positive)
+        other_structure = self._structure(rng, unlike=structure)
+        negative = self._other_surface(rng, anchor, other_structure, shared_by_negative)
         return SyntheticTriple(anchor, positive, negative)
 
     def _other_surface(
@@ -220,14 +237,10 @@ class StoryWorld:
     ) -> SyntheticStory:
         """Write a story that shares no wording with the anchor, and only the named parts of its surface."""
         surface = self._surface(rng, anchor.surface.split, unlike=anchor)
-        old = anchor.surface
         if "names" in shared:
-            fillings = {**surface.fillings, "place": old.fillings["place"], "org": old.fillings["org"]}
-            surface = replace(surface, persons=old.persons, fillings=fillings)
+            surface = surface.with_names_of(anchor.surface)
         if "setting" in shared:
-            names = {name: surface.fillings[name] for name in ("place", "org") if "names" not in shared}
-            split, persons = surface.split, surface.persons
-            surface = replace(old, split=split, persons=persons, fillings={**old.fillings, **names})
+            surface = anchor.surface.with_names_of(surface)
         return self._write(structure, self._wording(rng, structure, unlike=anchor), surface)
 
     def _structure(self, rng: Random, unlike: Structure | None = None) -> Structure:
@@ -242,19 +255,20 @@ class StoryWorld:
     def _wording(self, rng: Random, structure: Structure, unlike: SyntheticStory | None = None) -> Wording:
         """Draw a wording that shares no sentence with another story."""
         course = self._inventory.courses[structure.action]
-        used = Wording(-1, (-1,) * len(course), -1)
+        used_theme, used_events, used_outcome = -1, (-1,) * len(course), -1
         if unlike is not None:
-            old, same = unlike.wording, unlike.structure
-            used = Wording(
-                old.theme if same.theme == structure.theme else -1,
-                old.events if same.action == structure.action else used.events,
-                old.outcome if same.outcome == structure.outcome else -1,
-            )
-        return Wording(
-            theme=_pick(rng, range(len(self._inventory.themes[structure.theme])), {used.theme}),
-            events=tuple(_pick(rng, range(len(event)), {n}) for event, n in zip(course, used.events, strict=True)),
-            outcome=_pick(rng, range(len(self._inventory.outcomes[structure.outcome])), {used.outcome}),
-        )
+            if unlike.structure.theme == structure.theme:
+                used_theme = unlike.wording.theme
+            if unlike.structure.action == structure.action:
+                used_events = unlike.wording.events
+            if unlike.structure.outcome == structure.outcome:
+                used_outcome = unlike.wording.outcome
+        theme = _pick_wording(rng, self._inventory.themes[structure.theme], used_theme)
+        events = []
+        for wordings, used_event in zip(course, used_events, strict=True):
+            events.append(_pick_wording(rng, wordings, used_event))
+        outcome = _pick_wording(rng, self._inventory.outcomes[structure.outcome], used_outcome)
+        return Wording(theme, tuple(events), outcome)
 
     def _surface(self, rng: Random, split: str, unlike: SyntheticStory | None = None) -> Surface:
         """Draw a surface that shares neither the setting nor a word of a name with another story."""
@@ -262,33 +276,49 @@ class StoryWorld:
         taken = set(" ".join(unlike.names).split()) if unlike else set()
         key = _pick(rng, list(inventory.settings), {unlike.surface.setting} if unlike else ())
         setting = inventory.settings[key]
-        persons: dict[str, Person] = {}
-        for role in ("hero", "rival", "extra"):
-            last = _pick(rng, inventory.surnames, taken)
-            # The numbers of surname and first name add up to the number of the split, modulo the number of splits.
-            start = (SPLITS.index(split) - inventory.surnames.index(last)) % len(SPLITS)
-            first = _pick(rng, inventory.first_names[start :: len(SPLITS)], taken)
-            persons[role] = Person(f"{first} {last}", alias=_pick(rng, (first, last)))
-            taken |= {first, last}
-        job = _pick(rng, setting.jobs)
+        persons = self._persons(rng, split, taken)
+        for person in persons.values():
+            taken.update(person.full.split())
         return Surface(
             split=split,
             setting=key,
             persons=persons,
-            fillings={
-                "place": _pick(rng, setting.places),
-                "org": f"{_pick(rng, inventory.organisation_stems, taken)} {_pick(rng, setting.organisations)}",
-                "job": job,
-                "job2": _pick(rng, setting.jobs, {job}),
-                "site": _pick(rng, setting.sites),
-                "thing": _pick(rng, setting.things),
-            },
+            fillings=self._fillings(rng, setting, taken),
             opening=_pick(rng, setting.openings),
             companion=_pick(rng, setting.companions),
             subplot=_pick(rng, setting.subplots),
             theme_at=_pick(rng, range(4)),
             subplot_at=rng.random(),
         )
+
+    def _persons(self, rng: Random, split: str, avoid: Collection[str]) -> dict[str, Person]:
+        """Draw the persons of a split by their roles; no word of a name is used twice or is one of those to avoid."""
+        surnames, first_names = self._inventory.surnames, self._inventory.first_names
+        taken = set(avoid)
+        persons: dict[str, Person] = {}
+        for role in ("hero", "rival", "extra"):
+            last = _pick(rng, surnames, taken)
+            # The numbers of surname and first name add up to the number of the split, modulo the number of splits.
+            start = (SPLITS.index(split) - surnames.index(last)) % len(SPLITS)
+            first = _pick(rng, first_names[start :: len(SPLITS)], taken)
+            persons[role] = Person(f"{first} {last}", alias=_pick(rng, (first, last)))
+            taken |= {first, last}
+        return persons
+
+    def _fillings(self, rng: Random, setting: Setting, avoid: Collection[str]) -> dict[str, str]:
+        """Draw the fillings of all slots but the persons; the organization has none of the names to avoid."""
+        job = _pick(rng, setting.jobs)
+        place = _pick(rng, setting.places)
+        stem = _pick(rng, self._inventory.organisation_stems, avoid)
+        organization = f"{stem} {_pick(rng, setting.organisations)}"
+        return {
+            "place": place,
+            "org": organization,
+            "job": job,
+            "job2": _pick(rng, setting.jobs, {job}),
+            "site": _pick(rng, setting.sites),
+            "thing": _pick(rng, setting.things),
+        }
 
     def _write(self, structure: Structure, wording: Wording, surface: Surface) -> SyntheticStory:
         """Order the sentences of a story by its surface, and fill their slots."""
@@ -304,16 +334,23 @@ class StoryWorld:
         events = [f"event{number}" for number in range(len(course))]
         for event, wordings, chosen in zip(events, course, wording.events, strict=True):
             templates[event] = wordings[chosen]
-        middle = list(events)
-        middle.insert(int(surface.subplot_at * (len(events) + 1)), "subplot")
-        order = ["opening", "companion", *middle]
-        order.insert(surface.theme_at if surface.theme_at < 3 else len(order), "theme")
-        order.append("outcome")
         names: dict[str, str] = {}
-        sentences = {part: _fill(templates[part], surface, names) for part in order}
-        action = "\n".join(sentences[event] for event in events)
+        sentences: dict[str, str] = {}
+        for part in _order_of_parts(events, surface):
+            sentences[part] = _fill(templates[part], surface, names)
+        action = "\n".join([sentences[event] for event in events])
         views = Views(sentences["theme"], action, sentences["outcome"])
         return SyntheticStory(" ".join(sentences.values()), views, names, structure, wording, surface)
+
+
+def _order_of_parts(events: Sequence[str], surface: Surface) -> list[str]:
+    """Order the parts of a story: opening, companion, events and outcome, with theme and subplot among them."""
+    middle = list(events)
+    middle.insert(int(surface.subplot_at * (len(events) + 1)), "subplot")
+    order = ["opening", "companion", *middle]
+    order.insert(surface.theme_at if surface.theme_at < 3 else len(order), "theme")
+    order.append("outcome")
+    return order
 
 
 def _fill(template: str, surface: Surface, names: dict[str, str]) -> str:
@@ -342,6 +379,11 @@ def _pick(rng: Random, choices: Sequence[T], avoid: Collection[T] = ()) -> T:
     return allowed[int(rng.random() * len(allowed))]
 
 
+def _pick_wording(rng: Random, wordings: Sequence[str], used: int) -> int:
+    """Draw the index of a wording other than the used one; -1: none is used."""
+    return _pick(rng, range(len(wordings)), {used})
+
+
 def synthetic_triples(triples: Sequence[SyntheticTriple], stories: StoryTable, views: bool = False) -> Triples:
     """Add triples to a table; in about half of them, depending on the anchor's text, A is the closer candidate.
 
@@ -352,10 +394,12 @@ def synthetic_triples(triples: Sequence[SyntheticTriple], stories: StoryTable, v
     """
     rows = []
     for triple in triples:
-        first = a_comes_first(triple.anchor.text)
-        candidates = (triple.positive, triple.negative) if first else (triple.negative, triple.positive)
-        anchor, a, b = [_add(story, stories, views) for story in (triple.anchor, *candidates)]
-        rows.append(Triple(anchor, a, b, first))
+        a_is_closer = a_comes_first(triple.anchor.text)
+        a, b = triple.positive, triple.negative
+        if not a_is_closer:
+            a, b = b, a
+        anchor = _add(triple.anchor, stories, views)
+        rows.append(Triple(anchor, _add(a, stories, views), _add(b, stories, views), a_is_closer))
     return Triples(stories, rows)
 
 
