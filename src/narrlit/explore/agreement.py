@@ -133,8 +133,8 @@ def agreement(
     Raises:
         DataError: if fewer than two values occur, or no value is shared by two stories.
     """
-    labeled = np.array([row for row, label in enumerate(labels) if label], dtype=np.intp)
-    names, codes = np.unique([labels[row] for row in labeled], return_inverse=True)
+    labeled = np.flatnonzero(list(map(bool, labels)))
+    names, codes = np.unique(np.array(labels)[labeled], return_inverse=True)
     sizes = np.bincount(codes, minlength=len(names))
     if len(names) < 2 or sizes.max() < 2:
         problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
@@ -148,12 +148,13 @@ def agreement(
     surprises = []
     for i, j, similarity in _closest_different(neighbors, values, codes):
         surprises.append(Surprise(int(labeled[i]), int(labeled[j]), similarity))
+    nearest = neighbors[:, 0]
     return Agreement(
         column=column,
         stories=len(labeled),
         partners=int((sizes[codes] > 1).sum()),
         shares=[_share(neighbors[:, :count], codes, permutations) for count in counts],
-        values=_value_similarities(compared, names, codes, agrees=codes[neighbors[:, 0]] == codes),
+        values=_value_similarities(compared, names, codes, agrees=codes[nearest] == codes),
         surprises=surprises,
     )
 
@@ -175,22 +176,23 @@ def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray
         return float(agrees.sum() / total)
 
     share = share_of(codes)
-    chance = list(map(share_of, permutations))
+    chance = np.array(list(map(share_of, permutations)))
     low, high = np.quantile(chance, [0.025, 0.975])
-    at_least = sum(value >= share for value in chance)
+    at_least = int((chance >= share).sum())
     p = (1 + at_least) / (1 + len(permutations))
-    return Share(count, share, float(possible), float(np.mean(chance)), float(low), float(high), p)
+    return Share(count, share, float(possible), float(chance.mean()), float(low), float(high), p)
 
 
 def _closest_different(neighbors: IntArray, similarities: NDArray[np.floating], codes: IntArray) -> list[Surprise]:
     """Return the most similar pairs (i, j), i < j, of neighbors with different values."""
-    pairs = dict[tuple[int, int], float]()
-    for story, (near, values) in enumerate(zip(neighbors.tolist(), similarities.tolist(), strict=True)):
-        for other, similarity in zip(near, values, strict=True):
-            if codes[story] != codes[other]:
-                pairs[min(story, other), max(story, other)] = similarity
-    closest = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:LISTED]
-    return [Surprise(i, j, pairs[i, j]) for i, j in closest]
+    similarity_of: dict[tuple[int, int], float] = {}
+    is_different = codes[neighbors] != codes[:, None]
+    for story, rank in np.argwhere(is_different).tolist():
+        neighbor = int(neighbors[story, rank])
+        pair = (min(story, neighbor), max(story, neighbor))
+        similarity_of[pair] = float(similarities[story, rank])
+    closest = sorted(similarity_of, key=lambda pair: (-similarity_of[pair], pair))[:LISTED]
+    return [Surprise(i, j, similarity_of[i, j]) for i, j in closest]
 
 
 def _value_similarities(

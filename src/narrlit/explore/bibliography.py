@@ -30,8 +30,7 @@ def write_bibliography(path: str | Path, stories: pd.DataFrame) -> None:
     """
     keys = entry_keys(stories["id"].tolist())
     records = stories.drop(columns="text").to_dict("records")
-    entries = [_entry(key, story) for key, story in zip(keys, records, strict=True)]
-    write_text(path, "\n".join(entries))
+    write_text(path, "\n".join(map(_entry, keys, records)))
 
 
 def entry_keys(ids: list[str]) -> list[str]:
@@ -75,12 +74,17 @@ def _entry(key: str, story: Mapping[str, object]) -> str:
 def _field_of(column: str) -> str | None:
     """Return the field that a column belongs to; None: to the note."""
     name = column.strip().casefold()
-    return next((field for field, columns in FIELDS.items() if name in columns), None)
+    for field, columns in FIELDS.items():
+        if name in columns:
+            return field
+    return None
 
 
 def _text(value: object) -> str:
     """Format a value; a column of years with gaps holds 1697.0."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def _escaped(value: str) -> str:
@@ -89,4 +93,5 @@ def _escaped(value: str) -> str:
     >>> print(_escaped("50 % of {all}"))
     50 \% of \{all\}
     """
-    return _SPECIAL.sub(lambda match: _ESCAPES.get(match[0], rf"\{match[0]}"), printable(value, limit=10_000))
+    line = printable(value, limit=10_000)
+    return _SPECIAL.sub(lambda match: _ESCAPES.get(match[0], rf"\{match[0]}"), line)

@@ -59,6 +59,11 @@ class Proposal:
     title: str
     values: Sequence[ProposedValue]
 
+    @property
+    def best(self) -> ProposedValue:
+        """The most probable value."""
+        return self.values[0]
+
 
 @dataclass(frozen=True)
 class Reliability:
@@ -107,8 +112,8 @@ class Catalog:
             "accuracy": self.accuracy.as_dict(),
             "baseline": self.baseline.as_dict(),
             "most_frequent": self.most_frequent,
-            "reliability": [_reliability_record(part) for part in self.reliability],
-            "proposals": [asdict(proposal) for proposal in self.proposals],
+            "reliability": list(map(_reliability_record, self.reliability)),
+            "proposals": list(map(asdict, self.proposals)),
         }
 
     def table(self) -> pd.DataFrame:
@@ -153,8 +158,11 @@ class Catalog:
         """
         if not 0 <= at_least <= 1:
             raise OptionError(f"`at_least={at_least}`: must be from 0 to 1")
-        best = {proposal.id: proposal.values[0] for proposal in self.proposals}
-        return {id: proposed.value for id, proposed in best.items() if proposed.probability >= at_least}
+        values = {}
+        for proposal in self.proposals:
+            if proposal.best.probability >= at_least:
+                values[proposal.id] = proposal.best.value
+        return values
 
     def fill(self, accepted: Mapping[str, str]) -> "FilledCatalog":
         """Fill in accepted values.
@@ -168,10 +176,13 @@ class Catalog:
         lacking = {proposal.id for proposal in self.proposals}
         known = set(self.collection.frame["id"])
         for id in accepted:
-            if id not in lacking:
-                source = self.collection.about["source"]
-                problem = f"has a value in the column {self.column} already" if id in known else f"is not in {source}"
-                raise DataError(f"accepted values: story {printable(id, 60)!r} {problem}; remove it")
+            if id in lacking:
+                continue
+            if id in known:
+                problem = f"has a value in the column {self.column} already"
+            else:
+                problem = f"is not in {self.collection.about['source']}"
+            raise DataError(f"accepted values: story {printable(id, 60)!r} {problem}; remove it")
         return FilledCatalog(self.collection, self.column, dict(accepted))
 
     def __str__(self) -> str:
@@ -182,19 +193,18 @@ class Catalog:
             f"one for {self.accuracy}.",
             f"The most frequent value, {printable(self.most_frequent, WIDTH)}, is that of {self.baseline}.",
             "",
-            markdown_table("", [_reliability_row(part) for part in self.reliability]),
+            markdown_table("", list(map(_reliability_row, self.reliability))),
         ]
         if not self.proposals:
             return "\n".join([*lines, "No story lacks a value."])
         rows = []
         for proposal in self.proposals[:SHOWN]:
-            best = proposal.values[0]
             rows.append(
                 {
                     "story": printable(proposal.title or proposal.id, WIDTH),
-                    column: printable(best.value, WIDTH),
-                    "probability": f"{best.probability:.2f}",
-                    "because of": _listed(best.stories[:2]),
+                    column: printable(proposal.best.value, WIDTH),
+                    "probability": f"{proposal.best.probability:.2f}",
+                    "because of": _listed(proposal.best.stories[:2]),
                 }
             )
         lines.append(markdown_table(f"Proposed values of {column}", rows))
@@ -222,11 +232,18 @@ class FilledCatalog:
         The new column is `given` or `accepted`, and None for a story without a value.
         """
         frame = self.collection.frame.copy()
-        values, sources = [], []
+        values: list[object] = []
+        sources: list[str | None] = []
         for id, value in zip(frame["id"], frame[self.column], strict=True):
-            is_accepted = value is None and id in self.accepted
-            values.append(self.accepted[id] if is_accepted else value)
-            sources.append("accepted" if is_accepted else None if value is None else "given")
+            if value is not None:
+                values.append(value)
+                sources.append("given")
+            elif id in self.accepted:
+                values.append(self.accepted[id])
+                sources.append("accepted")
+            else:
+                values.append(None)
+                sources.append(None)
         frame[self.column] = pd.Series(values, dtype=object)
         frame[f"{self.column}_source"] = pd.Series(sources, dtype=object)
         return frame
@@ -284,14 +301,15 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
     except ValueError as error:
         raise DataError(f"`column={column}`: {error}: too few to learn from; name another column") from error
     best = calibrated.best()
-    stories, proposed = calibrated.candidates.stories[best], calibrated.candidates.codes[best]
-    is_known = codes[stories] >= 0
-    is_right = proposed[is_known] == codes[stories[is_known]]
+    is_known = codes[calibrated.candidates.stories[best]] >= 0
+    best_of_known = best[is_known]
+    known = calibrated.candidates.take(best_of_known)
+    is_right = known.codes == codes[known.stories]
     sizes = np.bincount(codes[labeled])
     frame = collection.frame
     evidence = _Evidence(frame["id"].tolist(), frame["title"].tolist(), codes, names, neighbors)
     proposals = [evidence.proposal(calibrated, row) for row in np.flatnonzero(codes < 0).tolist()]
-    proposals.sort(key=lambda proposal: -proposal.values[0].probability)
+    proposals.sort(key=lambda proposal: -proposal.best.probability)
     return Catalog(
         collection=collection,
         column=column,
@@ -299,7 +317,7 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
         accuracy=AccuracySummary(len(labeled), int(is_right.sum())),
         baseline=AccuracySummary(len(labeled), int(sizes.max())),
         most_frequent=names[int(sizes.argmax())],
-        reliability=_reliability(calibrated.probabilities[best][is_known], is_right),
+        reliability=_reliability(calibrated.probabilities[best_of_known], is_right),
     )
 
 
@@ -356,14 +374,15 @@ def _codes(collection: Collection, column: str) -> tuple[IntArray, list[str]]:
         hint = did_you_mean(column, columns)
         raise OptionError(f"`column={column}`: {source} has no such column{hint}; available: {available}")
     numbers: dict[str, int] = {}
-    codes = []
-    for value in collection.frame[column]:
-        codes.append(-1 if value is None else numbers.setdefault(str(value), len(numbers)))
+    codes = np.full(len(collection.frame), -1)
+    for row, value in enumerate(collection.frame[column]):
+        if value is not None:
+            codes[row] = numbers.setdefault(str(value), len(numbers))
     if len(numbers) < 2:
         raise DataError(f"`column={column}`: {source} has fewer than two values in it; name a column of categories")
-    if np.bincount([code for code in codes if code >= 0]).max() < 2:
+    if np.bincount(codes[codes >= 0]).max() < 2:
         raise DataError(f"`column={column}`: no two stories have the same value; name a column of categories")
-    return np.array(codes), list(numbers)
+    return codes, list(numbers)
 
 
 def _reliability(probabilities: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[Reliability]:
@@ -371,10 +390,12 @@ def _reliability(probabilities: NDArray[np.float64], is_right: NDArray[np.bool_]
     inside = np.clip(np.digitize(probabilities, BOUNDS) - 1, 0, len(BOUNDS) - 2)
     parts = []
     for part in range(len(BOUNDS) - 2, -1, -1):
-        chosen = inside == part
-        if chosen.any():
-            right = AccuracySummary(int(chosen.sum()), int(is_right[chosen].sum()))
-            parts.append(Reliability(BOUNDS[part], BOUNDS[part + 1], float(probabilities[chosen].mean()), right))
+        in_part = inside == part
+        if not in_part.any():
+            continue
+        right = AccuracySummary(int(in_part.sum()), int(is_right[in_part].sum()))
+        mean = float(probabilities[in_part].mean())
+        parts.append(Reliability(BOUNDS[part], BOUNDS[part + 1], mean, right))
     return parts
 
 
@@ -392,4 +413,7 @@ def _reliability_row(part: Reliability) -> dict[str, str]:
 
 def _listed(stories: Sequence[SimilarStory]) -> str:
     """List stories by their titles, with similarities."""
-    return "; ".join(f"{printable(story.title or story.id, WIDTH)} ({story.similarity:.3f})" for story in stories)
+    listed = []
+    for story in stories:
+        listed.append(f"{printable(story.title or story.id, WIDTH)} ({story.similarity:.3f})")
+    return "; ".join(listed)

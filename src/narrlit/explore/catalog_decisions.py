@@ -1,6 +1,5 @@
 """Decisions on proposed values of a column: a file that only grows, and tables that are filled in."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from pydantic import BaseModel, Field
 from narrlit.data.rows import Row, RowFile, read_rows
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
+from narrlit.explore.pair_decisions import require_columns
 
 ACCEPTED, REJECTED = ("x", "yes", "y", "true", "1"), ("", "no", "n", "false", "0")
 """What the column `accepted` of a table may hold, in any case."""
@@ -76,8 +76,11 @@ class CatalogDecisions:
         Raises:
             DataError: if the file is damaged.
         """
-        entries = self._current(column).values()
-        return {entry.id: entry.value for entry in entries if entry.accepted and entry.value is not None}
+        values = {}
+        for id, entry in self._current(column).items():
+            if entry.accepted and entry.value is not None:
+                values[id] = entry.value
+        return values
 
     def decided(self, column: str) -> set[str]:
         """Return the ids of the stories whose value in a column has been accepted or rejected.
@@ -111,7 +114,7 @@ def read_accepted(path: str | Path) -> dict[str, str]:
     {'a': '510A'}
     """
     file = read_rows(path)
-    _check_columns(file, ("id", "value", "accepted"))
+    require_columns(file, ("id", "value", "accepted"))
     accepted: dict[str, str] = {}
     for row in file.rows:
         if not _is_accepted(file, row):
@@ -123,14 +126,6 @@ def read_accepted(path: str | Path) -> dict[str, str]:
             raise DataError(f"{file.place(row)}: a second value of story {printable(id, 60)!r} is accepted; keep one")
         accepted[id] = str(value)
     return accepted
-
-
-def _check_columns(file: RowFile, names: Sequence[str]) -> None:
-    """Raise DataError for a table that lacks a column."""
-    absent = next((name for name in names if name not in file.columns), None)
-    if absent is not None:
-        found = ", ".join(printable(name, 30) for name in file.columns) or "none"
-        raise DataError(f'{file.path}: column "{absent}" is missing; found: {found}')
 
 
 def _is_accepted(file: RowFile, row: Row) -> bool:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from narrlit.data.schema import IntArray
 from narrlit.explore.pairs import unrelated_similarity
-from narrlit.measures.collection import CollectionSimilarity, highest
+from narrlit.measures.collection import CollectionSimilarity, Nearest, highest
 
 FOLDS = 10
 """Largest number of folds of the cross-validation."""
@@ -45,22 +45,22 @@ class LabeledNeighbors:
             labeled: (M,) rows of the stories with a value, in order.
             k: number of neighbors, less than M.
         """
-        place_of = np.full(len(similarities), -1)
-        place_of[labeled] = np.arange(len(labeled))
-        rows, values = [], []
+        column_of = np.full(len(similarities), -1)
+        column_of[labeled] = np.arange(len(labeled))
+        blocks = []
         for block, compared in similarities.blocks():
             with_labeled = compared[:, labeled]
-            own = place_of[block]
-            with_labeled[own >= 0, own[own >= 0]] = -np.inf
-            nearest = highest(with_labeled, k)
-            rows.append(labeled[nearest.rows])
-            values.append(nearest.similarities)
+            own_columns = column_of[block]
+            is_labeled = own_columns >= 0
+            with_labeled[is_labeled, own_columns[is_labeled]] = -np.inf
+            blocks.append(highest(with_labeled, k))
+        nearest = Nearest.join(blocks)
+        nearest_similarities = nearest.similarities.astype(np.float64)
         median, deviation = unrelated_similarity(similarities)
-        nearest_similarities = np.concatenate(values).astype(np.float64)
         strengths = (nearest_similarities - median) / max(deviation, 1e-6)
         weights = np.exp(strengths - strengths[:, :1])
         votes = weights / weights.sum(axis=1, keepdims=True)
-        return cls(np.concatenate(rows), nearest_similarities, votes, strengths)
+        return cls(labeled[nearest.rows], nearest_similarities, votes, strengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +89,14 @@ class Candidates:
         for story, near in enumerate(codes[neighbors.rows]):
             for code in dict.fromkeys(near.tolist()):
                 has_value = near == code
+                votes, strengths = neighbors.votes[story, has_value], neighbors.strengths[story, has_value]
                 stories.append(story)
                 values.append(code)
-                features.append((neighbors.votes[story, has_value].sum(), neighbors.strengths[story, has_value].max()))
+                features.append((votes.sum(), strengths.max()))
         return cls(np.array(stories), np.array(values), np.array(features))
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Candidates":
-        """Return some of the candidates (C,)."""
+    def take(self, chosen: NDArray[np.bool_] | IntArray) -> "Candidates":
+        """Return some of the candidates, by a mask (C,) or by their indices."""
         return Candidates(self.stories[chosen], self.codes[chosen], self.features[chosen])
 
 

@@ -7,16 +7,18 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
 from narrlit.data.rows import Layout, Row, RowFile, column_names
-from narrlit.data.schema import FloatArray, Story
+from narrlit.data.schema import FloatArray, Floats, Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, did_you_mean, reason
 from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
@@ -158,13 +160,12 @@ class Collection:
         texts = self.frame["text"].tolist()
         if measure not in READ_PASSAGES:
             return Contents(self.vectors, texts)
-        return Contents(self.vectors, texts, PassageVectors.of([story.vectors for story in self.passages]))
+        return Contents(self.vectors, texts, passage_vectors(self.passages))
 
     @property
     def stories(self) -> list[Story]:
         """The stories, with their ids."""
-        named = zip(self.frame["id"], self.frame["text"], strict=True)
-        return [Story(id, text) for id, text in named]
+        return list(map(Story, self.frame["id"], self.frame["text"]))
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -210,11 +211,31 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
 
 def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     """Read texts, or the rows of a DataFrame with a column of texts, like the rows of a file."""
-    rows = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
-    if not rows:
+    values = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
+    if not values:
         raise DataError("no stories: give at least one")
-    file = RowFile(Path("stories"), [Row(number, row) for number, row in enumerate(rows, start=1)])
-    return parse_stories(file, strict=True)
+    rows = [Row(number, value) for number, value in enumerate(values, start=1)]
+    return parse_stories(RowFile(Path("stories"), rows), strict=True)
+
+
+def rows_by_id(frame: pd.DataFrame) -> dict[str, int]:
+    """Return the row of each story, by its id."""
+    return dict(zip(frame["id"], range(len(frame)), strict=True))
+
+
+def texts_by_id(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the text of each story, by its id."""
+    return dict(zip(frame["id"], frame["text"], strict=True))
+
+
+def passage_vectors(stories: Sequence[Passages]) -> PassageVectors:
+    """Join the vectors of the passages of N stories."""
+    return PassageVectors.of([story.vectors for story in stories])
+
+
+def centered_passages(passages: PassageVectors, mean: Floats) -> PassageVectors:
+    """Subtract a mean (D,) from the vectors of passages, in single precision, and normalize the results."""
+    return PassageVectors(centered(passages.vectors.astype(np.float32), mean), passages.starts)
 
 
 def story_frame(stories: Stories) -> pd.DataFrame:
@@ -225,16 +246,22 @@ def story_frame(stories: Stories) -> pd.DataFrame:
     """
     rows = []
     for id, title, story, metadata in zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True):
-        # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same author.
-        columns = {name: None if value == "" else value for name, value in metadata.items()}
-        rows.append({"id": id, "title": title or "", "text": story.source_text, **columns})
-    names = column_names(stories.metadata)
-    invalid = [name for name in names if name in RESERVED or "." in name or name[:1] in ("", "_")]
-    if invalid:
-        raise DataError(f"{stories.report.path}: rename column {invalid[0]!r}: an index reserves or forbids this name")
+        row: dict[str, object] = {"id": id, "title": title or "", "text": story.source_text}
+        for name, value in metadata.items():
+            # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same one.
+            row[name] = None if value == "" else value
+        rows.append(row)
+    for name in column_names(stories.metadata):
+        if _is_reserved(name):
+            raise DataError(f"{stories.report.path}: rename column {name!r}: an index reserves or forbids this name")
     for row in rows:
         _require_text(row, stories.report.path)
     return plain(pd.DataFrame.from_records(rows))
+
+
+def _is_reserved(name: str) -> bool:
+    """Return True for the name of a column that an index reserves or forbids."""
+    return name in RESERVED or "." in name or name[:1] in ("", "_")
 
 
 def _require_text(row: Mapping[str, object], path: Path) -> None:

@@ -71,24 +71,27 @@ class Diversity:
     @property
     def record(self) -> dict[str, object]:
         """The figures as plain data."""
-        return {name: value for name, value in asdict(self).items() if name not in ("cosine", "jaccard")}
+        figures = asdict(self)
+        del figures["cosine"], figures["jaccard"]
+        return figures
 
     def table(self) -> pd.DataFrame:
         """Tabulate the figures, one row each."""
-        figures = {name: value for name, value in self.record.items() if name not in ("model", "most_alike")}
+        figures = self.record
+        del figures["model"], figures["most_alike"]
         return pd.DataFrame({"figure": figures.keys(), "value": figures.values()})
 
     def __str__(self) -> str:
         """Format the figures, one per line."""
         pair = self.most_alike
-        names = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
+        first, second = [printable(title or id, 60) for title, id in zip(pair["titles"], pair["ids"], strict=True)]
         return (
             f"Vendi score: {self.vendi_score:.1f} of {self.stories:,} stories (by {self.model})\n"
             f"similarity with the nearest story: {self.mean_nearest_similarity:.3f} on average\n"
             f"nearly the same story (cosine of {self.cosine:g} or more): {self.alike:,} stories\n"
             f"same text: {self.copies:,}; near-duplicate texts (Jaccard index of {self.jaccard:g} or more): "
             f"{self.near_duplicates:,}\n"
-            f"most alike: {names[0]} and {names[1]} ({pair['similarity']:.3f})"
+            f"most alike: {first} and {second} ({pair['similarity']:.3f})"
         )
 
 
@@ -115,18 +118,18 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
         raise DataError("a single story has no neighbor: give two stories or more")
     nearest, similarities = collection.similarities_by("cosine").nearest(1)
     rows, cosines = nearest[:, 0], similarities[:, 0]
-    texts = [*dict.fromkeys(map(normal_text, collection.frame["text"]))]
+    distinct_texts = list(dict.fromkeys(map(normal_text, collection.frame["text"])))
     first = int(cosines.argmax())
     two = collection.frame.iloc[[first, int(rows[first])]]
-    duplicates = near_duplicates(texts, jaccard)
+    duplicates = near_duplicates(distinct_texts, jaccard)
     return Diversity(
         model=collection.about["model"],
         stories=len(collection.frame),
         vendi_score=vendi_score(collection.vectors),
         mean_nearest_similarity=float(cosines.mean()),
         alike=int((cosines >= cosine).sum()),
-        copies=len(collection.frame) - len(texts),
-        near_duplicates=sum(bool(others) for others in duplicates.values()),
+        copies=len(collection.frame) - len(distinct_texts),
+        near_duplicates=sum(map(bool, duplicates.values())),
         most_alike={
             "similarity": float(cosines[first]),
             "ids": two["id"].tolist(),

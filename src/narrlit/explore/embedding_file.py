@@ -9,7 +9,7 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, read_stories
-from narrlit.data.rows import Layout
+from narrlit.data.rows import Layout, column_names
 from narrlit.data.schema import FloatArray, Story
 from narrlit.data.writers import check_rows, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -90,27 +90,22 @@ def embed_to_file(
     """
     target = Path(out)
     check_writable(target, *SUFFIXES)
-    source = stories
-    if isinstance(source, str | Path):
-        source = read_stories(source, not drop_invalid, layout=layout)
+    if isinstance(stories, str | Path):
+        stories = read_stories(stories, not drop_invalid, layout=layout)
         if progress:
-            say(source.report.summary())
-    rows = _numbered(source)
+            say(stories.report.summary())
+    rows = _numbered(stories)
     if target.suffix != ".npy":
-        check_columns(source.values, str(source.report.path))
+        check_columns(stories.values, str(stories.report.path))
         check_rows(target, rows)
 
-    kept = (
-        ""
-        if encoder.cache is None
-        else f"finished embeddings are kept in {encoder.cache}: repeat the command to resume; "
-    )
-    with on_interrupt(f"{kept}{target} is unchanged"):
-        embeddings = _embedded(list(source), encoder, role, progress)
+    interrupted = f"{target} is unchanged"
+    if encoder.cache is not None:
+        interrupted = f"finished embeddings are kept in {encoder.cache}: repeat the command to resume; {interrupted}"
+    with on_interrupt(interrupted):
+        embeddings = _embedded(list(stories), encoder, role, progress)
         if target.suffix == ".npy":
-            with atomic_path(target) as temporary:
-                save_vectors(temporary, embeddings)
-            _write_columns(columns_file(target), other_columns(rows, source.columns.get("text", "text")))
+            _write_npy(target, embeddings, other_columns(rows, stories.columns.get("text", "text")))
         else:
             write_table(target, rows, embeddings)
     return EmbeddedFile(target, rows, embeddings)
@@ -118,8 +113,9 @@ def embed_to_file(
 
 def check_columns(values: Sequence[object], source: str) -> None:
     """Refuse rows with a column that is reserved for the output."""
+    columns = column_names([value for value in values if isinstance(value, Mapping)])
     for name in RESERVED_COLUMNS:
-        if any(isinstance(value, Mapping) and name in value for value in values):
+        if name in columns:
             raise DataError(f"{source}: rename column {name}, which is reserved for the output")
 
 
@@ -159,9 +155,11 @@ def _embedded(stories: Sequence[Story], encoder: StoryEncoder, role: Role | None
     return embeddings
 
 
-def _write_columns(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write the columns of an .npy file, if there are any besides the row number."""
-    if any(len(row) > 1 for row in rows):
-        write_table(path, rows)
+def _write_npy(path: Path, embeddings: FloatArray, columns: Sequence[Mapping[str, object]]) -> None:
+    """Write embeddings, and their columns to a second file if there are any besides the row number."""
+    with atomic_path(path) as temporary:
+        save_vectors(temporary, embeddings)
+    if max(map(len, columns), default=0) > 1:
+        write_table(columns_file(path), columns)
     else:
-        path.unlink(missing_ok=True)  # left by embeddings that were replaced
+        columns_file(path).unlink(missing_ok=True)  # left by embeddings that were replaced

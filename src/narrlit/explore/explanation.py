@@ -63,7 +63,9 @@ class Explanation:
     @property
     def margin(self) -> float:
         """Similarity of the anchor with A minus its similarity with B; NaN without a third story."""
-        return float("nan") if self.other is None else self.pair.similarity - self.other.similarity
+        if self.other is None:
+            return float("nan")
+        return self.pair.similarity - self.other.similarity
 
     def table(self) -> pd.DataFrame:
         """Tabulate the links, largest share first.
@@ -76,13 +78,11 @@ class Explanation:
         """
         if self.other is None:
             return self.pair.links.copy()
-        with_b = self.other.links.assign(share=-self.other.links["share"])
-        tables = []
-        for pair, links in ((self.pair, self.pair.links), (self.other, with_b)):
-            table = links.copy()
-            table.insert(0, "story", pair.stories[1].id)
-            tables.append(table)
-        return pd.concat(tables, ignore_index=True)
+        with_a, with_b = self.pair.links.copy(), self.other.links.copy()
+        with_b["share"] = -with_b["share"]
+        with_a.insert(0, "story", self.pair.ids[1])
+        with_b.insert(0, "story", self.other.ids[1])
+        return pd.concat([with_a, with_b], ignore_index=True)
 
     @property
     def margins(self) -> pd.DataFrame:
@@ -115,11 +115,9 @@ class Explanation:
             notes.append(f"The collection compares by {self.measure}; this is its similarity by {EXPLAINED}.")
         if self.other is None:
             return [self.pair.verdict(self.model), self.pair.rank, *notes]
-        anchor, first, second = self.pair.stories[0].id, self.pair.stories[1].id, self.other.stories[1].id
-        near, far = (first, second) if self.margin >= 0 else (second, first)
-        high, low = sorted((self.pair.similarity, self.other.similarity), reverse=True)
-        verdict = f"{self.model} finds {anchor} closer to {near} than to {far}"
-        return [f"{verdict}: similarity {high:.3f} against {low:.3f}.", *notes]
+        near, far = (self.pair, self.other) if self.margin >= 0 else (self.other, self.pair)
+        verdict = f"{self.model} finds {near.ids[0]} closer to {near.ids[1]} than to {far.ids[1]}"
+        return [f"{verdict}: similarity {near.similarity:.3f} against {far.similarity:.3f}.", *notes]
 
     def write(self, path: str | Path) -> None:
         """Write the explanation as a self-contained HTML file."""
@@ -133,9 +131,12 @@ class Explanation:
 
     def _render(self, template: str) -> str:
         """Render a template."""
-        ids = [self.pair.stories[0].id, *(pair.stories[1].id for pair in self.pairs)]
         path = Path(__file__).with_name(template)
-        pairs = [(pair, parallel_edition(pair), page_links(pair).values()) for pair in self.pairs]
+        ids = [self.pair.ids[0]]
+        pairs = []
+        for pair in self.pairs:
+            ids.append(pair.ids[1])
+            pairs.append((pair, parallel_edition(pair), page_links(pair).values()))
         return render_page(path, [], title=" · ".join(ids), explanation=self, pairs=pairs, numbers=NUMBERS)
 
     def _repr_html_(self) -> str:
@@ -148,20 +149,22 @@ class Explanation:
             lines += wrap(finding)
         if self.other is None:
             lines += ["", *pair_lines(self.pair)]
-            return "\n".join([*lines, "", *wrap(NUMBERS)])
-        lines += ["", *self._margin_lines()]
-        for pair in self.pairs:
-            lines += ["", *wrap(pair.verdict(self.model)), *wrap(pair.rank), "", *pair_lines(pair)]
-        return "\n".join([*lines, "", *wrap(NUMBERS)])
+        else:
+            lines += ["", *self._margin_lines()]
+            for pair in self.pairs:
+                lines += ["", *wrap(pair.verdict(self.model)), *wrap(pair.rank), "", *pair_lines(pair)]
+        lines += ["", *wrap(NUMBERS)]
+        return "\n".join(lines)
 
     def _margin_lines(self) -> list[str]:
         """List the passages of the anchor that contribute most to the margin."""
-        sign = 1 if self.margin >= 0 else -1
+        first_is_closer = self.margin >= 0
+        sign = 1 if first_is_closer else -1
         table = self.margins.iloc[::sign].head(STRONGEST)
-        closer = self.pairs[0 if sign == 1 else 1].stories[1].id
-        anchor = self.pair.stories[0].id
+        contributing = table[sign * table["difference"] > 0]
+        anchor, closer = self.pairs[0 if first_is_closer else 1].ids
         lines = wrap(f"Passages of {anchor} that contribute most to the margin of {closer}, by difference of shares:")
-        for row in table[sign * table["difference"] > 0].itertuples():
+        for row in contributing.itertuples():
             lines += columns((f"{sign * row.difference:+.3f}", 7), (f"{row.passage} {row.text}", 91))
         return lines
 
@@ -215,18 +218,20 @@ def explain(
     """
     if stories is not None and model is not None:
         raise OptionError("`stories` is a collection with its own encoder: leave out `model`")
-    letters = ("A", "B") if other is None else ("anchor", "A", "B")
-    words = [word for word in (a, b, other) if word is not None]
-    compared = _named([_story(word, letter, stories) for word, letter in zip(words, letters, strict=True)])
+    if other is None:
+        compared = [_story(a, "A", stories), _story(b, "B", stories)]
+    else:
+        compared = [_story(a, "anchor", stories), _story(b, "A", stories), _story(other, "B", stories)]
+    compared = _with_distinct_ids(compared)
     if views is not None:
         compared = _with_views(compared, str(views), progress)
     encoder = _encoder(stories, model)
     encoder.require_text()
     background = Background.of_tales(encoder, compared) if stories is None else Background.of_collection(stories)
     passages = _passages(compared, encoder, stories, progress)
-    first, *rest = [ComparedStory.of(story, own, background) for story, own in zip(compared, passages, strict=True)]
+    first, *others = [ComparedStory.of(story, own, background) for story, own in zip(compared, passages, strict=True)]
     pairs = []
-    for second in rest:
+    for second in others:
         pair = MatchedPair.of(first, second, background)
         if check:
             vectors = (first.vectors, second.vectors)
@@ -242,21 +247,26 @@ def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:
     Raises:
         DataError: for a blank text.
     """
-    if isinstance(word, str):
-        is_id = stories is not None and word in stories.frame["id"].tolist()
-        story = stories[word] if stories is not None and is_id else Story(letter, word)
-    else:
+    if isinstance(word, Story):
         story = word
+    elif stories is not None and word in set(stories.frame["id"]):
+        story = stories[word]
+    else:
+        story = Story(letter, word)
     if not story.text.strip():
         raise DataError(f"story {story.id} is blank: give a text with words")
     return story
 
 
-def _named(stories: Sequence[Story]) -> list[Story]:
-    """Return the stories with unique ids; equal ones are numbered."""
-    if len({story.id for story in stories}) == len(stories):
-        return list(stories)
-    return [Story(f"{story.id} ({number})", story.text, story.views) for number, story in enumerate(stories, start=1)]
+def _with_distinct_ids(stories: list[Story]) -> list[Story]:
+    """Return the stories; if two ids are equal, all are numbered."""
+    ids = {story.id for story in stories}
+    if len(ids) == len(stories):
+        return stories
+    numbered = []
+    for number, story in enumerate(stories, start=1):
+        numbered.append(Story(f"{story.id} ({number})", story.text, story.views))
+    return numbered
 
 
 def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[Story]:
@@ -279,12 +289,11 @@ def _passages(
     compared: Sequence[Story], encoder: StoryEncoder, stories: Collection | None, progress: bool
 ) -> list[Passages]:
     """Return the passages of stories, from the collection if it has them, else embedded."""
-    known: dict[str, Passages] = {}
+    passages_of: dict[str, Passages] = {}
     if stories is not None:
-        row_of = {text: row for row, text in enumerate(stories.frame["text"])}
-        known = {story.text: stories.passages[row_of[story.text]] for story in compared if story.text in row_of}
-    missing = [story for story in compared if story.text not in known]
-    embedded = encoder.passages(missing, progress=progress) if missing else []
-    for story, passages in zip(missing, embedded, strict=True):
-        known[story.text] = passages
-    return [known[story.text] for story in compared]
+        passages_of.update(zip(stories.frame["text"], stories.passages, strict=True))
+    missing = [story for story in compared if story.text not in passages_of]
+    if missing:
+        texts = [story.text for story in missing]
+        passages_of.update(zip(texts, encoder.passages(missing, progress=progress), strict=True))
+    return [passages_of[story.text] for story in compared]

@@ -1,5 +1,6 @@
 """Parallel edition of two stories for an HTML page: passages that are linked in the order of both share a row."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from narrlit.explore.explanation_text import ARROWS
@@ -56,17 +57,17 @@ class PageRow:
 
 def parallel_edition(pair: MatchedPair) -> list[PageRow]:
     """Arrange all passages of two stories in rows: links in the order of both stories, and passages between them."""
-    links = page_links(pair)
-    row_links = [links[i + 1, j + 1] for i, j in in_order(pair.shares)]
-    other_links = [link for link in links.values() if link not in row_links]
-    first, second = _passages(pair, 0, other_links), _passages(pair, 1, other_links)
+    other_links = page_links(pair)
+    row_links = [other_links.pop((i + 1, j + 1)) for i, j in in_order(pair.shares)]
+    first, second = _passages(pair, 0, other_links.values()), _passages(pair, 1, other_links.values())
     rows: list[PageRow] = []
     start_first, start_second = 0, 0
     for link in row_links:
-        i, j = link.ends[0] - 1, link.ends[1] - 1
-        rows.append(PageRow(None, (first[start_first:i], second[start_second:j])))
-        rows.append(PageRow(link, ([first[i]], [second[j]])))
-        start_first, start_second = i + 1, j + 1
+        end_first, end_second = link.ends
+        passage, match = first[end_first - 1], second[end_second - 1]
+        rows.append(PageRow(None, (first[start_first : end_first - 1], second[start_second : end_second - 1])))
+        rows.append(PageRow(link, ([passage], [match])))
+        start_first, start_second = link.ends
     rows.append(PageRow(None, (first[start_first:], second[start_second:])))
     return [row for row in rows if any(row.sides)]
 
@@ -87,7 +88,7 @@ def page_links(pair: MatchedPair) -> dict[tuple[int, int], PageLink]:
     return links
 
 
-def _passages(pair: MatchedPair, side: int, links: list[PageLink]) -> list[PagePassage]:
+def _passages(pair: MatchedPair, side: int, links: Collection[PageLink]) -> list[PagePassage]:
     """Return the passages of the first (0) or second story (1), with the links that end at each."""
     passages = []
     for number, text in enumerate(pair.passages[side], start=1):

@@ -35,8 +35,8 @@ def _link_lines(pair: MatchedPair) -> Iterator[str]:
     if pair.links.empty:
         yield "No passages match."
         return
-    first, second = (printable(story.id, SIDE) for story in pair.stories)
-    yield from columns((first, SIDE), ("", 10), (second, SIDE))
+    first, second = pair.ids
+    yield from columns((printable(first, SIDE), SIDE), ("", 10), (printable(second, SIDE), SIDE))
     yield "─" * WIDTH
     for link in pair.links.head(SHOWN).itertuples():
         left = printable(f"{link.passage_a} {link.text_a}", LONGEST)
@@ -50,10 +50,11 @@ def _link_lines(pair: MatchedPair) -> Iterator[str]:
 
 def columns(*cells: tuple[str, int]) -> list[str]:
     """Wrap texts in columns of given widths."""
-    wrapped = [wrap(text, width) for text, width in cells]
+    texts, widths = zip(*cells, strict=True)
+    wrapped = map(wrap, texts, widths)
     lines = []
     for row in zip_longest(*wrapped, fillvalue=""):
-        padded = [cell.ljust(width) for cell, (_, width) in zip(row, cells, strict=True)]
+        padded = map(str.ljust, row, widths)
         lines.append("  ".join(padded).rstrip())
     return lines
 

@@ -63,7 +63,8 @@ def deletion_curve(
     Source: the deletion curves of Samek et al. (2017), "Evaluating the visualization of what a deep neural network has
         learned".
     """
-    first_passages, second_passages = passages
+    first_passages = np.array(passages[0], dtype=object)
+    second_passages = np.array(passages[1], dtype=object)
     first_vectors, second_vectors = vectors
     orders = _orders(match_shares(matches(first_vectors, second_vectors)))
     scores: list[float] = []
@@ -72,15 +73,22 @@ def deletion_curve(
         for order in orders:
             first, second = _remaining(order.first, fraction), _remaining(order.second, fraction)
             scores.append(match_score(first_vectors[first], second_vectors[second]))
-            texts.append(" ".join(first_passages[row] for row in first))
-            texts.append(" ".join(second_passages[row] for row in second))
+            texts.append(" ".join(first_passages[first]))
+            texts.append(" ".join(second_passages[second]))
     embedded = unit_vectors(encoder.embed_prepared(texts, ["story"] * len(texts), progress))
-    cosines = (embedded[::2] * embedded[1::2]).sum(axis=1)
-    frame = pd.DataFrame({"removed": FRACTIONS})
-    for name, similarities in (("score", np.array(scores)), ("cosine", cosines)):
-        by_order = similarities.reshape(len(FRACTIONS), len(orders))
-        frame[name] = by_order[:, 0].astype(float)
-        frame[f"{name}_random"] = by_order[:, 1:].mean(axis=1).astype(float)
+    of_first, of_second = embedded[::2], embedded[1::2]
+    cosines = (of_first * of_second).sum(axis=1)
+    score_by_order = np.array(scores).reshape(len(FRACTIONS), len(orders))
+    cosine_by_order = cosines.reshape(len(FRACTIONS), len(orders))
+    frame = pd.DataFrame(
+        {
+            "removed": FRACTIONS,
+            "score": score_by_order[:, 0].astype(float),
+            "score_random": score_by_order[:, 1:].mean(axis=1).astype(float),
+            "cosine": cosine_by_order[:, 0].astype(float),
+            "cosine_random": cosine_by_order[:, 1:].mean(axis=1).astype(float),
+        }
+    )
     return DeletionCurve(frame)
 
 
@@ -103,5 +111,6 @@ def _orders(shares: Floats) -> list[_Order]:
 
 def _remaining(order: IntArray, fraction: float) -> IntArray:
     """Return the rows that remain, at least one, after removing the first ones of an order; in story order."""
-    count = int(np.ceil(fraction * len(order)))
-    return np.sort(order[min(count, len(order) - 1) :])
+    removed = int(np.ceil(fraction * len(order)))
+    remaining = order[min(removed, len(order) - 1) :]
+    return np.sort(remaining)

@@ -22,10 +22,10 @@ def write_graph(path: Path, stories: pd.DataFrame, pairs: pd.DataFrame, groups: 
     graph = nx.Graph()
     group_of = {} if groups is None else dict(zip(groups["id"], groups["group"], strict=True))
     for story in stories.drop(columns="text").to_dict("records"):
-        attributes = {**story, "label": story["title"] or story["id"]}
+        story["label"] = story["title"] or story["id"]
         if groups is not None:
-            attributes["group"] = group_of.get(story["id"], 0)
-        graph.add_node(printable(story["id"]), **_graphml_values(attributes))
+            story["group"] = group_of.get(story["id"], 0)
+        graph.add_node(printable(story["id"]), **_graphml_values(story))
     for a, b, similarity in pairs[["id_a", "id_b", "similarity"]].itertuples(index=False):
         graph.add_edge(printable(a), printable(b), weight=similarity, similarity=similarity)
     with atomic_path(path) as temporary:
@@ -34,7 +34,7 @@ def write_graph(path: Path, stories: pd.DataFrame, pairs: pd.DataFrame, groups: 
 
 def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float | str]:
     """Convert a node's attributes: XML has no control characters, GraphML neither lists nor missing values."""
-    values = {}
+    values: dict[str, int | float | str] = {}
     for name, value in attributes.items():
         if value is not None:
             values[printable(name)] = value if isinstance(value, int | float) else printable(value)

@@ -1,6 +1,6 @@
 """Index of stories: a folder with texts, metadata and embeddings that can be updated and searched."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -25,7 +25,7 @@ from narrlit.errors import (
     printable,
     reading,
 )
-from narrlit.explore.collection import Collection, stories_of
+from narrlit.explore.collection import Collection, passage_vectors, stories_of
 from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import IndexRecord, IndexSettings, IndexStorage, check_name, identity, quoted
@@ -34,7 +34,6 @@ from narrlit.explore.options import SearchOptions, index_at
 from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.files import exclusive
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.matching import PassageVectors
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
 from narrlit.models.config import DEFAULT_MODEL, parse_fusion
@@ -225,9 +224,9 @@ class Index:
         """
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         known = self._storage.digests()
-        taken = next((id for id in rows.story_ids if id in known), None)
-        if taken is not None:
-            raise DataError(f"{self.path} already has a story {printable(taken, 60)!r}: use other ids, or call upsert")
+        for id in rows.story_ids:
+            if id in known:
+                raise DataError(f"{self.path} already has a story {printable(id, 60)!r}: use other ids, or call upsert")
         return self.upsert(rows, progress=progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
@@ -239,18 +238,16 @@ class Index:
         Raises:
             OptionError: if there is no such story, or another process writes to the index.
         """
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+        chosen = [ids] if isinstance(ids, str) else list(ids)
         known = self._storage.digests()
-        absent = next((id for id in wanted if id not in known), None)
-        if absent is not None:
-            raise OptionError(
-                f"{self.path} has no story {printable(absent, 60)!r}{did_you_mean(absent, known)}; none was removed"
-            )
+        for id in chosen:
+            if id not in known:
+                raise OptionError(f"{self._absent(id, known)}; none was removed")
         with exclusive(self.path):
-            self._storage.delete(wanted)
+            self._storage.delete(chosen)
             self._storage.finish(changed=True)
             self._fit()
-        return len(set(wanted))
+        return len(set(chosen))
 
     def search(
         self,
@@ -288,16 +285,19 @@ class Index:
         """
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
-        if not texts or not all(query.strip() for query in texts):
+        if not texts or not all(map(str.strip, texts)):
             raise OptionError("the query is empty: describe the stories to find")
         stories = self._measured(options)
         contents = self._contents_of(texts)
-        results = [stories.table(Query(contents.take(np.array([row]))), options) for row in range(len(texts))]
+        tables = []
+        for number in range(len(texts)):
+            query = Query(contents.take(np.array([number])))
+            tables.append(stories.table(query, options))
         if isinstance(text, str):
-            return results[0]
-        for number, table in enumerate(results):
+            return tables[0]
+        for number, table in enumerate(tables):
             table.insert(0, "query", number)
-        return pd.concat(results, ignore_index=True)
+        return pd.concat(tables, ignore_index=True)
 
     def like(
         self,
@@ -328,13 +328,16 @@ class Index:
         """
         options = SearchOptions(k, where, measure, exclude_same, distinct)
         if id not in self:
-            known = self._storage.digests()
-            raise OptionError(f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, known)}")
+            raise OptionError(self._absent(id, self._storage.digests()))
         stories = self._measured(options)
         row = stories.snapshot.row_of[id]
         if exclude_same is not None:
             options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
         return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
+
+    def _absent(self, id: str, known: Iterable[str]) -> str:
+        """Message that there is no story with an id, with the known id that is most like it."""
+        return f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, known)}"
 
     def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
         """Extend a condition to exclude stories with the same value in a column as the given story."""
@@ -351,8 +354,7 @@ class Index:
         vectors = unit_vectors(self.encoder.embed(texts))
         if not self._storage.record.passages:
             return Contents(vectors, texts)
-        passages = self.encoder.passages(texts)
-        return Contents(vectors, texts, PassageVectors.of([story.vectors for story in passages]))
+        return Contents(vectors, texts, passage_vectors(self.encoder.passages(texts)))
 
     def _measure(self, name: str | None) -> MeasureName:
         """Choose a measure as `Collection` does, without loading the model."""

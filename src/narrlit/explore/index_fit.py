@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -43,6 +44,7 @@ BLOCK = 128
 """Number of stories whose passages are read at once."""
 PATIENCE = 2
 """Seconds after which progress is shown."""
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +72,10 @@ class KeptPassages:
 
     def updated(self, snapshot: IndexSnapshot) -> "KeptPassages":
         """Return the passages of all stories of an index; those of new stories are read."""
-        stories = {digest: self.stories[digest] for digest in snapshot.digests if digest in self.stories}
-        new = [row for row, digest in enumerate(snapshot.digests) if digest not in stories]
+        stories, new = known_and_new(self.stories, snapshot.digests)
         for start in range(0, len(new), BLOCK):
             rows = new[start : start + BLOCK]
-            passages = self.reader.represent(contents(snapshot, "passages", np.array(rows))).passages
+            passages = self.reader.represent(contents(snapshot, "passages", rows)).passages
             reduced = (passages.vectors @ self.components).astype(np.float16)
             projected = PassageVectors(reduced, passages.starts)
             for number, row in enumerate(rows):
@@ -138,13 +139,11 @@ class IndexFit:
         if earlier is None or earlier.is_outdated(snapshot.digests):
             earlier = cls._of_references(name, snapshot)
         references: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
-        hubs = {digest: earlier.hubs[digest] for digest in snapshot.digests if digest in earlier.hubs}
-        new = np.array([row for row, digest in enumerate(snapshot.digests) if digest not in hubs], dtype=np.int64)
-        hubness_of_new = _hubness(earlier.measure, snapshot, references, new).tolist()
-        for row, hub in zip(new, hubness_of_new, strict=True):
-            hubs[snapshot.digests[row]] = hub
+        hubs, new = known_and_new(earlier.hubs, snapshot.digests)
+        hubness_of_new = _hubness(earlier.measure, snapshot, references, new)
+        hubs.update(zip(_digests_at(snapshot, new), hubness_of_new.tolist(), strict=True))
         passages = None if earlier.passages is None else earlier.passages.updated(snapshot)
-        return cls(earlier.measure, [snapshot.digests[row] for row in references], hubs, passages)
+        return cls(earlier.measure, _digests_at(snapshot, references), hubs, passages)
 
     @classmethod
     def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
@@ -153,13 +152,14 @@ class IndexFit:
         references = contents(snapshot, name, rows)
         measure = MeasureFit.of(name, references)
         passages = KeptPassages.fit(measure.reader, references)
-        return cls(measure, [snapshot.digests[row] for row in rows], {}, passages)
+        return cls(measure, _digests_at(snapshot, rows), {}, passages)
 
     def is_outdated(self, digests: Sequence[str]) -> bool:
         """Return True if the measure must be fitted again on the stories with these digests."""
-        deleted = len(set(self.references).difference(digests))
-        is_small = len(digests) <= REFERENCES
-        return is_small or deleted > DELETED * len(self.references) or len(digests) > GROWTH * len(self.hubs)
+        if len(digests) <= REFERENCES or len(digests) > GROWTH * len(self.hubs):
+            return True
+        deleted = set(self.references).difference(digests)
+        return len(deleted) > DELETED * len(self.references)
 
     @cached_property
     def record(self) -> dict[str, object]:
@@ -181,8 +181,9 @@ class IndexFit:
         }
         if self.passages is not None:
             stories = [self.passages.stories[digest] for digest in self.hubs]
-            arrays["components"], arrays["passages"] = self.passages.components, np.concatenate(stories)
-            arrays["sizes"] = np.array([len(story) for story in stories])
+            arrays["components"] = self.passages.components
+            arrays["passages"] = np.concatenate(stories)
+            arrays["sizes"] = np.array(list(map(len, stories)))
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # its allow_pickle is new in numpy 2.3
 
@@ -202,11 +203,40 @@ class IndexFit:
                 reader = passage_reader(measure.reader)
                 if reader is None:
                     return cls(measure, references, hubs)
-                stories = np.split(arrays["passages"], np.cumsum(arrays["sizes"])[:-1])
+                ends = np.cumsum(arrays["sizes"])
+                stories = np.split(arrays["passages"], ends[:-1])
                 passages = KeptPassages(reader, arrays["components"], dict(zip(digests, stories, strict=True)))
                 return cls(measure, references, hubs, passages)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise DataError(f"{path}: {reason(error)}") from error
+
+
+def known_and_new(known: Mapping[str, V], digests: Sequence[str]) -> tuple[dict[str, V], IntArray]:
+    """Divide stories into those of which something is known and new ones.
+
+    Args:
+        known: what is known of stories, by their digests.
+        digests: digests of N stories.
+
+    Returns:
+        What is known of these stories, by their digests; and the rows of the new stories among the N.
+
+    >>> known_and_new({"a": 1, "b": 2}, ["b", "c"])
+    ({'b': 2}, array([1]))
+    """
+    still_known: dict[str, V] = {}
+    new = []
+    for row, digest in enumerate(digests):
+        if digest in known:
+            still_known[digest] = known[digest]
+        else:
+            new.append(row)
+    return still_known, np.array(new, dtype=np.int64)
+
+
+def _digests_at(snapshot: IndexSnapshot, rows: IntArray) -> list[str]:
+    """Return the digests of some stories of an index."""
+    return [snapshot.digests[row] for row in rows]
 
 
 def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | None = None) -> Contents:
@@ -225,7 +255,8 @@ def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
 
 def reference_rows(digests: Sequence[str]) -> IntArray:
     """Return the rows of the stories with the smallest digests, at most 1,000, in ascending order."""
-    return np.sort(np.argsort(np.array(digests), kind="stable")[:REFERENCES])
+    smallest = np.argsort(np.array(digests), kind="stable")[:REFERENCES]
+    return np.sort(smallest)
 
 
 def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray, rows: IntArray) -> Floats:
@@ -257,7 +288,8 @@ def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray,
             others = np.where(is_itself, -np.inf, cosines)
             nearest = highest(others, min(count, len(references)))
             for number, columns in enumerate(nearest.rows):
-                similarities = stories.take(np.array([number])).similarities(compared.take(columns))
+                story, candidates = stories.take(np.array([number])), compared.take(columns)
+                similarities = story.similarities(candidates)
                 similarities[:, is_itself[number, columns]] = -np.inf
                 means[start + number] = hubness(similarities)[0]
             bar.update(len(block))

@@ -53,8 +53,14 @@ class IndexSnapshot:
         """Read ids, digests and vectors of a table that is checked out at a version."""
         with guarded(path):
             columns = table.search().select(["id", DIGEST, VECTOR]).to_arrow()
-            ids, digests = columns["id"].to_pylist(), columns[DIGEST].to_pylist()
-            return cls(path, table, table.version, ids, digests, _vectors(columns[VECTOR], np.float32))
+            return cls(
+                path=path,
+                table=table,
+                version=table.version,
+                ids=columns["id"].to_pylist(),
+                digests=columns[DIGEST].to_pylist(),
+                vectors=_vectors(columns[VECTOR], np.float32),
+            )
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -63,7 +69,7 @@ class IndexSnapshot:
     @cached_property
     def row_of(self) -> dict[str, int]:
         """Row of each story, by its id."""
-        return {id: row for row, id in enumerate(self.ids)}
+        return dict(zip(self.ids, range(len(self)), strict=True))
 
     @property
     def has_passages(self) -> bool:
@@ -80,7 +86,8 @@ class IndexSnapshot:
         """Return id, title, text and metadata of the stories in `rows` (R,); None: of all stories."""
         names = [name for name in self.table.schema.names if name not in HIDDEN]
         with guarded(self.path):
-            return plain(self._columns(rows, names).to_pandas(integer_object_nulls=True))
+            columns = self._columns(rows, names)
+            return plain(columns.to_pandas(integer_object_nulls=True))
 
     def texts(self, rows: IntArray | None = None) -> list[str]:
         """Return the texts of the stories in `rows` (R,); None: of all stories."""
@@ -93,21 +100,25 @@ class IndexSnapshot:
         with guarded(self.path):
             column = self._columns(rows, [PASSAGES])[PASSAGES].combine_chunks()
             sizes = column.value_lengths().to_numpy()
-            return PassageVectors(_vectors(column.flatten(), np.float16), np.cumsum(sizes) - sizes)
+            starts = np.cumsum(sizes) - sizes
+            return PassageVectors(_vectors(column.flatten(), np.float16), starts)
 
     def passages(self, rows: IntArray | None = None) -> list[Passages]:
         """Return the passages of the stories in `rows` (R,); None: of all stories."""
         vectors = self.passage_vectors(rows)
         with guarded(self.path):
             texts = self._columns(rows, [PASSAGE_TEXTS])[PASSAGE_TEXTS].to_pylist()
-        return [Passages(pieces, vectors.story(row).astype(np.float32)) for row, pieces in enumerate(texts)]
+        passages = []
+        for number, texts_of_story in enumerate(texts):
+            passages.append(Passages(texts_of_story, vectors.story(number).astype(np.float32)))
+        return passages
 
     def matching(self, where: str) -> NDArray[np.bool_]:
         """Return a mask (N,) of the stories that satisfy an SQL condition."""
         with guarded(self.path):
-            ids = self.table.search().where(where).select(["id"]).to_arrow()["id"].to_pylist()
+            matching = self.table.search().where(where).select(["id"]).to_arrow()
         is_matching = np.zeros(len(self), dtype=bool)
-        is_matching[self._rows_of(ids)] = True
+        is_matching[self._rows_of(matching)] = True
         return is_matching
 
     def by_words(self, text: str, limit: int, where: str | None = None) -> IntArray:
@@ -123,11 +134,13 @@ class IndexSnapshot:
         with guarded(self.path):
             query = self.table.search(MatchQuery(text, "text"), query_type="fts")
             query = query if where is None else query.where(where)
-            return self._rows_of(query.select(["id", "_score"]).limit(limit).to_arrow()["id"].to_pylist())
+            best = query.select(["id", "_score"]).limit(limit).to_arrow()
+            return self._rows_of(best)
 
-    def _rows_of(self, ids: Sequence[str]) -> IntArray:
-        """Return the rows of stories."""
-        return np.array([self.row_of[id] for id in ids], dtype=np.int64)
+    def _rows_of(self, stories: "pa.Table") -> IntArray:
+        """Return the rows of the stories whose ids a result of LanceDB contains."""
+        rows = [self.row_of[id] for id in stories["id"].to_pylist()]
+        return np.array(rows, dtype=np.int64)
 
     def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":
         """Read columns of some stories, in the order of `rows`."""
@@ -151,7 +164,8 @@ def guarded(path: Path) -> Iterator[None]:
         problem = system_error(error)
         if problem is not None:
             raise DataError(f"index {path}: {problem}; finished batches are kept: repeat the command") from error
-        message = printable(str(error).partition(", /")[0] or reason(error), 150)
+        message, _, _ = str(error).partition(", /")
+        message = printable(message or reason(error), 150)
         raise DataError(f"index {path} is damaged; {REMEDY} ({message})") from error
 
 

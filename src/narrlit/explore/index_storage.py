@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -19,7 +19,7 @@ from narrlit.cache.space import model_identity
 from narrlit.data.schema import FloatArray, Story
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.collection import HIDDEN
+from narrlit.explore.collection import HIDDEN, passage_vectors
 from narrlit.explore.index_snapshot import (
     DIGEST,
     PASSAGE_TEXTS,
@@ -32,7 +32,6 @@ from narrlit.explore.index_snapshot import (
 from narrlit.explore.options import INDEX_RECORD, index_at
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
-from narrlit.measures.matching import PassageVectors
 from narrlit.models.config import Long, Precision
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
@@ -146,9 +145,10 @@ class IndexRecord(BaseModel):
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexRecord":
         """Describe a new index of embeddings from an encoder."""
+        path = Path(encoder.name)
         return cls(
             format=FORMAT,
-            model_path=str(Path(encoder.name).absolute()) if Path(encoder.name).exists() else encoder.name,
+            model_path=str(path.absolute()) if path.exists() else encoder.name,
             settings=IndexSettings.of(encoder),
             dimension=encoder.dimension,
             passages=encoder.facts.reads == "text",
@@ -212,7 +212,7 @@ class IndexStorage:
         if record.passages:
             embedded.append((PASSAGES, pa.list_(pa.list_(pa.float16(), record.dimension))))
             embedded.append((PASSAGE_TEXTS, pa.list_(pa.string())))
-        fields = [(name, _array(values.tolist()).type) for name, values in frame.items()]
+        fields = [(name, array.type) for name, array in _arrays(frame).items()]
         fields[3:3] = embedded  # after id, title and text
         try:
             with atomic_folder(Path(path)) as temporary:
@@ -243,13 +243,15 @@ class IndexStorage:
     @property
     def coverage(self) -> Coverage:
         """Share of the text of the stories that the encoder has read."""
-        return Coverage() if self.record.coverage is None else Coverage(**self.record.coverage.model_dump())
+        if self.record.coverage is None:
+            return Coverage()
+        return Coverage(**self.record.coverage.model_dump())
 
     @property
     def column_list(self) -> str:
         """The columns that conditions may name, with their types, for messages."""
-        fields = [f"{field.name} ({field.type})" for field in self._table.schema if field.name not in HIDDEN]
-        return f"columns: {', '.join(fields)}"
+        shown = [field for field in self._table.schema if field.name not in HIDDEN]
+        return "columns: " + ", ".join(f"{field.name} ({field.type})" for field in shown)
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each story's content, by id."""
@@ -307,13 +309,13 @@ class IndexStorage:
         """
         import pyarrow as pa
 
-        arrays = {name: _array(values.tolist()) for name, values in frame.items()}
+        arrays = _arrays(frame)
         with self._guard():
-            new = [pa.field(name, array.type) for name, array in arrays.items() if name not in self._table.schema.names]
-            if new:
-                self._table.add_columns(new)
-            fields = [field for field in self._table.schema if field.name not in EMBEDDED]
-        for field in fields:
+            self._add_columns(arrays)
+            schema = self._table.schema
+        for field in schema:
+            if field.name in EMBEDDED:
+                continue
             array = arrays.get(field.name, pa.nulls(len(frame)))
             try:
                 arrays[field.name] = array.cast(field.type)
@@ -323,6 +325,15 @@ class IndexStorage:
                     "make a new index"
                 ) from error
         return pa.table(arrays)
+
+    def _add_columns(self, arrays: Mapping[str, "pa.Array"]) -> None:
+        """Add the columns of stories that the table lacks."""
+        import pyarrow as pa
+
+        known = self._table.schema.names
+        new = [pa.field(name, array.type) for name, array in arrays.items() if name not in known]
+        if new:
+            self._table.add_columns(new)
 
     def commit(self, rows: "pa.Table", embedded: EmbeddedStories, replaces: bool = True) -> None:
         """Write stories (N) with their vectors and passages.
@@ -360,7 +371,7 @@ class IndexStorage:
         """Remove stories."""
         with self._guard():
             for start in range(0, len(ids), BATCH):
-                listed = ", ".join(quoted(id) for id in ids[start : start + BATCH])
+                listed = ", ".join(map(quoted, ids[start : start + BATCH]))
                 self._table.delete(f"id IN ({listed})")
 
     def finish(self, changed: bool) -> None:
@@ -372,7 +383,7 @@ class IndexStorage:
                 self._table.optimize(cleanup_older_than=timedelta(minutes=10))
             if len(self) > COMPARED_ALL and "text" not in self.indexed_columns:
                 languages = self.record.languages or {}
-                most_frequent = max(languages, key=lambda language: languages[language], default="en")
+                most_frequent = max(languages, key=languages.__getitem__, default="en")
                 english = most_frequent == "en"  # the language of stems and stop words
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
 
@@ -442,11 +453,16 @@ def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"
     """Convert the passages of N stories to Arrow arrays of N lists: vectors and texts."""
     import pyarrow as pa
 
-    joined = PassageVectors.of([story.vectors for story in stories])
+    joined = passage_vectors(stories)
     bounds = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
     vectors = pa.ListArray.from_arrays(bounds, _vector_array(joined.vectors.astype(np.float16)))
     texts = pa.array([story.texts for story in stories], pa.list_(pa.string()))
     return vectors, texts
+
+
+def _arrays(frame: pd.DataFrame) -> dict[str, "pa.Array"]:
+    """Convert the columns of a frame to Arrow arrays."""
+    return {name: _array(values.tolist()) for name, values in frame.items()}
 
 
 def _array(values: list[object]) -> "pa.Array":
@@ -458,6 +474,10 @@ def _array(values: list[object]) -> "pa.Array":
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         array = None
     if array is None or pa.types.is_nested(array.type):
-        texts = [value if isinstance(value, str | None) else json.dumps(value, default=str) for value in values]
-        array = pa.array(texts)
+        array = pa.array(list(map(_json_text, values)))
     return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+
+
+def _json_text(value: object) -> str | None:
+    """Convert a value to text: JSON, except for text and missing values."""
+    return value if isinstance(value, str | None) else json.dumps(value, default=str)

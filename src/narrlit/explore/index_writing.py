@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,37 +114,44 @@ def add_stories(
     """
     known = storage.digests()
     fresh = new.fresh(known, storage.path)
-    if progress and len(fresh) < len(new):
-        say(f"{storage.path}: {len(new) - len(fresh):,} of {counted(len(new), 'story')} are unchanged")
+    unchanged = len(new) - len(fresh)
+    if progress and unchanged:
+        say(f"{storage.path}: {unchanged:,} of {counted(len(new), 'story')} are unchanged")
     sample = languages(encoder, new.frame["text"].tolist())
     if len(new) >= len(known):  # a few additional stories are not representative
         storage.set_languages(sample)
     columns = storage.columns(new.frame)
     is_known = new.frame["id"].isin(known).to_numpy()
     words = new.words(fresh)
-    words_there = sum(new.words(range(len(new)))) - sum(words)
-    on_progress(IndexingProgress(len(new) - len(fresh), words_there))
-    start, size = 0, FEWEST_WORDS
+    unchanged_words = sum(new.words(range(len(new)))) - sum(words)
+    on_progress(IndexingProgress(unchanged, unchanged_words))
     bar = tqdm(
         total=sum(words), desc="indexing", unit="word", unit_scale=True, miniters=1, disable=not progress, delay=0.5
     )
-    with bar, on_interrupt("committed stories are kept: repeat the command to resume"):
-        try:
-            while start < len(fresh):
-                end = span_end(words, start, size)
-                span = fresh[start:end]
-                start_time = time.monotonic()
-                embedded = embed_stories(encoder, new.prepared(span, encoder))
-                storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
-                done = sum(words[start:end])
-                bar.update(done)
-                on_progress(IndexingProgress(len(new) - len(fresh) + end, words_there + sum(words[:end])))
-                start, size = end, next_size(size, done, time.monotonic() - start_time)
-        except NarrlitError:
-            if not len(storage):  # its settings would rule out the remedy, such as long windows
-                shutil.rmtree(storage.path)
-            raise
+    with bar, on_interrupt("committed stories are kept: repeat the command to resume"), _removed_if_empty(storage):
+        start, size = 0, FEWEST_WORDS
+        while start < len(fresh):
+            end = span_end(words, start, size)
+            span = fresh[start:end]
+            start_time = time.monotonic()
+            embedded = embed_stories(encoder, new.prepared(span, encoder))
+            storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
+            span_words = sum(words[start:end])
+            bar.update(span_words)
+            on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end])))
+            start, size = end, next_size(size, span_words, time.monotonic() - start_time)
     storage.finish(changed=len(fresh) > 0)
+
+
+@contextmanager
+def _removed_if_empty(storage: IndexStorage) -> Iterator[None]:
+    """Remove an index that is empty after an error; its settings would rule out the remedy, such as long windows."""
+    try:
+        yield
+    except NarrlitError:
+        if not len(storage):
+            shutil.rmtree(storage.path)
+        raise
 
 
 def embed_stories(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:

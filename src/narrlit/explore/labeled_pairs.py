@@ -1,6 +1,6 @@
 """`narrlit.label_pairs`: make training and test data from readers' decisions on pairs of stories."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from narrlit.data.readers import LABEL
 from narrlit.data.schema import a_comes_first, connected
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, printable
-from narrlit.explore.collection import Collection
+from narrlit.explore.collection import Collection, rows_by_id, texts_by_id
 from narrlit.explore.pair_decisions import Decision, PairDecision, StoryPair
 from narrlit.files import check_writable
 
@@ -44,18 +44,26 @@ class LabeledPairs:
     @cached_property
     def contradictions(self) -> list[StoryPair]:
         """Pairs labeled `different` whose stories are joined by pairs labeled `same`; their groups are left out."""
-        group_of = self._joined
-        return [pair for pair in self._labeled("different") if group_of[pair.a] == group_of[pair.b]]
+        component_of = self._component_of
+        return [pair for pair in self._labeled("different") if component_of[pair.a] == component_of[pair.b]]
 
     @cached_property
     def versions(self) -> dict[str, list[str]]:
         """Ids of two or more versions of one story, by the id of the first, in the order of the collection."""
-        wrong = {self._joined[pair.a] for pair in self.contradictions}
         members: dict[int, list[str]] = {}
-        for id, group in self._joined.items():
-            members.setdefault(group, []).append(id)
-        groups = [ids for group, ids in members.items() if len(ids) > 1 and group not in wrong]
-        return {ids[0]: ids for ids in groups}
+        for id, component in self._component_of.items():
+            members.setdefault(component, []).append(id)
+        for pair in self.contradictions:
+            members.pop(self._component_of[pair.a], None)
+        return {ids[0]: ids for ids in members.values() if len(ids) > 1}
+
+    @cached_property
+    def first_version(self) -> dict[str, str]:
+        """Id of the first version of each story that has a known version, by the story's id."""
+        first_version: dict[str, str] = {}
+        for first, ids in self.versions.items():
+            first_version.update(dict.fromkeys(ids, first))
+        return first_version
 
     def table(self) -> pd.DataFrame:
         """Tabulate the labeled pairs: id_a, id_b, decision."""
@@ -69,12 +77,9 @@ class LabeledPairs:
             One row per story: id, title, text, version_of (id of the first version; None for a story without a known
             version), then the metadata columns.
         """
-        version_of = {}
-        for first, ids in self.versions.items():
-            version_of.update(dict.fromkeys(ids, first))
         frame = self.collection.frame.drop(columns=VERSION_OF, errors="ignore")
-        values = pd.Series([version_of.get(id) for id in frame["id"]], dtype=object)
-        frame.insert(3, VERSION_OF, values)
+        first_versions = map(self.first_version.get, frame["id"])
+        frame.insert(3, VERSION_OF, pd.Series(list(first_versions), dtype=object))
         return frame
 
     def triples(self) -> pd.DataFrame:
@@ -87,9 +92,9 @@ class LabeledPairs:
             One row per triple: anchor_text, text_a, text_b, text_a_is_closer, group (id of the anchor's first version),
             and the ids of the three stories: anchor_id, id_a, id_b.
         """
-        text_of = dict(zip(self.collection.frame["id"], self.collection.frame["text"], strict=True))
+        text_of = texts_by_id(self.collection.frame)
         rows = []
-        for anchor, closer, other, group in self._triple_ids():
+        for anchor, closer, other in self._triple_ids():
             is_a = a_comes_first(text_of[anchor])
             a, b = (closer, other) if is_a else (other, closer)
             rows.append(
@@ -98,7 +103,7 @@ class LabeledPairs:
                     "text_a": text_of[a],
                     "text_b": text_of[b],
                     LABEL: is_a,
-                    "group": group,
+                    "group": self.first_version[anchor],
                     "anchor_id": anchor,
                     "id_a": a,
                     "id_b": b,
@@ -142,11 +147,11 @@ class LabeledPairs:
     def __str__(self) -> str:
         """Numbers of labeled pairs, groups and triples, and what was left out, a line each."""
         same, different = len(self._labeled("same")), len(self._labeled("different"))
-        stories = sum(map(len, self.versions.values()))
+        grouped = f"{len(self.first_version):,} of {counted(len(self.collection), 'story')}"
+        triples = len(list(self._triple_ids()))
         lines = [
             f"{counted(same, 'pair')} of versions and {counted(different, 'pair')} of different stories: "
-            f"{counted(len(self.versions), 'group')} with {stories:,} of {counted(len(self.collection), 'story')}, "
-            f"{counted(len(list(self._triple_ids())), 'triple')}"
+            f"{counted(len(self.versions), 'group')} with {grouped}, {counted(triples, 'triple')}"
         ]
         if self.disagreed:
             lines.append(f"left out, since readers disagree: {_shown(self.disagreed)}")
@@ -163,28 +168,27 @@ class LabeledPairs:
         return "\n".join(lines)
 
     def _labeled(self, label: Decision) -> list[StoryPair]:
-        return [pair for pair, given in self.labels.items() if given == label]
+        """List the pairs with a label, in the order of the decisions."""
+        return [pair for pair, own_label in self.labels.items() if own_label == label]
 
     @cached_property
-    def _joined(self) -> dict[str, int]:
-        """Number the stories by the component to which pairs labeled `same` join them, in the collection's order."""
-        ids = self.collection.frame["id"].tolist()
-        row_of = {id: row for row, id in enumerate(ids)}
+    def _component_of(self) -> dict[str, int]:
+        """Number of the component to which pairs labeled `same` join each story, by id in the collection's order."""
+        row_of = rows_by_id(self.collection.frame)
         links = [(row_of[pair.a], row_of[pair.b]) for pair in self._labeled("same")]
-        return dict(zip(ids, connected(links, len(ids)).tolist(), strict=True))
+        return dict(zip(row_of, connected(links, len(row_of)).tolist(), strict=True))
 
-    def _triple_ids(self) -> Iterable[tuple[str, str, str, str]]:
-        """Yield the ids of anchor, closer candidate, other candidate, and the anchor's first version."""
-        first_of = {id: first for first, ids in self.versions.items() for id in ids}
-        text_of = dict(zip(self.collection.frame["id"], self.collection.frame["text"], strict=True))
+    def _triple_ids(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the ids of anchor, closer candidate and other candidate, without triples that contain copies."""
+        text_of = texts_by_id(self.collection.frame)
         for pair in self._labeled("different"):
             for anchor, other in ((pair.a, pair.b), (pair.b, pair.a)):
-                first = first_of.get(anchor)
-                if first is None:
+                if anchor not in self.first_version:
                     continue
-                for version in self.versions[first]:
-                    if len({text_of[id] for id in (anchor, version, other)}) == 3:  # no copies
-                        yield anchor, version, other, first
+                for version in self.versions[self.first_version[anchor]]:
+                    distinct_texts = {text_of[anchor], text_of[version], text_of[other]}
+                    if len(distinct_texts) == 3:
+                        yield anchor, version, other
 
 
 def label_pairs(collection: Collection, decisions: Iterable[PairDecision]) -> LabeledPairs:
@@ -207,16 +211,16 @@ def label_pairs(collection: Collection, decisions: Iterable[PairDecision]) -> La
     >>> print(label_pairs(tales, decisions))
     1 pair of versions and 1 pair of different stories: 1 group with 2 of 3 stories, 1 triple
     """
-    made: dict[StoryPair, set[Decision]] = {}
-    for each in decisions:
-        made.setdefault(each.pair, set()).add(each.decision)
+    decisions_on: dict[StoryPair, set[Decision]] = {}
+    for made in decisions:
+        decisions_on.setdefault(made.pair, set()).add(made.decision)
     known = set(collection.frame["id"])
     labels: dict[StoryPair, Decision] = {}
     disagreed = []
     unsure = unknown = 0
-    for pair, all_decisions in made.items():
+    for pair, all_decisions in decisions_on.items():
         sure = all_decisions - {"unsure"}
-        if not {pair.a, pair.b} <= known:
+        if pair.a not in known or pair.b not in known:
             unknown += 1
         elif not sure:
             unsure += 1
@@ -229,6 +233,7 @@ def label_pairs(collection: Collection, decisions: Iterable[PairDecision]) -> La
 
 def _shown(pairs: Sequence[StoryPair], limit: int = 5) -> str:
     """List the first pairs by the ids of their stories, and count the others."""
-    named = [f"{printable(pair.a, 60)} and {printable(pair.b, 60)}" for pair in pairs[:limit]]
-    more = [f"{len(pairs) - limit:,} more"] if len(pairs) > limit else []
-    return "; ".join(named + more)
+    shown = [f"{printable(pair.a, 60)} and {printable(pair.b, 60)}" for pair in pairs[:limit]]
+    if len(pairs) > limit:
+        shown.append(f"{len(pairs) - limit:,} more")
+    return "; ".join(shown)

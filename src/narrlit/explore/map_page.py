@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -112,19 +113,20 @@ def map_page(
     """
     lengths = story_map.frame["text"].str.len()
     limit = CHARACTERS // len(lengths)
-    if not sentences:
-        sentences = [[text] for text in story_map.frame["text"]]
+    sentences = sentences or [[text] for text in story_map.frame["text"]]
     texts = [_beginning(parts, limit) for parts in sentences]
     columns = _color_columns(story_map.frame, None if agreement is None else agreement.column)
     data = _page_data(story_map, texts, columns, links or {})
     tree = story_map.arrangement.tree
     if tree is not None:
         data |= _tree_data(tree, story_map.groups)
-        scripts, division = [_script("map_page"), _script("map_dendrogram")], None
+        division = None
+        scripts = [_script("map_page"), _script("map_dendrogram")]
     else:
         data["names"] = _group_places(story_map)
         plot_scripts, divisions = bokeh_parts({"map": _plot(story_map)}, "explore", ("bokeh",))
-        scripts, division = [*plot_scripts, _script("map_page"), _script("map_plane")], divisions["map"]
+        division = divisions["map"]
+        scripts = [*plot_scripts, _script("map_page"), _script("map_plane")]
     return render_page(
         Path(__file__).with_suffix(".html"),
         scripts,
@@ -140,6 +142,7 @@ def map_page(
 
 
 def _script(name: str) -> str:
+    """Read a script of the page."""
     return Path(__file__).with_name(f"{name}.js").read_text(encoding="utf-8")
 
 
@@ -173,7 +176,7 @@ def _page_data(
 
 def _beginning(parts: Sequence[str], limit: int) -> list[str]:
     """Take sentences up to a number of characters; truncate the first one if it is longer."""
-    ends = np.cumsum([len(part) for part in parts])
+    ends = np.cumsum(list(map(len, parts)))
     whole = int((ends <= limit).sum())
     if whole == 0 and limit > 0:
         return [printable(parts[0], limit)]
@@ -185,7 +188,7 @@ def _color_columns(frame: pd.DataFrame, first: str | None) -> list[ColorColumn]:
     columns: list[ColorColumn] = [{"name": "groups", "values": [], "groups": True, "first": first == "groups"}]
     for name in frame.columns[3:]:
         if _has_colors(frame[name]):
-            values = [_plain(value) for value in frame[name]]
+            values = list(map(_plain, frame[name]))
             columns.append({"name": name, "values": values, "first": first == name})
     return columns
 
@@ -212,7 +215,7 @@ def _plain(value: object) -> str | int | float:
 
 def _group_colors(story_map: StoryMap) -> list[str]:
     """Assign colors of the palette to groups; colors are repeated if there are more groups."""
-    return [PALETTE[group % len(PALETTE)] for group in range(len(story_map.names))]
+    return list(islice(cycle(PALETTE), len(story_map.names)))
 
 
 def _tree_data(tree: Tree, groups: IntArray) -> dict[str, object]:
@@ -237,7 +240,8 @@ def _drawn_tree(tree: Tree, groups: IntArray) -> DrawnTree:
         low, high = (places[0] - 5) / 10, (places[3] - 5) / 10
         left, top, _, right = (round(distance, 4) for distance in distances)
         first, second = int(groups[order[int(low)]]), int(groups[order[int(high)]])
-        joins.append(Join(left, top, right, low, high, first if first == second else -1))
+        group = first if first == second else -1
+        joins.append(Join(left, top, right, low, high, group))
     return DrawnTree(order, joins)
 
 
@@ -258,7 +262,7 @@ def _plot(story_map: StoryMap) -> Any:
     from bokeh.models import ColumnDataSource, HoverTool
     from bokeh.plotting import figure
 
-    points, n = np.asarray(story_map.arrangement.points, dtype=np.float32), len(story_map.frame)
+    points = np.asarray(story_map.arrangement.points, dtype=np.float32)
     plot = figure(
         height=620,
         sizing_mode="stretch_width",
@@ -267,10 +271,10 @@ def _plot(story_map: StoryMap) -> Any:
     )
     plot.toolbar.logo = None
     plot.axis.visible = plot.grid.visible = False
-    lines = ColumnDataSource({name: [] for name in ("x0", "y0", "x1", "y1")}, name="lines")
+    lines = ColumnDataSource({"x0": [], "y0": [], "x1": [], "y1": []}, name="lines")
     plot.segment("x0", "y0", "x1", "y1", source=lines, color=INK, line_alpha=0.6)
-    source = ColumnDataSource({"x": points[:, 0], "y": points[:, 1], "color": [NONE] * n}, name="points")
-    size = float(np.clip(180 / np.sqrt(n), 4, 9))
+    source = ColumnDataSource({"x": points[:, 0], "y": points[:, 1], "color": [NONE] * len(points)}, name="points")
+    size = float(np.clip(180 / np.sqrt(len(points)), 4, 9))
     dots = plot.scatter("x", "y", source=source, color="color", size=size, fill_alpha=0.8, line_color=None)
     plot.x_range.renderers = plot.y_range.renderers = [dots]
     ring = ColumnDataSource({"x": [], "y": []}, name="ring")
@@ -331,6 +335,7 @@ def write_svg(story_map: StoryMap, path: Path) -> None:
 
 
 def _draw_tree(axes: Any, story_map: StoryMap, tree: Tree, colors: Sequence[str]) -> None:
+    """Draw a dendrogram, with the titles of the stories at its leaves."""
     from matplotlib.collections import LineCollection
 
     drawn = _drawn_tree(tree, story_map.groups)
@@ -356,6 +361,7 @@ def _draw_tree(axes: Any, story_map: StoryMap, tree: Tree, colors: Sequence[str]
 
 
 def _draw_points(axes: Any, story_map: StoryMap, colors: Sequence[str]) -> None:
+    """Draw a point for each story, and the number of each group, which the legend names."""
     points, groups = np.asarray(story_map.arrangement.points), story_map.groups
     axes.figure.set_size_inches(10, 6)
     n = len(points)

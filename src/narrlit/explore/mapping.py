@@ -1,5 +1,6 @@
 """`narrlit.map_stories`: draw a collection, with its groups, nearest stories and linked passages."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.agreement import Agreement, agreement
@@ -71,9 +73,9 @@ class CollectionMap:
         target = Path(path)
         check_writable(target, *PAGE_SUFFIXES)
         page = self.html
-        neighbors, groups, drawing = [
-            target.with_name(f"{target.stem}{ending}") for ending in ("-neighbors.csv", "-groups.csv", ".svg")
-        ]
+        neighbors = target.with_name(f"{target.stem}-neighbors.csv")
+        groups = target.with_name(f"{target.stem}-groups.csv")
+        drawing = target.with_name(f"{target.stem}.svg")
         with atomic_path(drawing) as temporary:
             write_svg(self.arranged, temporary)
         write_table(neighbors, self.arranged.neighbor_rows())
@@ -85,7 +87,7 @@ class CollectionMap:
     def __str__(self) -> str:
         """Describe the groups, and how the nearest stories agree with the column."""
         arranged = self.arranged
-        groups = f"{len(arranged.names):,} group{'s' * (len(arranged.names) != 1)}"
+        groups = counted(len(arranged.names), "group")
         lines = [f"{len(self.collection):,} stories, {groups}: {arranged.arrangement.method}"]
         for name, central in zip(arranged.names, arranged.central, strict=True):
             lines.append(f"  {name} ({arranged.labels[central]})")
@@ -95,7 +97,8 @@ class CollectionMap:
         lines += self.agreement.lines()
         lines.append(f"Closest pairs with different {printable(self.agreement.column, 60)}:")
         for i, j, similarity in self.agreement.surprises:
-            first, second = (f"{arranged.labels[row]} ({self.values[row]})" for row in (i, j))
+            first = f"{arranged.labels[i]} ({self.values[i]})"
+            second = f"{arranged.labels[j]} ({self.values[j]})"
             lines.append(f"  {similarity:.3f} {first}, {second}")
         return "\n".join(lines)
 
@@ -105,7 +108,7 @@ class CollectionMap:
     def _facts(self) -> list[tuple[str, str]]:
         """Return names and sentences for the head of the page: model, measure, stories, languages, accuracy."""
         about, measure = self.collection.about, self.collection.measure
-        languages = sorted(about["languages"].items(), key=lambda item: -item[1])
+        languages = Counter(about["languages"]).most_common()
         checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
         warning = language_warning(self.collection.encoder.facts.vocabulary, about["languages"])
         return [
@@ -145,17 +148,26 @@ def map_stories(
     """
     if k < 1:
         raise OptionError(f"`k={k}`: must be at least 1")
-    frame = collection.frame
     compared, values = None, list[str]()
     if group is not None:
-        if group not in frame.columns[3:]:
-            columns = ", ".join(frame.columns[3:]) or "none"
-            raise OptionError(f"`group={group}`: {collection.about['source']} has no such column; available: {columns}")
-        values = ["" if value is None else printable(value, 60) for value in frame[group]]
+        values = _values(collection, group)
         compared = agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
-    arranged = arrange_stories(frame, collection.similarities, k)
+    arranged = arrange_stories(collection.frame, collection.similarities, k)
     return CollectionMap(collection, arranged, compared, values, known, collection.similarities.diagnostics())
+
+
+def _values(collection: Collection, column: str) -> list[str]:
+    """Return the value of each story in a column, as text; empty for a story without one.
+
+    Raises:
+        OptionError: if there is no such column.
+    """
+    columns = collection.frame.columns[3:]
+    if column not in columns:
+        available = ", ".join(columns) or "none"
+        raise OptionError(f"`group={column}`: {collection.about['source']} has no such column; available: {available}")
+    return ["" if value is None else printable(value, 60) for value in collection.frame[column]]
 
 
 def recorded_accuracy(model: str) -> str:

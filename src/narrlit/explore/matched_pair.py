@@ -15,7 +15,7 @@ from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, FloatArray, Floats, Story
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
-from narrlit.explore.collection import Collection
+from narrlit.explore.collection import Collection, centered_passages, passage_vectors
 from narrlit.explore.faithfulness import DeletionCurve
 from narrlit.measures.collection import reference_rows
 from narrlit.measures.corrections import centered, hubness
@@ -59,21 +59,21 @@ class Background:
         is_measured = collection.measure == EXPLAINED
         similarities = collection.similarities if is_measured else collection.similarities_by(EXPLAINED)
         reader = cast("PassageReader", similarities.fit.reader)
-        texts = collection.frame["text"].tolist()
+        texts = collection.frame["text"]
         hubs = dict(zip(texts, similarities.hubs.tolist(), strict=True))
-        rows = reference_rows(len(collection)).tolist()
-        passages = centered_passages([collection.passages[row] for row in rows], reader.mean)
-        return cls(passages, reader.mean, [texts[row] for row in rows], "other stories of the collection", hubs)
+        rows = reference_rows(len(collection))
+        sample = [collection.passages[row] for row in rows]
+        passages = centered_passages(passage_vectors(sample), reader.mean)
+        return cls(passages, reader.mean, texts.iloc[rows].tolist(), "other stories of the collection", hubs)
 
     @classmethod
     def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
         """Use the sample tales; if a story is one of them, all tales of its type are excluded."""
-        tales = sample_tales()
-        compared = {story.text for story in stories}
-        types = {tale["atu"] for tale in tales if tale["text"] in compared}
-        texts = [tale["text"] for tale in tales if tale["atu"] not in types]
-        passages = encoder.passages(texts)
-        mean = np.concatenate([story.vectors for story in passages]).mean(axis=0, dtype=np.float32)
+        tales = pd.DataFrame(sample_tales(), dtype=object)
+        compared_types = tales[tales["text"].isin([story.text for story in stories])]["atu"]
+        texts = tales[~tales["atu"].isin(compared_types)]["text"].tolist()
+        passages = passage_vectors(encoder.passages(texts))
+        mean = passages.vectors.mean(axis=0, dtype=np.float32)
         return cls(centered_passages(passages, mean), mean, texts, "sample tales")
 
 
@@ -102,8 +102,9 @@ class ComparedStory:
         scores = match_scores(vectors, background.passages).astype(np.float64)
         if story.text in background.texts:
             scores[background.texts.index(story.text)] = -np.inf
-        hubs = background.hubs or {}
-        hub = hubs.get(story.text, float(hubness(scores[None])[0]))
+        hub = None if background.hubs is None else background.hubs.get(story.text)
+        if hub is None:
+            hub = float(hubness(scores[None])[0])
         return cls(story, passages.texts, vectors, scores, hub)
 
 
@@ -135,8 +136,8 @@ class MatchedPair:
         """Match the passages of two stories."""
         weights = matches(first.vectors, second.vectors, Matching())
         score = match_shares(weights).sum()
-        texts = (first.story.text, second.story.text)
-        others = np.array([text not in texts for text in background.texts], dtype=bool)
+        is_compared = pd.Series(background.texts, dtype=object).isin([first.story.text, second.story.text])
+        others = ~is_compared.to_numpy()
         closer_to_first = int((first.scores[others] > score).sum())
         closer_to_second = int((second.scores[others] > score).sum())
         return cls(
@@ -147,6 +148,12 @@ class MatchedPair:
             background=(int(others.sum()), background.label),
             closer=(closer_to_first, closer_to_second),
         )
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Ids of both stories, by which messages name them."""
+        first, second = self.stories
+        return first.id, second.id
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -161,7 +168,10 @@ class MatchedPair:
     @property
     def similarity(self) -> float:
         """Score, in a collection minus the mean hubness of both stories."""
-        return self.score if self.hubness is None else self.score - sum(self.hubness) / 2
+        if self.hubness is None:
+            return self.score
+        mean_hubness = sum(self.hubness) / 2
+        return self.score - mean_hubness
 
     @cached_property
     def links(self) -> pd.DataFrame:
@@ -190,14 +200,15 @@ class MatchedPair:
     @property
     def views(self) -> list[tuple[str, tuple[str, str]]]:
         """Texts of theme, action and outcome side by side; empty unless both stories have views."""
-        first, second = (story.views for story in self.stories)
-        if first is None or second is None:
+        first, second = self.stories
+        if first.views is None or second.views is None:
             return []
-        return list(zip(ASPECTS, zip(first.texts, second.texts, strict=True), strict=True))
+        texts = zip(first.views.texts, second.views.texts, strict=True)
+        return list(zip(ASPECTS, texts, strict=True))
 
     def verdict(self, model: str) -> str:
         """Describe the similarity, with words for its rank among the background stories."""
-        first, second = (story.id for story in self.stories)
+        first, second = self.ids
         count, _ = self.background
         if count < FEWEST_BACKGROUND:
             return f"{model} gives {first} and {second} the similarity {self.similarity:.3f}."
@@ -208,7 +219,7 @@ class MatchedPair:
     @property
     def rank(self) -> str:
         """Sentence with the number of background stories that match each story better than the other story does."""
-        first, second = (story.id for story in self.stories)
+        first, second = self.ids
         count, label = self.background
         return f"Better matches among {count:,} {label}: {self.closer[0]} for {first}, {self.closer[1]} for {second}."
 
@@ -218,13 +229,8 @@ class MatchedPair:
         links = counted(int((self.shares > 0).sum()), "link")
         sizes = f"{len(self.passages[0])} and {len(self.passages[1])} passages"
         terms = [(self.score, f"score, the sum of the shares of {links} between {sizes}")]
-        if self.hubness is None:
-            return terms
-        first, second = self.hubness
-        nearest = f"hubness: score of each story with its ten nearest, {first:.3f} and {second:.3f}, averaged"
-        return [*terms, (-(first + second) / 2, nearest), (self.similarity, "similarity")]
-
-
-def centered_passages(stories: Sequence[Passages], mean: Floats) -> PassageVectors:
-    """Join the passages of stories and subtract a mean (D,)."""
-    return PassageVectors.of([centered(story.vectors.astype(np.float32), mean) for story in stories])
+        if self.hubness is not None:
+            first, second = self.hubness
+            subtracted = f"hubness: score of each story with its ten nearest, {first:.3f} and {second:.3f}, averaged"
+            terms += [(-(first + second) / 2, subtracted), (self.similarity, "similarity")]
+        return terms

@@ -9,17 +9,12 @@ import pandas as pd
 from narrlit.console import counted
 from narrlit.data.schema import normal_text
 from narrlit.data.writers import write_table
-from narrlit.errors import OptionError, printable
-from narrlit.explore.collection import Collection
+from narrlit.errors import OptionError
+from narrlit.explore.collection import Collection, texts_by_id
 from narrlit.explore.pair_decisions import DECISION_SUFFIXES, PairDecision, StoryPair
-from narrlit.explore.pairs import near_copies, similar_pairs
+from narrlit.explore.pairs import near_copies, pair_rows, similar_pairs
 from narrlit.files import check_writable
 from narrlit.tables import markdown_table
-
-SHOWN = 20
-"""Largest number of pairs that are printed."""
-WIDTH = 60
-"""Characters of a title that are printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +44,11 @@ class PairsToCheck:
             decisions: decisions of all readers.
             reader: only decisions of this reader count; None: those of any reader.
         """
-        made = {each.pair for each in decisions if reader is None or each.reader == reader}
-        is_decided = [StoryPair.of(a, b) in made for a, b in zip(self.frame["id_a"], self.frame["id_b"], strict=True)]
-        remaining = self.frame[~pd.Series(is_decided, dtype=bool)].reset_index(drop=True)
-        return replace(self, frame=remaining, decided=self.decided + sum(is_decided))
+        decided = {made.pair for made in decisions if reader in (None, made.reader)}
+        pairs = map(StoryPair.of, self.frame["id_a"], self.frame["id_b"])
+        is_decided = pd.Series([pair in decided for pair in pairs], dtype=bool)
+        remaining = self.frame[~is_decided].reset_index(drop=True)
+        return replace(self, frame=remaining, decided=self.decided + int(is_decided.sum()))
 
     def first(self, limit: int) -> "PairsToCheck":
         """Return the most similar pairs alone."""
@@ -65,7 +61,7 @@ class PairsToCheck:
             One row per pair, most similar first: id_a, title_a, id_b, title_b, similarity, decision, reader (both
             empty), text_a, text_b.
         """
-        text_of = dict(zip(self.collection.frame["id"], self.collection.frame["text"], strict=True))
+        text_of = texts_by_id(self.collection.frame)
         return self.frame.assign(
             decision="",
             reader="",
@@ -90,11 +86,8 @@ class PairsToCheck:
         left_out = f"{decided} and {copies} of near-copies left out."
         if self.frame.empty:
             return f"No pair to check: {left_out}"
-        rows = []
-        for pair in self.frame.head(SHOWN).itertuples():
-            story, other = printable(pair.title_a or pair.id_a, WIDTH), printable(pair.title_b or pair.id_b, WIDTH)
-            rows.append({"similarity": f"{pair.similarity:.3f}", "story": story, "with": other})
-        return f"{markdown_table('Pairs to check', rows)}\n{counted(len(self), 'pair')}; {left_out}"
+        table = markdown_table("Pairs to check", pair_rows(self.frame))
+        return f"{table}\n{counted(len(self), 'pair')}; {left_out}"
 
 
 def pairs_to_check(
@@ -133,8 +126,9 @@ def pairs_to_check(
     if limit is not None and limit < 1:
         raise OptionError(f"`limit={limit}`: must be at least 1")
     pairs = similar_pairs(collection, k)
-    text_of = dict(zip(collection.frame["id"], map(normal_text, collection.frame["text"]), strict=True))
-    is_copy = near_copies(collection, pairs) | (pairs["id_a"].map(text_of) == pairs["id_b"].map(text_of))
+    normal_text_of = dict(zip(collection.frame["id"], map(normal_text, collection.frame["text"]), strict=True))
+    has_equal_texts = pairs["id_a"].map(normal_text_of) == pairs["id_b"].map(normal_text_of)
+    is_copy = near_copies(collection, pairs) | has_equal_texts
     frame = pairs[~is_copy].drop(columns="mutual").reset_index(drop=True)
     undecided = PairsToCheck(collection, frame, copies=int(is_copy.sum())).undecided(decisions, reader)
     return undecided if limit is None else undecided.first(limit)

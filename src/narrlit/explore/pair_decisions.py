@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self, get_args
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from narrlit.data.rows import JSON_SUFFIXES, read_rows
+from narrlit.data.rows import JSON_SUFFIXES, RowFile, read_rows
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
@@ -27,12 +27,16 @@ ANONYMOUS = "reader"
 
 def _decision(value: object) -> object:
     """Read the cell of a decision, in any case; None: there is none."""
-    return (value.strip().lower() or None) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.strip().lower() or None
+    return value
 
 
 def _text(value: object) -> object:
     """Read the cell of a name."""
-    return value.strip() if isinstance(value, str) else "" if value is None else value
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else value
 
 
 Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)], BeforeValidator(_text)]
@@ -143,7 +147,8 @@ class PairDecisions:
             OptionError: if there is none, or the file can't be written.
         """
         pair, name = StoryPair.of(id_a, id_b), _name(reader)
-        if not any(made.pair == pair and made.reader == name for made in self):
+        decided = {(made.pair, made.reader) for made in self}
+        if (pair, name) not in decided:
             raise OptionError(f"{printable(name, 60)} has not decided on {pair.a!r} and {pair.b!r}")
         self._append(id_a, id_b, None, reader)
 
@@ -183,8 +188,8 @@ def read_decisions(paths: Sequence[str | Path]) -> list[PairDecision]:
     """
     entries: list[DecisionEntry] = []
     for path in map(Path, paths):
-        named = _entries(path)
-        entries += [entry if entry.reader else entry.model_copy(update={"reader": path.stem}) for entry in named]
+        for entry in _entries(path):
+            entries.append(entry if entry.reader else entry.model_copy(update={"reader": path.stem}))
     return current_decisions(entries)
 
 
@@ -206,7 +211,21 @@ def decision_table(decisions: Iterable[PairDecision]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+def require_columns(file: RowFile, names: Sequence[str]) -> None:
+    """Check that a table has columns.
+
+    Raises:
+        DataError: if one is missing.
+    """
+    columns = file.columns
+    for name in names:
+        if name not in columns:
+            present = ", ".join(printable(column, 30) for column in columns) or "none"
+            raise DataError(f'{file.path}: column "{name}" is missing; found: {present}')
+
+
 def _name(reader: str) -> str:
+    """Return the name of a reader, also of one who gave none."""
     return reader.strip() or ANONYMOUS
 
 
@@ -220,10 +239,7 @@ def _entries(path: Path) -> Iterator[DecisionEntry]:
         yield from DecisionLog(path, DecisionEntry)
         return
     file = read_rows(path)
-    absent = next((name for name in COLUMNS[:3] if name not in file.columns), None)
-    if absent is not None:
-        found = ", ".join(printable(name, 30) for name in file.columns) or "none"
-        raise DataError(f'{path}: column "{absent}" is missing; found: {found}')
+    require_columns(file, COLUMNS[:3])
     for row in file.rows:
         yield _entry(row.value, file.place(row))
 

@@ -108,15 +108,13 @@ class Pairs:
 
     def __str__(self) -> str:
         """Format the most similar pairs and the largest groups in Markdown."""
-        rows = []
-        for pair in self.frame.head(SHOWN).itertuples():
-            story, other = printable(pair.title_a or pair.id_a, WIDTH), printable(pair.title_b or pair.id_b, WIDTH)
-            rows.append({"similarity": f"{pair.similarity:.3f}", "story": story, "with": other})
-        lines = [markdown_table("Most similar pairs", rows), f"## Groups of retellings\n\n{self.reason}\n"]
+        table = markdown_table("Most similar pairs", pair_rows(self.frame))
+        lines = [table, f"## Groups of retellings\n\n{self.reason}\n"]
         names = self.grouped["title"].where(self.grouped["title"] != "", self.grouped["id"])
         members = self.grouped.assign(name=names).groupby("group")["name"].agg(list)
         for number, titles in members.head(SHOWN).items():
-            lines.append(f"{number}. {'; '.join(printable(title, WIDTH) for title in titles)}")
+            shown = [printable(title, WIDTH) for title in titles]
+            lines.append(f"{number}. {'; '.join(shown)}")
         if not len(members):
             return "\n".join([*lines, "\nNo group: no pair of mutual neighbors is above the threshold."])
         more = f", of which {SHOWN} are shown" if len(members) > SHOWN else ""
@@ -147,6 +145,20 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
     table = similar_pairs(collection, k)
     retellings = retelling_groups(collection, threshold, table)
     return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)
+
+
+def pair_rows(pairs: pd.DataFrame) -> list[dict[str, str]]:
+    """Format the first pairs as rows of a Markdown table: similarity, and the titles of both stories."""
+    rows = []
+    for pair in pairs.head(SHOWN).itertuples():
+        rows.append(
+            {
+                "similarity": f"{pair.similarity:.3f}",
+                "story": printable(pair.title_a or pair.id_a, WIDTH),
+                "with": printable(pair.title_b or pair.id_b, WIDTH),
+            }
+        )
+    return rows
 
 
 def similar_pairs(collection: ComparedStories, k: int = 10) -> pd.DataFrame:
@@ -219,8 +231,8 @@ def retelling_groups(
 
 def _strongest_links(links: pd.DataFrame) -> pd.Series:
     """Return the largest similarity of each story's links, by id; stories without a link are omitted."""
-    of_ends = [links.set_index(end)["similarity"] for end in ("id_a", "id_b")]
-    return pd.concat(of_ends).groupby(level=0).max()
+    of_first, of_second = links.set_index("id_a")["similarity"], links.set_index("id_b")["similarity"]
+    return pd.concat([of_first, of_second]).groupby(level=0).max()
 
 
 def near_copies(collection: ComparedStories, pairs: pd.DataFrame) -> pd.Series:
@@ -229,15 +241,16 @@ def near_copies(collection: ComparedStories, pairs: pd.DataFrame) -> pd.Series:
     After subtraction of hubness, this similarity is low for stories with many copies, because each copy is a hub.
     """
     lowest = pd.Series(collection.similarities.with_themselves() - NEAR_COPY, index=collection.frame["id"])
-    lowest_a, lowest_b = lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy()
-    return pairs["similarity"] >= np.minimum(lowest_a, lowest_b)
+    of_first, of_second = lowest[pairs["id_a"]].to_numpy(), lowest[pairs["id_b"]].to_numpy()
+    return pairs["similarity"] >= np.minimum(of_first, of_second)
 
 
 def _largest_first(stories: pd.DataFrame) -> pd.DataFrame:
     """Order stories by the size of their group, and number the groups in this order from 1."""
     sizes = stories.groupby("group")["id"].transform("size")
     ordered = stories.assign(size=sizes).sort_values(["size", "group"], ascending=[False, True], ignore_index=True)
-    return ordered.assign(group=pd.factorize(ordered["group"])[0] + 1)
+    numbers, _ = pd.factorize(ordered["group"])
+    return ordered.assign(group=numbers + 1)
 
 
 def unrelated_similarity(similarities: CollectionSimilarity) -> tuple[float, float]:
@@ -251,7 +264,8 @@ def unrelated_similarity(similarities: CollectionSimilarity) -> tuple[float, flo
     """
     size = SAMPLE_OF_LARGE if similarities.is_large else SAMPLE
     rows = np.random.default_rng(0).permutation(len(similarities))[:size]
-    sample = similarities.between(rows, rows)[np.triu_indices(len(rows), 1)]
+    distinct_pairs = np.triu_indices(len(rows), 1)
+    sample = similarities.between(rows, rows)[distinct_pairs]
     return float(np.median(sample)), float(median_abs_deviation(sample, scale="normal"))
 
 
@@ -266,7 +280,8 @@ def chance_threshold(similarities: CollectionSimilarity) -> tuple[float, str]:
     """
     median, deviation = unrelated_similarity(similarities)
     pairs = len(similarities) * (len(similarities) - 1) // 2
-    threshold = median + float(norm.isf(1 / (pairs + 1))) * deviation
+    deviations = float(norm.isf(1 / (pairs + 1)))
+    threshold = median + deviations * deviation
     reason = (
         f"Threshold {threshold:.3f}: of {pairs:,} pairs of unrelated stories, less than one would be above it "
         f"(measure {similarities.fit.measure}, median {median:.3f}, deviation {deviation:.3f})."

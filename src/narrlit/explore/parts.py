@@ -239,7 +239,8 @@ class EmbeddingRun:
             manifest = self._begin()
             self._remove_damaged(process)
             if manifest.complete:
-                if all(self.path(number).exists() for number in range(len(manifest.parts))):
+                paths = map(self.path, range(len(manifest.parts)))
+                if all(path.exists() for path in paths):
                     say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
                     return manifest
                 manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
@@ -254,7 +255,7 @@ class EmbeddingRun:
             infos = _file_infos(self.stories)
         files = []
         for info in infos:
-            is_hidden = info.base_name[:1] in (".", "_")
+            is_hidden = info.base_name.startswith((".", "_"))
             if info.is_file and not is_hidden and info.path.lower().endswith(SUFFIXES):
                 files.append(InputFile(info.path, info.size))
         if not files:
@@ -265,17 +266,17 @@ class EmbeddingRun:
     @cached_property
     def sample(self) -> Stories:
         """Stories of the first rows."""
-        first = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
-        if not first:
+        first_rows = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
+        if not first_rows:
             raise DataError(f"{self.stories} has no rows; name a file with data in it")
-        check_columns([row.value for row in first], self.stories)
-        return parse_stories(RowFile(Path(self.stories), first), strict=False, layout=self.layout)
+        check_columns([row.value for row in first_rows], self.stories)
+        return parse_stories(RowFile(Path(self.stories), first_rows), strict=False, layout=self.layout)
 
     @cached_property
     def loaded(self) -> StoryEncoder:
         """Encoder of this process, on a GPU of its own if there are several."""
         if torch.cuda.device_count() > 1:
-            local_rank = int(os.environ.get("LOCAL_RANK") or os.environ.get("SLURM_LOCALID") or 0)
+            local_rank = _environment_number("LOCAL_RANK", "SLURM_LOCALID", default=0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
         encoder = self.encoder
         if self.role is None:
@@ -290,9 +291,10 @@ class EmbeddingRun:
     @property
     def _process(self) -> Process:
         """Rank of this process, and number of processes that share the parts."""
-        world = int(os.environ.get("WORLD_SIZE") or os.environ.get("SLURM_STEP_NUM_TASKS") or 1)
-        rank = int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0) if world > 1 else 0
-        return Process(rank, world)
+        world = _environment_number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", default=1)
+        if world <= 1:
+            return Process(0, world)
+        return Process(_environment_number("RANK", "SLURM_PROCID", default=0), world)
 
     def record(self, number: int) -> PartRecord | None:
         """Read the record of a part; return None if there is none, or it is damaged."""
@@ -319,21 +321,26 @@ class EmbeddingRun:
 
     def write(self, stop: int, rows: list[Row]) -> PartCoverage:
         """Embed the rows of a part, up to the row `stop` of the input, and write its files."""
-        start, column = stop - len(rows), self.sample.columns.get("text")
-        used: list[Row] = []
+        start, text_column = stop - len(rows), self.sample.columns.get("text") or "text"
+        valid_rows: list[Row] = []
         table: list[dict[str, object]] = []
         for number, row in enumerate(rows, start):
             cells = row.value if isinstance(row.value, Mapping) else {"text": row.value}
-            if not self.drop_invalid or _is_text(cells.get(column or "text")):
-                used.append(row)
+            if not self.drop_invalid or _is_text(cells.get(text_column)):
+                valid_rows.append(row)
                 table.append({"row": number, **cells})
-        embeddings, coverage = np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
-        if used:
-            parsed = parse_stories(RowFile(Path(self.stories), used), strict=True, layout=Layout(column))
-            stories = self.loaded.prepare(list(parsed))
-            embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
-        self._save(start // self.parts.part_rows, table, embeddings, column or "text")
+        embeddings, coverage = self._embedded(valid_rows)
+        self._save(start // self.parts.part_rows, table, embeddings, text_column)
         return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
+
+    def _embedded(self, rows: list[Row]) -> tuple[FloatArray, Coverage]:
+        """Embed N rows, (N, D), and return the share of their text that was read."""
+        if not rows:
+            return np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
+        layout = Layout(self.sample.columns.get("text"))
+        parsed = parse_stories(RowFile(Path(self.stories), rows), strict=True, layout=layout)
+        stories = self.loaded.prepare(list(parsed))
+        return self.loaded.read(stories, [self.role or "story"] * len(stories))
 
     def _save(self, number: int, table: list[dict[str, object]], embeddings: FloatArray, text: str) -> None:
         """Write the files of a part, and its record before the files get their final names.
@@ -364,6 +371,7 @@ class EmbeddingRun:
                 temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
     def _record_path(self, number: int) -> Path:
+        """Return the path of the record of a part."""
         return self.folder / RECORDS / f"{number:05d}.json"
 
     def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
@@ -380,18 +388,15 @@ class EmbeddingRun:
         """Read the manifest of the folder, or create it."""
         check_writable(self.folder / MANIFEST)
         settings = self._settings()
-        names = [file.name for file in self.folder.glob("[!._]*")]  # first: another process may be writing the manifest
+        files = list(self.folder.glob("[!._]*"))  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
-            earlier = manifest.settings
-            differing = [name for name in earlier | settings if earlier.get(name) != settings.get(name)]
-            if not differing:
+            difference = _first_difference(manifest.settings, settings)
+            if difference is None:
                 return manifest
-            if any(name.startswith("part-") for name in names):
-                name = differing[0]
-                change = "" if name == "inputs" else f" ({name}: {earlier.get(name)} there, {settings.get(name)} now)"
-                raise OptionError(f"{self.folder} contains embeddings with other {name}{change}: name a new folder")
-        elif names:
+            if any(file.name.startswith("part-") for file in files):
+                raise OptionError(f"{self.folder} contains embeddings with other {difference}: name a new folder")
+        elif files:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
@@ -506,8 +511,10 @@ class EmbeddingRun:
         return parts, dimension
 
     def _write_manifest(self, manifest: Manifest) -> Manifest:
+        """Write the manifest, without fields that were never set, and return it."""
+        content = json.dumps(manifest.model_dump(exclude_unset=True), indent=2)
         with atomic_path(self.folder / MANIFEST) as temporary:
-            temporary.write_text(json.dumps(manifest.model_dump(exclude_unset=True), indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(f"{content}\n", encoding="utf-8")
         return manifest
 
 
@@ -523,12 +530,30 @@ class _Worker:
         return {"done": [pickle.dumps(self.run.embed_part(part))]}
 
 
+def _environment_number(*names: str, default: int) -> int:
+    """Return the number in the first of some environment variables that is set and not empty."""
+    for name in names:
+        value = os.environ.get(name)
+        if value:
+            return int(value)
+    return default
+
+
+def _first_difference(earlier: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
+    """Name the first setting that has changed, with both values for messages; return None if there is none."""
+    for name in {**earlier, **settings}:
+        there, now = earlier.get(name), settings.get(name)
+        if there != now:
+            return name if name == "inputs" else f"{name} ({name}: {there} there, {now} now)"
+    return None
+
+
 def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str, float]:
     """Return the resources of a Ray worker: a GPU or, without GPUs, a share of all processors but the reading one."""
     if cluster.get("GPU", 0):
         return {"num_gpus": 1}
-    share = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
-    return {"num_cpus": int(share) if share > 1 else share}
+    processors = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
+    return {"num_cpus": int(processors) if processors > 1 else processors}
 
 
 def _is_text(value: object) -> bool:

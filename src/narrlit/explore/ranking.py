@@ -106,12 +106,14 @@ class MeasuredIndex:
 
     @property
     def _compares_all(self) -> bool:
+        """True if a query is compared with all stories instead of candidates."""
         return len(self.snapshot) <= COMPARED_ALL or self.fit.measure.measure in OF_VECTORS
 
     def _of(self, rows: IntArray | None) -> CollectionSimilarity:
         """Return the similarities of the stories in `rows`; None: of all stories."""
         hubs = self._hubs if rows is None else self._hubs[rows]
-        return CollectionSimilarity(self.fit.measure, contents(self.snapshot, self.fit.measure.measure, rows), hubs)
+        stories = contents(self.snapshot, self.fit.measure.measure, rows)
+        return CollectionSimilarity(self.fit.measure, stories, hubs)
 
     def _allowed(self, query: Query, options: SearchOptions) -> IntArray:
         """Return the rows of the stories that may be results."""
@@ -140,7 +142,8 @@ class MeasuredIndex:
         """Choose candidates by passages or, for a measure without passages, by centered vectors; in ascending order."""
         if self._by_passages is not None:
             return self._by_passages.nearest(query.contents, allowed, limit)
-        cosines = self._centered[allowed] @ centered(query.contents.vectors, self.fit.measure.mean)[0]
+        query_vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
+        cosines = self._centered[allowed] @ query_vector
         return np.sort(allowed[highest_of(cosines, limit)])
 
     def _similarities(self, query: Query, rows: IntArray) -> Floats:
@@ -202,5 +205,7 @@ def metadata(columns: Sequence[str]) -> list[str]:
 
 def _best_passage(query_vectors: Floats, story: Passages, reader: PassageReader) -> str:
     """Return the passage of a story that best matches any passage of a query (S, D)."""
-    weights = matches(query_vectors, centered(story.vectors, reader.mean), reader.matching)
-    return story.texts[int(weights.max(axis=0).argmax())]
+    passages = centered(story.vectors, reader.mean)
+    weights = matches(query_vectors, passages, reader.matching)
+    best = int(weights.max(axis=0).argmax())
+    return story.texts[best]

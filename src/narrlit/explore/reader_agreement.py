@@ -3,6 +3,7 @@
 Letters in shapes: N pairs, L labels, B resamples.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import get_args
@@ -48,16 +49,19 @@ class ReaderAgreement:
     @property
     def record(self) -> dict[str, object]:
         """The figures as plain data."""
-        return {name: value for name, value in asdict(self).items() if name != "decisions"}
+        figures = asdict(self)
+        del figures["decisions"]
+        return figures
 
     def table(self) -> pd.DataFrame:
         """Tabulate pairs with two or more readers: id_a, id_b, the decision of each reader, and `equal`."""
-        by_pair: dict[StoryPair, dict[str, str]] = {}
+        labels_of: dict[StoryPair, dict[str, str]] = {}
         for made in self.decisions:
-            by_pair.setdefault(made.pair, {})[made.reader] = made.decision
+            labels_of.setdefault(made.pair, {})[made.reader] = made.decision
         rows = []
-        for pair, labels in by_pair.items():
-            rows.append({"id_a": pair.a, "id_b": pair.b, **labels, "equal": len(set(labels.values())) == 1})
+        for pair, labels in labels_of.items():
+            is_equal = len(set(labels.values())) == 1
+            rows.append({"id_a": pair.a, "id_b": pair.b, **labels, "equal": is_equal})
         return pd.DataFrame(rows, columns=["id_a", "id_b", *self.readers, "equal"])
 
     def __str__(self) -> str:
@@ -93,20 +97,18 @@ def reader_agreement(decisions: Iterable[PairDecision], seed: int = 0) -> Reader
     >>> round(reader_agreement(made).alpha, 3)
     0.588
     """
-    made = list(decisions)
-    readers_of: dict[StoryPair, int] = {}
-    for each in made:
-        readers_of[each.pair] = readers_of.get(each.pair, 0) + 1
-    shared = [each for each in made if readers_of[each.pair] > 1]
+    all_decisions = list(decisions)
+    num_readers = Counter(made.pair for made in all_decisions)
+    shared = [made for made in all_decisions if num_readers[made.pair] > 1]
     counts = _label_counts(shared)
     alpha, low, high = None, None, None
     if np.count_nonzero(counts.sum(axis=0)) > 1:
         agreement = require("nltk.metrics.agreement", "explore")
-        task = agreement.AnnotationTask([(each.reader, each.pair, each.decision) for each in shared])
+        task = agreement.AnnotationTask([(made.reader, made.pair, made.decision) for made in shared])
         alpha = float(task.alpha())
         low, high = _bootstrap_interval(counts, seed)
     return ReaderAgreement(
-        readers=sorted({each.reader for each in made}),
+        readers=sorted({made.reader for made in all_decisions}),
         pairs=len(counts),
         equal=int((np.count_nonzero(counts, axis=1) == 1).sum()),
         alpha=alpha,

@@ -146,7 +146,8 @@ def search(  # noqa: PLR0913 (options)
 
 def _is_file(like: str | Path, stories: Index) -> bool:
     """Return True if `like` is a file; ids of the index have precedence."""
-    return str(like) not in stories and Path(like).exists() and not Path(like).is_dir()
+    path = Path(like)
+    return str(like) not in stories and path.exists() and not path.is_dir()
 
 
 def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
@@ -164,18 +165,25 @@ def screen_table(results: pd.DataFrame) -> str:
     """Format results for a screen of 100 columns: rank, similarity, id, title (if any), snippet."""
     if results.empty:
         return "no matching stories"
-    widths = {"id": NAME_WIDTH, "title": NAME_WIDTH, "snippet": WIDTH}
-    if not results["title"].any():
-        del widths["title"]
-    columns = []
-    for name, width in widths.items():
-        cells = [name, *(printable(value, width) for value in results[name])]
-        longest = max(map(len, cells))
-        columns.append([cell.ljust(longest) for cell in cells])
     columns = [
-        [" #", *(f"{rank:>2}" for rank in results["rank"])],
-        ["similarity", *(f"{similarity:>10.3f}" for similarity in results["similarity"])],
-        *columns,
+        [" #", *map("{:>2}".format, results["rank"])],
+        ["similarity", *map("{:>10.3f}".format, results["similarity"])],
+        _padded_cells(results["id"], NAME_WIDTH),
     ]
-    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    return "\n".join(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)
+    if results["title"].any():
+        columns.append(_padded_cells(results["title"], NAME_WIDTH))
+    columns.append(_padded_cells(results["snippet"], WIDTH))
+    lines = []
+    for cells in zip(*columns, strict=True):
+        line = "  ".join(cells).rstrip()
+        lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
+    return "\n".join(lines)
+
+
+def _padded_cells(values: pd.Series, width: int) -> list[str]:
+    """Format a column as cells of the same width, at most `width` characters; the first one is its name."""
+    cells = [str(values.name)]
+    for value in values:
+        cells.append(printable(value, width))
+    longest = max(map(len, cells))
+    return [cell.ljust(longest) for cell in cells]

@@ -13,7 +13,7 @@ from narrlit.data.schema import IntArray
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.explore.bibliography import write_bibliography
-from narrlit.explore.collection import Collection
+from narrlit.explore.collection import Collection, rows_by_id
 from narrlit.explore.graph import write_graph
 from narrlit.explore.map_page import write_svg
 from narrlit.explore.pairs import similar_pairs
@@ -102,8 +102,10 @@ class Selection:
         """The stories as a numbered list of titles, with the ids that differ from them."""
         lines = []
         for number, (id, title) in enumerate(zip(self.frame["id"], self.frame["title"], strict=True), start=1):
-            name = printable(title or id, WIDTH)
-            lines.append(f"{number}. {name} ({printable(id, WIDTH)})" if title and title != id else f"{number}. {name}")
+            line = f"{number}. {printable(title or id, WIDTH)}"
+            if title and title != id:
+                line += f" ({printable(id, WIDTH)})"
+            lines.append(line)
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -135,13 +137,14 @@ def select(collection: Collection, ids: Sequence[str] | None = None, *, k: int =
     """
     if k < 1:
         raise OptionError(f"`k={k}`: must be at least 1")
-    row_of = {id: row for row, id in enumerate(collection.frame["id"])}
-    wanted = list(row_of) if ids is None else list(dict.fromkeys(ids))
-    if not wanted:
+    row_of = rows_by_id(collection.frame)
+    selected = list(row_of) if ids is None else list(dict.fromkeys(ids))
+    rows = []
+    for id in selected:
+        if id not in row_of:
+            source = collection.about["source"]
+            raise OptionError(f"`ids`: {source} has no story {printable(id, WIDTH)!r}{did_you_mean(id, row_of)}")
+        rows.append(row_of[id])
+    if not rows:
         raise OptionError("`ids`: no story is chosen; give at least one id")
-    unknown = next((id for id in wanted if id not in row_of), None)
-    if unknown is not None:
-        source = collection.about["source"]
-        raise OptionError(f"`ids`: {source} has no story {printable(unknown, WIDTH)!r}{did_you_mean(unknown, row_of)}")
-    rows = np.array([row_of[id] for id in wanted], dtype=np.int64)
-    return Selection(collection, rows, k)
+    return Selection(collection, np.array(rows, dtype=np.int64), k)

@@ -1,7 +1,7 @@
 """Lookup of stories by id, by file or by text."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,16 +48,14 @@ class StoryFinder:
         read = read_stories(source, strict=True, layout=layout)
         if progress:
             say(read.report.summary())
-        rows = zip(read.story_ids, read.titles, read, strict=True)
-        stories = {id: Story(title or id, story.text) for id, title, story in rows}
-        return cls(stories, source, layout)
+        texts = [story.text for story in read]
+        return cls(_titled(read.story_ids, read.titles, texts), source, layout)
 
     @classmethod
     def of(cls, collection: "Collection", layout: Layout = Layout()) -> "StoryFinder":
         """Look up ids in a collection."""
         frame = collection.frame
-        rows = zip(frame["id"], frame["title"], frame["text"], strict=True)
-        stories = {id: Story(title or id, text) for id, title, text in rows}
+        stories = _titled(frame["id"], frame["title"], frame["text"])
         return cls(stories, str(collection.about["source"]), layout)
 
     @property
@@ -90,3 +88,11 @@ class StoryFinder:
         if len(read) != 1:
             raise OptionError(f"{path} has {len(read)} stories: give `stories={path}` and the ids of two")
         return Story(read.titles[0] or Path(path).stem, read[0].text)
+
+
+def _titled(ids: Iterable[str], titles: Iterable[str | None], texts: Iterable[str]) -> dict[str, Story]:
+    """Return stories by id; each is named by its title or, without a title, by its id."""
+    stories = {}
+    for id, title, text in zip(ids, titles, texts, strict=True):
+        stories[id] = Story(title or id, text)
+    return stories

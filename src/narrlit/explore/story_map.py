@@ -15,8 +15,8 @@ from sklearn.metrics import silhouette_score
 from narrlit.data.schema import FloatArray, Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
+from narrlit.explore.collection import centered_passages, passage_vectors
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.corrections import centered
 from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require
 
@@ -121,8 +121,10 @@ class StoryMap:
         """List each story's group, counted from 1, and its name; both are empty for a story without a group."""
         rows = []
         for id, title, group in zip(self.frame["id"], self.frame["title"], self.groups.tolist(), strict=True):
-            number, name = (group + 1, self.names[group]) if group >= 0 else ("", "")
-            rows.append({"id": id, "title": title, "group": number, "name": name})
+            row: dict[str, object] = {"id": id, "title": title, "group": "", "name": ""}
+            if group >= 0:
+                row |= {"group": group + 1, "name": self.names[group]}
+            rows.append(row)
         return rows
 
 
@@ -158,8 +160,10 @@ def arrange_stories(frame: pd.DataFrame, similarities: CollectionSimilarity, k: 
 def _dendrogram(similarities: CollectionSimilarity) -> Arrangement:
     """Build a tree by average linkage and cut it into groups."""
     matrix = similarities.matrix()
-    pairs = squareform((matrix + matrix.T) / 2, checks=False).astype(np.float64)
-    top = float(pairs.max() + MARGIN * max(np.ptp(pairs), 0.01))
+    symmetric = (matrix + matrix.T) / 2
+    pairs = squareform(symmetric, checks=False).astype(np.float64)
+    spread = max(np.ptp(pairs), 0.01)
+    top = float(pairs.max() + MARGIN * spread)
     tree = linkage(top - pairs, "average", optimal_ordering=True)
 
     # Distances start at that of nearest stories, because silhouettes differ little if all distances are large.
@@ -186,8 +190,11 @@ def _best_cut(tree: NDArray[np.float64], distances: NDArray[np.float64]) -> tupl
     """
     n = len(distances)
     largest_part = max(2, n / 3)
-    cuts = [cut for cut in cut_tree(tree, range(2, n)).T if np.bincount(cut).max() <= largest_part]
-    silhouettes = [silhouette_score(distances, cut, metric="precomputed") for cut in cuts]
+    cuts, silhouettes = [], []
+    for cut in cut_tree(tree, range(2, n)).T:
+        if np.bincount(cut).max() <= largest_part:
+            cuts.append(cut)
+            silhouettes.append(silhouette_score(distances, cut, metric="precomputed"))
     best = int(np.argmax(silhouettes))
     return cuts[best], silhouettes[best]
 
@@ -211,7 +218,8 @@ def _plane(similarities: CollectionSimilarity, neighbors: IntArray, values: Floa
     count = UMAP_NEIGHBORS - 1
     itself = np.arange(len(neighbors))[:, None]
     rows = np.hstack([itself, neighbors[:, :count]])
-    distances = np.hstack([np.zeros_like(itself), values.max() - values[:, :count]]).astype(np.float32)
+    distances_of_neighbors = values.max() - values[:, :count]
+    distances = np.hstack([np.zeros_like(itself), distances_of_neighbors]).astype(np.float32)
     projection = UMAP(
         n_neighbors=UMAP_NEIGHBORS,
         min_dist=0.05,
@@ -269,12 +277,15 @@ def plane_points(arrangement: Arrangement) -> NDArray[np.float64]:
             raise DataError("the stories have neither a tree nor points: arrange them first")
         return arrangement.points
     tree = arrangement.tree
-    distances = np.maximum(tree.top - (tree.similarities + tree.similarities.T) / 2, 0).astype(np.float64)
+    similarities = (tree.similarities + tree.similarities.T) / 2
+    distances = np.maximum(tree.top - similarities, 0).astype(np.float64)
     np.fill_diagonal(distances, 0)
     squared = distances**2
     products = -(squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean()) / 2
     values, vectors = np.linalg.eigh(products)
-    points: NDArray[np.float64] = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0))
+    largest = [-1, -2]
+    lengths = np.sqrt(np.maximum(values[largest], 0))
+    points: NDArray[np.float64] = vectors[:, largest] * lengths
     return points
 
 
@@ -285,8 +296,9 @@ def central_stories(similarities: CollectionSimilarity, groups: IntArray) -> lis
         members = np.flatnonzero(groups == group)
         sample = np.random.default_rng(0).permutation(members)[:CENTRAL_SAMPLE]
         among = similarities.between(members, sample)
-        others = members[:, None] != sample[None, :]
-        means = np.where(others, among, 0).sum(axis=1) / np.maximum(others.sum(axis=1), 1)
+        is_other = members[:, None] != sample[None, :]
+        sums = np.where(is_other, among, 0).sum(axis=1)
+        means = sums / np.maximum(is_other.sum(axis=1), 1)
         central.append(int(members[np.argmax(means)]))
     return central
 
@@ -309,10 +321,11 @@ def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
         stories = uses[rows].sum(axis=0).A1  # number of stories with each word
-        weights = np.where(stories > max(1, min(3, len(rows) / 3)), stories * rarity, 0)
+        is_frequent = stories > max(1, min(3, len(rows) / 3))
+        weights = np.where(is_frequent, stories * rarity, 0)
         strongest = np.argsort(-weights, kind="stable")[:WORDS]
-        name = ", ".join(vocabulary[strongest[weights[strongest] > 0]])
-        names.append(name or f"group {len(names) + 1}")
+        words = vocabulary[strongest[weights[strongest] > 0]]
+        names.append(", ".join(words) or f"group {len(names) + 1}")
     return names
 
 
@@ -326,14 +339,15 @@ def link_passages(stories: Sequence[Passages], indices: IntArray) -> Links:
     Returns:
         For each pair i < j, the linked passages (passage of i, passage of j, match from 0 to 1).
     """
-    mean = np.concatenate([story.vectors for story in stories]).mean(axis=0, dtype=np.float32)
-    vectors = [centered(story.vectors.astype(np.float32), mean) for story in stories]
+    passages = passage_vectors(stories)
+    compared = centered_passages(passages, passages.vectors.mean(axis=0, dtype=np.float32))
     pairs = set[tuple[int, int]]()
     for story, neighbors in enumerate(indices.tolist()):
-        pairs.update((min(story, neighbor), max(story, neighbor)) for neighbor in neighbors)
+        for neighbor in neighbors:
+            pairs.add((min(story, neighbor), max(story, neighbor)))
     links = {}
     for i, j in sorted(pairs):
-        weights = matches(vectors[i], vectors[j])
-        chosen = in_order(match_shares(weights))
-        links[i, j] = [(first, second, float(weights[first, second])) for first, second in chosen]
+        weights = matches(compared.story(i), compared.story(j))
+        selected = in_order(match_shares(weights))
+        links[i, j] = [(first, second, float(weights[first, second])) for first, second in selected]
     return links
