@@ -9,7 +9,7 @@ from pathlib import Path
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
-from narrlit.console import say
+from narrlit.console import counted, say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments import report
@@ -25,6 +25,8 @@ from narrlit.models.run_file import DataPart
 FULL = "full"
 CHANGES = 8
 """Maximum number of changed options that are printed before a fit."""
+WILDCARDS = frozenset("*?[")
+"""Characters that make a path a glob pattern."""
 
 
 def ablate(
@@ -71,12 +73,7 @@ def ablate(
     """
     arguments = fit_arguments(config, options)
     systems = read_systems(arguments, find_overlays(arguments, ablations))
-    if seeds is None:
-        fits = [system.fit(system.name) for system in systems]
-    else:
-        fits = []
-        for seed in check_seeds(seeds):
-            fits += [system.fit(f"{system.name}_seed_{seed}", seed) for system in systems]
+    fits = _plan_fits(systems, seeds)
     finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
     if seeds is None:
         rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
@@ -84,6 +81,17 @@ def ablate(
     else:
         result = seeds_report(_by_system(finished), FULL)
     return PlanResult.of("ablations", folder, finished, result)
+
+
+def _plan_fits(systems: "Sequence[System]", seeds: Sequence[int] | None) -> list[PlannedFit]:
+    """Plan a fit of each system, once for each seed if there are seeds."""
+    if seeds is None:
+        return [system.fit(system.name) for system in systems]
+    fits: list[PlannedFit] = []
+    for seed in check_seeds(seeds):
+        for system in systems:
+            fits.append(system.fit(f"{system.name}_seed_{seed}", seed))
+    return fits
 
 
 def _by_system(fits: Sequence[FinishedFit]) -> dict[str, dict[int, Outcome]]:
@@ -153,8 +161,9 @@ class System:
 
 def _contains(recorded: DataPart, known: DataPart) -> bool:
     """Return True if a record agrees with what is known before a fit; it may contain further fields."""
-    fields = recorded.model_dump(exclude_unset=True)
-    return all(fields.get(name) == value for name, value in known.model_dump(exclude_unset=True).items())
+    recorded_fields = recorded.model_dump(exclude_unset=True)
+    known_fields = known.model_dump(exclude_unset=True)
+    return all(recorded_fields.get(name) == value for name, value in known_fields.items())
 
 
 def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = None) -> dict[str, str]:
@@ -196,7 +205,7 @@ def _system_of(fit: Sequence[str]) -> str:
 
 def _matching(pattern: str) -> list[str]:
     """List the files that match a path or a pattern, on disk or among the packaged configs."""
-    if not any(sign in pattern for sign in "*?["):
+    if WILDCARDS.isdisjoint(pattern):
         return [find_config(pattern, "`ablations`")]
     path = Path(pattern)
     paths = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
@@ -207,9 +216,12 @@ def _matching(pattern: str) -> list[str]:
 
 def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
     """Exclude overlays of packaged systems with names that begin with the name of this system."""
-    stems = [Path(name).stem for name in packaged_names() if Path(name).parent == Path()]
-    longer = tuple(f"{stem}_" for stem in stems if stem.startswith(f"{system}_"))
-    return [path for path in paths if not (longer and Path(path).name.startswith(longer))]
+    longer_systems: list[str] = []
+    for name in packaged_names():
+        config = Path(name)
+        if config.parent == Path() and config.stem.startswith(f"{system}_"):
+            longer_systems.append(f"{config.stem}_")
+    return [path for path in paths if not Path(path).name.startswith(tuple(longer_systems))]
 
 
 def read_systems(
@@ -226,9 +238,9 @@ def read_systems(
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = KnownData.read(data, purpose)
-        equal = next((other.name for other in systems if other.config == config), None)
+        equal = _find_equal(config, systems)
         if equal is not None:
-            say(f"{name} is left out: {overlay} changes nothing compared with {equal}")
+            say(f"{name} is left out: {overlay} changes nothing compared with {equal.name}")
             continue
         changes = config_changes(systems[0].config, config) if systems else []
         known = sources[key]
@@ -236,6 +248,14 @@ def read_systems(
         if known.triples != systems[0].triples:
             raise OptionError(f"`ablations` {overlay} changes the validation triples: rows must share them")
     return systems
+
+
+def _find_equal(config: Config, systems: Sequence[System]) -> System | None:
+    """Find the first system with the same configuration; None if there is none."""
+    for system in systems:
+        if system.config == config:
+            return system
+    return None
 
 
 @dataclass(frozen=True)
@@ -285,22 +305,20 @@ def ablation_report(rows: Sequence[Ablated]) -> Report:
     full = rows[0]
     systems: list[Entry] = []
     cells: list[Entry] = []
+    intervals: dict[str, Entry] = {}
     for row in rows:
-        if row is full:
-            systems.append({**row.as_dict(), "difference_to_full": None})
-            cells.append(_cells(row, {}))
-            continue
-        differences = _differences(row.outcome, full.outcome)
+        differences = {} if row is full else _differences(row.outcome, full.outcome)
         values = {name: difference.as_dict() for name, difference in differences.items()}
-        systems.append({**row.as_dict(), "difference_to_full": values})
+        systems.append({**row.as_dict(), "difference_to_full": values or None})
         cells.append(_cells(row, differences))
+        intervals[row.system.name] = row.outcome.last.as_dict()
     notes = _notes(rows)
     return Report(
         content={"notes": notes, "systems": systems},
         tables={"": cells},
         notes=[*report.note_lines(notes), report.INDEPENDENCE],
         records=[],
-        intervals={row.system.name: row.outcome.last.as_dict() for row in rows},
+        intervals=intervals,
     )
 
 
@@ -312,28 +330,34 @@ def _differences(outcome: Outcome, full: Outcome) -> dict[str, PairedComparison]
 def _cells(row: Ablated, differences: Mapping[str, PairedComparison]) -> Entry:
     """Format a row; the full system has no differences."""
     cells: Entry = {"system": row.system.name, "n": row.outcome.best.summary.n}
-    for name, (title, cell) in zip(EVALUATIONS, report.accuracy_cells(row.outcome).items(), strict=True):
-        cells[title] = cell
+    accuracy_cells = report.accuracy_cells(row.outcome)
+    for name, title in zip(EVALUATIONS, accuracy_cells, strict=True):
+        cells[title] = accuracy_cells[title]
         cells[f"difference, {report.spoken(name)}"] = report.difference_cell(differences.get(name))
-    return {**cells, "selected": report.selected_cell(row.outcome), "flags": ", ".join(row.outcome.flags)}
+    cells["selected"] = report.selected_cell(row.outcome)
+    cells["flags"] = ", ".join(row.outcome.flags)
+    return cells
 
 
 def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
     """Explain the accuracies and differences, by name."""
+    seed = rows[0].system.config["seed_everything"]
+    return {
+        "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
+        "high because of this selection",
+        "last_epoch": f"accuracy after the last epoch; not selected by any evaluation{_except_by(rows)}",
+        "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
+        f"is right, won: only the row is right; p is not corrected for {counted(len(rows) - 1, 'comparison')}",
+        "seed": f"each row is one fit, that of the full system with seed {seed}: intervals do not include variation "
+        "between fits",
+    }
+
+
+def _except_by(rows: Sequence[Ablated]) -> str:
+    """Format the end of a note: callbacks of rows whose decisions depend on the triples; empty without any."""
     deciding = []
     for row in rows:
         callbacks = deciding_callbacks(row.system.config)
         if callbacks:
             deciding.append(f"{', '.join(callbacks)} in {row.system.name}")
-    decided = "; ".join(deciding)
-    count, seed = len(rows) - 1, rows[0].system.config["seed_everything"]
-    return {
-        "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
-        "high because of this selection",
-        "last_epoch": "accuracy after the last epoch; not selected by any evaluation"
-        + (f", except by callbacks that use these triples: {decided}" if decided else ""),
-        "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
-        f"is right, won: only the row is right; p is not corrected for {count} comparison{'s' * (count != 1)}",
-        "seed": f"each row is one fit, that of the full system with seed {seed}: intervals do not include variation "
-        "between fits",
-    }
+    return f", except by callbacks that use these triples: {'; '.join(deciding)}" if deciding else ""

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from narrlit.console import counted
 from narrlit.data.readers import read_examples, say_rows
@@ -77,27 +80,34 @@ class PivotVersions:
         """Compute the figures of each score; None without scores."""
         if self.scores is None:
             return dict.fromkeys(SCORES)
-        figures: dict[str, ScoreFigures | None] = {}
-        for name in SCORES:
-            column = pd.Series(getattr(self.scores, name))
-            figures[name] = {
-                "n": len(column),
-                "mean": float(column.mean()),
-                "standard_deviation": float(column.std()) if len(column) > 1 else 0.0,
-                "quartiles": column.quantile([0.25, 0.5, 0.75]).tolist(),
-            }
-        return figures
+        scores = self.scores
+        return {
+            "precision": _figures_of(scores.precision),
+            "recall": _figures_of(scores.recall),
+            "f1": _figures_of(scores.f1),
+        }
 
     def record(self) -> dict[str, object]:
         """Return counts and figures as plain data."""
-        truncated = {} if self.scores is None else {"truncated": self.scores.truncated}
-        return {
+        record: dict[str, object] = {
             "versions": self.versions,
             "left_out": self.left_out,
             "stories": len(self.replaced),
-            **truncated,
-            **self.figures(),
         }
+        if self.scores is not None:
+            record["truncated"] = self.scores.truncated
+        return record | self.figures()
+
+
+def _figures_of(values: NDArray[np.float64]) -> ScoreFigures:
+    """Compute the figures of a score (n,)."""
+    column = pd.Series(values)
+    return {
+        "n": len(column),
+        "mean": float(column.mean()),
+        "standard_deviation": float(column.std()) if len(column) > 1 else 0.0,
+        "quartiles": column.quantile([0.25, 0.5, 0.75]).tolist(),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +153,16 @@ class Augmentation:
     def _figure(self) -> "Figure":
         from matplotlib.figure import Figure
 
-        values = {name: pivot.scores.f1 for name, pivot in self.pivots.items() if pivot.scores is not None}
-        if not values:
+        scores, labels = [], []
+        for name, pivot in self.pivots.items():
+            if pivot.scores is not None:
+                scores.append(pivot.scores.f1)
+                labels.append(f"{name} (n = {len(pivot.scores.f1)})")
+        if not scores:
             raise OptionError("there is nothing to draw: no version has a BERTScore")
-        figure = Figure(figsize=(1.5 + 1.2 * len(values), 4), layout="tight")
+        figure = Figure(figsize=(1.5 + 1.2 * len(scores), 4), layout="tight")
         axes = figure.add_subplot(ylabel="BERTScore F1")
-        labels = [f"{name} (n = {len(of_pivot)})" for name, of_pivot in values.items()]
-        axes.boxplot(list(values.values()), tick_labels=labels)
+        axes.boxplot(scores, tick_labels=labels)
         return figure
 
     def write(self, path: str | Path) -> None:
@@ -178,17 +191,22 @@ class Augmentation:
         return f"{table}\n{note}"
 
     def _rows(self) -> list[dict[str, object]]:
-        rows = []
-        for name, pivot in self.pivots.items():
-            reasons = ", ".join(f"{count} {reason}" for reason, count in pivot.left_out.items()) or "0"
-            row = {"pivot": name, "versions": pivot.versions, "left out": reasons, "stories": len(pivot.replaced)}
-            figures = pivot.figures()
-            for score in SCORES:
-                cell = figures[score]
-                row[score] = "none" if cell is None else "{mean:.3f} ± {standard_deviation:.3f}".format(**cell)
-            row["f1 in the paper"] = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
-            rows.append(row)
-        return rows
+        return list(starmap(_row, self.pivots.items()))
+
+
+def _row(name: str, pivot: PivotVersions) -> dict[str, object]:
+    """Format the versions through one language, with their scores and the F1 in the paper."""
+    reasons = [f"{count} {reason}" for reason, count in pivot.left_out.items()]
+    row: dict[str, object] = {
+        "pivot": name,
+        "versions": pivot.versions,
+        "left out": ", ".join(reasons) or "0",
+        "stories": len(pivot.replaced),
+    }
+    for score, figures in pivot.figures().items():
+        row[score] = "none" if figures is None else "{mean:.3f} ± {standard_deviation:.3f}".format(**figures)
+    row["f1 in the paper"] = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
+    return row
 
 
 def back_translate_examples(
@@ -237,9 +255,10 @@ def back_translate_examples(
     groups = [[example] for example in examples]
     versions: dict[str, PivotVersions] = {}
     for pivot, stories in list(_translate(table.texts, pivots, computing, Path(log))):
-        versions[pivot] = _add_versions(groups, stories, table, mixed)
-        if scorer is not None and versions[pivot].replaced:
-            versions[pivot].scores = scorer(*versions[pivot].texts(table))
+        added = _add_versions(groups, stories, table, mixed)
+        if scorer is not None and added.replaced:
+            added.scores = scorer(*added.texts(table))
+        versions[pivot] = added
     rows = _named_groups(examples, groups)
     settings = {"mixed": mixed, **asdict(pivots), **asdict(quality)}
     settings["bertscore_layer"] = None if scorer is None else scorer.layer
@@ -282,24 +301,39 @@ def _add_versions(
     pivot = PivotVersions()
     for group in groups:
         example = group[0]
-        positions = list(range(len(example.indices)))
-        for replaced in [[position] for position in positions] if mixed else [positions]:
-            version = [BackTranslation(table[index].text) for index in example.indices]
-            for position in replaced:
-                version[position] = stories[version[position].text]
+        for replaced in _replaced_stories(example, mixed):
+            version = _version(example, replaced, stories, table)
             fault = _fault(version)
             if fault is not None:
                 pivot.left_out[fault] += 1
                 continue
-            anchor, positive, *negatives = indices = tuple(table.add(story.text) for story in version)
-            if any(row.indices == indices for row in group):
+            anchor, positive, *negatives = [table.add(story.text) for story in version]
+            new = TrainingExample(anchor, positive, tuple(negatives), example.kinds)
+            if any(row.indices == new.indices for row in group):
                 pivot.left_out["equal to another version"] += 1
                 continue
-            group.append(TrainingExample(anchor, positive, tuple(negatives), example.kinds))
+            group.append(new)
             pivot.versions += 1
             for position in replaced:
-                pivot.replaced[example.indices[position]] = indices[position]
+                pivot.replaced[example.indices[position]] = new.indices[position]
     return pivot
+
+
+def _replaced_stories(example: TrainingExample, mixed: bool) -> list[list[int]]:
+    """List the positions of the stories that each version of an example replaces: one if `mixed`, else all."""
+    positions = list(range(len(example.indices)))
+    return [[position] for position in positions] if mixed else [positions]
+
+
+def _version(
+    example: TrainingExample, replaced: Sequence[int], stories: Mapping[str, BackTranslation], table: StoryTable
+) -> list[BackTranslation]:
+    """Return the stories of an example, with back-translations at the replaced positions."""
+    version = []
+    for position, index in enumerate(example.indices):
+        text = table[index].text
+        version.append(stories[text] if position in replaced else BackTranslation(text))
+    return version
 
 
 def _fault(stories: Sequence[BackTranslation]) -> str | None:
@@ -307,9 +341,11 @@ def _fault(stories: Sequence[BackTranslation]) -> str | None:
     for story in stories:
         if story.fault is not None:
             return story.fault
-    anchor, positive, *negatives = (story.text for story in stories)
+    anchor, positive, *negatives = [story.text for story in stories]
     if anchor == positive:
         return "anchor is its positive"
     if anchor in negatives:
         return "anchor among its negatives"
-    return "positive among its negatives" if positive in negatives else None
+    if positive in negatives:
+        return "positive among its negatives"
+    return None

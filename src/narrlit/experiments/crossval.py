@@ -126,7 +126,8 @@ class DividedConfig:
 
     def _fit(self, fold: FoldDescription, prefix: str, system: str) -> PlannedFit:
         data = self.config["data"]
-        config = {**self.config, "data": {**data, "init_args": {**data["init_args"], "fold": fold.fold}}}
+        data_of_fold = {**data, "init_args": {**data["init_args"], "fold": fold.fold}}
+        config = {**self.config, "data": data_of_fold}
         about = f"{fold.trained} training examples, {fold.evaluated} evaluated"
 
         def check(run: Run) -> None:
@@ -157,12 +158,12 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
             f"data.hard_examples.mine_validation cannot be used in {purpose}, because evaluated examples would be "
             "used for training; leave it out"
         )
-    settings = asdict(division)
+    settings = {"fold": 0, **asdict(division)}
     folds = {
         "class_path": "narrlit.datamodules.FoldData",
-        "init_args": {"source": config["data"], "fold": 0, **settings},
+        "init_args": {"source": config["data"], **settings},
     }
-    return {**config, "data": folds}, FoldData(data, fold=0, **settings)
+    return {**config, "data": folds}, FoldData(data, **settings)
 
 
 def pool(fits: Sequence[FinishedFit]) -> Outcome:
@@ -191,11 +192,8 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
     """
     first = fits[0].fold
     whole = pool(fits)
-    over_folds = {name: _over_folds(fits, name) for name in EVALUATIONS}
+    over_folds = _over_folds(fits)
     notes = _notes(whole.num_evaluations, deciding)
-    extra = [f"Flags of the folds' runs: {', '.join(whole.flags)}."] if whole.flags else []
-    if first.ungrouped:
-        extra.append("UNGROUPED: folds by example; evaluated stories may be in the training data.")
     intervals = {f"fold {fit.fold.fold}": fit.outcome.last.as_dict() for fit in fits}
     return Report(
         content={
@@ -208,30 +206,56 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
             "groups": first.all_groups,
             "num_evaluations": whole.num_evaluations,
             "notes": notes,
-            "pooled": {name: whole.scores[name].as_dict() for name in EVALUATIONS},
+            "pooled": accuracies_as_dict(whole),
             "over_folds": {name: spread.as_dict() for name, spread in over_folds.items()},
             "by_fold": [fit.fold_as_dict() for fit in fits],
         },
         tables={"": _rows(fits, whole, over_folds)},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE, *extra],
+        notes=[*report.note_lines(notes), report.INDEPENDENCE, *_warnings(first, whole)],
         records=[],
         intervals={**intervals, "pooled": whole.last.as_dict()},
     )
 
 
-def _over_folds(fits: Sequence[FinishedFit], name: str) -> Spread:
-    """Compute mean and standard deviation of one evaluation over the folds."""
-    return Spread.of([fit.outcome.scores[name].accuracy for fit in fits])
+def accuracies_as_dict(outcome: Outcome) -> Entry:
+    """Convert the accuracies after the last and the best epoch to JSON values, without the answers."""
+    return {name: outcome.scores[name].as_dict() for name in EVALUATIONS}
+
+
+def _over_folds(fits: Sequence[FinishedFit]) -> dict[str, Spread]:
+    """Compute mean and standard deviation of each evaluation over the folds."""
+    spreads: dict[str, Spread] = {}
+    for name in EVALUATIONS:
+        spreads[name] = Spread.of([fit.outcome.scores[name].accuracy for fit in fits])
+    return spreads
 
 
 def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
     """Explain the accuracies, by name."""
-    decided = f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
     return {
-        "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{decided}",
+        "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{except_by(deciding)}",
         "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, out of "
         f"{num_evaluations} evaluations in total: too high because of this selection",
     }
+
+
+def except_by(deciding: Sequence[str]) -> str:
+    """Format the end of a note: callbacks whose decisions depend on the evaluated examples; empty without any.
+
+    >>> except_by(["EarlyStopping"])
+    ', except by EarlyStopping, which used the evaluated examples'
+    """
+    return f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
+
+
+def _warnings(fold: FoldDescription, whole: Outcome) -> list[str]:
+    """List the flags of all runs, and warn about folds that share stories."""
+    lines = []
+    if whole.flags:
+        lines.append(f"Flags of the folds' runs: {', '.join(whole.flags)}.")
+    if fold.ungrouped:
+        lines.append("UNGROUPED: folds by example; evaluated stories may be in the training data.")
+    return lines
 
 
 def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Spread]) -> list[Entry]:
@@ -244,6 +268,7 @@ def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, 
         rows.append({**sizes, **cells, "selected": report.selected_cell(fit.outcome)})
     cells = report.accuracy_cells(whole)
     rows.append({"fold": "pooled", "groups": fits[0].fold.all_groups, "evaluated": whole.last.summary.n, **cells})
-    spreads = [over_folds[name].text() for name in EVALUATIONS]
-    rows.append({"fold": "mean ± standard deviation", **dict(zip(cells, spreads, strict=True))})
-    return rows
+    mean: Entry = {"fold": "mean ± standard deviation"}
+    for title, spread in zip(cells, over_folds.values(), strict=True):
+        mean[title] = spread.text()
+    return [*rows, mean]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,9 @@ class DataCheck:
         keep_report(Path(folder), "check_data", self.record, f"{self._markdown()}\n")
 
     def _markdown(self) -> str:
+        """Format findings and tables."""
         findings = [f"- {sentence}" for sentence in self.findings]
-        tables = [markdown_table(title, rows) for title, rows in self.tables.items()]
+        tables = starmap(markdown_table, self.tables.items())
         note = (
             f"Near-duplicates have a Jaccard index of three-word shingles of at least {self.threshold}. Intervals are "
             "95 % (Wilson)."
@@ -67,11 +68,14 @@ class DataCheck:
         return "\n".join([*findings, "", *tables, note])
 
     def __str__(self) -> str:
-        """Format findings and tables in Markdown."""
-        lines = [self._markdown(), *(f"{path}: {finding}" for path, finding in self.independence.items())]
+        """Format findings and tables in Markdown, and what was measured with the encoder."""
+        lines = [self._markdown()]
+        for path, sentence in self.independence.items():
+            lines.append(f"{path}: {sentence}")
         for path, diagnostics in self.diagnostics.items():
             lines.append(f"{path}: {diagnostics}")
-            lines += [f"{path}: {warning}" for warning in diagnostics.warnings]
+            for warning in diagnostics.warnings:
+                lines.append(f"{path}: {warning}")
         return "\n".join(lines)
 
 
@@ -128,14 +132,15 @@ def check_data(
     independence: dict[str, str] = {}
     diagnostics: dict[str, SimilarityDiagnostics] = {}
     if encoder is not None:
-        evaluated = [str(path) for path in (validation, test) if path is not None]
-        stories = {path: list(read_any(path, layout=layout)) for path in evaluated}
+        evaluated = [validation] if test is None else [validation, test]
+        stories = {str(path): list(read_any(path, layout=layout)) for path in evaluated}
         fitted = encoder.fitted_for(list(chain.from_iterable(stories.values())))
         for path, stories_of_file in stories.items():
             independence[path] = check_independence(fitted, stories_of_file)
+        record["diagnostics"] = {}
         for path, stories_of_file in stories.items():
             diagnostics[path] = diagnose_stories(fitted, stories_of_file, progress)
-        record["diagnostics"] = {path: diagnosis.record for path, diagnosis in diagnostics.items()}
+            record["diagnostics"][path] = diagnostics[path].record
     return DataCheck(record, check_tables(record), threshold, independence, diagnostics)
 
 
@@ -148,7 +153,8 @@ def _say_summaries(sets: Sequence[CheckedSet]) -> None:
 
 def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: bool = False) -> SimilarityDiagnostics:
     """Measure length bias and hubness of the cosines of different stories, at most 1,000."""
-    different = list({story.text: story for story in stories}.values())
+    by_text = {story.text: story for story in stories}
+    different = list(by_text.values())
     sample = [different[row] for row in reference_rows(len(different))]
     vectors = unit_vectors(encoder.embed(sample, progress=progress))
     return similarity_diagnostics(vectors @ vectors.T, [story.text for story in sample])

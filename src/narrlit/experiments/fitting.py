@@ -112,23 +112,27 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
     with quiet():
         parsed = lightning_cli.parse_fit(arguments)
     config = parsed.as_dict()
+    for setting, is_used in _refused_settings(config).items():
+        if is_used:
+            raise OptionError(f"{setting} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
+    config["trainer"]["logger"] = None
+    return config, parsed.datamodule
+
+
+def _refused_settings(config: Config) -> dict[str, bool]:
+    """List the settings that would prevent the evaluation of every triple after every epoch; True if one is used."""
     trainer = config["trainer"]
     whole = ("None", "1.0")  # the number 1 is one batch
-    refused = {
-        "ckpt_path": config["ckpt_path"],
-        "checkpoint.dirpath": config["checkpoint"]["dirpath"],
-        "last_checkpoint.dirpath": config["last_checkpoint"]["dirpath"],
+    return {
+        "ckpt_path": bool(config["ckpt_path"]),
+        "checkpoint.dirpath": bool(config["checkpoint"]["dirpath"]),
+        "last_checkpoint.dirpath": bool(config["last_checkpoint"]["dirpath"]),
         "trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in whole,
         "trainer.val_check_interval": repr(trainer["val_check_interval"]) not in whole,
-        "trainer.overfit_batches": trainer["overfit_batches"],
+        "trainer.overfit_batches": bool(trainer["overfit_batches"]),
         "trainer.check_val_every_n_epoch": trainer["check_val_every_n_epoch"] != 1,
-        "trainer.fast_dev_run": trainer["fast_dev_run"],
+        "trainer.fast_dev_run": bool(trainer["fast_dev_run"]),
     }
-    for setting, used in refused.items():
-        if used:
-            raise OptionError(f"{setting} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
-    trainer["logger"] = None
-    return config, parsed.datamodule
 
 
 def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
@@ -245,5 +249,9 @@ def deciding_callbacks(config: Config) -> list[str]:
     """List callbacks whose decisions depend on validation accuracy, so that even the last epoch depends on it."""
     configured = config["trainer"]["callbacks"] or []
     callbacks = [configured] if isinstance(configured, dict) else configured
-    names = [str(callback["class_path"]).rpartition(".")[2] for callback in callbacks]
-    return [name for name in names if name in DECIDING]
+    deciding = []
+    for callback in callbacks:
+        name = str(callback["class_path"]).rpartition(".")[2]
+        if name in DECIDING:
+            deciding.append(name)
+    return deciding

@@ -170,9 +170,11 @@ def _check_views(data: FusionData) -> None:
     Raises:
         OptionError: if a story has none.
     """
-    stories = [data.triples.stories[index] for index in data.triples.indices.ravel().tolist()]
-    if data.texts.views is None and any(story.views is None for story in stories):
-        raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
+    if data.texts.views is not None:
+        return
+    for index in data.triples.indices.ravel().tolist():
+        if data.triples.stories[index].views is None:
+            raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
 
 
 def _evaluate(

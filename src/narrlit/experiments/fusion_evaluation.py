@@ -196,7 +196,8 @@ class GridSearch:
             OptionError: if the step does not divide 1, or there are fewer groups of triples than folds.
         """
         weights = simplex_grid(step)
-        groups = story_groups(TrainingExamples(triples.stories, [example_of(triple) for triple in triples]))
+        examples = TrainingExamples(triples.stories, list(map(example_of, triples)))
+        groups = story_groups(examples)
         positions = grouped_folds(groups, folds, fold_seed)
         return cls(prepared, positions, weights, step, fold_seed, len(np.unique(groups)))
 
@@ -212,14 +213,14 @@ class GridSearch:
 
     def evaluate(self, embeddings: FloatArray, settings: Mapping[str, Fusion]) -> FusionAccuracies:
         """Evaluate settings, and the best settings of the grid, with unit vectors (U, 4, D) of texts and views."""
-        named = [PRESETS["full_only"].weights, *(setting.weights for setting in settings.values())]
-        answers = self._answers(embeddings, np.array(named))
+        compared = [PRESETS["full_only"], *settings.values()]
+        answers = self._answers(embeddings, np.array([setting.weights for setting in compared]))
         full = answers.at(0)
         evaluated = []
         for number, (name, setting) in enumerate(settings.items(), start=1):
-            of_setting = answers.at(number)
-            difference = of_setting.difference_to(full)
-            evaluated.append(EvaluatedSetting(name, setting.weights, of_setting.summary, difference))
+            setting_answers = answers.at(number)
+            difference = setting_answers.difference_to(full)
+            evaluated.append(EvaluatedSetting(name, setting.weights, setting_answers.summary, difference))
         grid = self._answers(embeddings, self.weights)
         return FusionAccuracies(evaluated, self._select_by_fold(grid, full), self._select_here(grid))
 
@@ -235,7 +236,8 @@ class GridSearch:
         for number, (fold, best) in enumerate(zip(self.folds, best_settings, strict=True)):
             setting_of[fold] = best
             others = np.setdiff1d(triples, fold)
-            on_others, on_fold = grid.at(best, others).summary, grid.at(best, fold).summary
+            on_others = grid.at(best, others).summary
+            on_fold = grid.at(best, fold).summary
             folds.append(FoldSetting(number, self.weights[best].tolist(), on_others, on_fold))
         answers = grid.at(setting_of, triples)
         return SelectedByFold(answers.summary, answers.difference_to(full), folds)

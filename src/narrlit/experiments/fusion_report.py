@@ -34,11 +34,12 @@ class FusionData:
     @property
     def record(self) -> dict[str, object]:
         """Description of triples, views and pseudonyms as plain data."""
-        count: dict[str, object] = {"n": len(self.triples)}
-        file = {} if self.path is None else {"path": self.path, "sha256": self.sha256}
+        triples: dict[str, object] = {"n": len(self.triples)}
+        if self.path is not None:
+            triples = {"path": self.path, "sha256": self.sha256, **triples}
         pseudonyms = self.texts.pseudonyms
         return {
-            "triples": file | count,
+            "triples": triples,
             "views": self.texts.provenance,
             "pseudonyms": None if pseudonyms is None else asdict(pseudonyms),
         }
@@ -60,7 +61,9 @@ class FusionData:
         if views is None:
             return "those of the stories"
         files = ", ".join(views.paths) or "no file"
-        return f"{files}; stories without views are split by position" if views.missing == "positional" else files
+        if views.missing == "positional":
+            return f"{files}; stories without views are split by position"
+        return files
 
 
 def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: FusionData) -> Report:
@@ -68,19 +71,24 @@ def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: Fusi
     tables: dict[str, list[Entry]] = {}
     warnings: list[str] = []
     records: list[Entry] = []
+    intervals: dict[str, Entry] = {}
     for model in models:
         tables[model.model] = _setting_rows(model)
         tables[f"{model.model}, grid by fold"] = _fold_rows(model)
         if model.seen_in_training is not None:
             warnings.append(f"{model.model}: {model.seen_in_training}.")
-        records += [{"model": model.model, **setting.as_dict()} for setting in model.accuracies.settings]
+        for setting in model.accuracies.settings:
+            record = {"model": model.model, **setting.as_dict()}
+            records.append(record)
+            intervals[f"{model.model}, {setting.name}"] = record
     notes = _notes([setting.name for setting in models[0].accuracies.settings], search)
+    as_dicts = [model.as_dict() for model in models]
     return Report(
-        content={**data.record, **search.as_dict(), "notes": notes, "models": [model.as_dict() for model in models]},
+        content={**data.record, **search.as_dict(), "notes": notes, "models": as_dicts},
         tables=tables,
         notes=[*report.note_lines(notes), report.INDEPENDENCE, *warnings, *data.lines],
         records=records,
-        intervals={f"{record['model']}, {record['name']}": record for record in records},
+        intervals=intervals,
     )
 
 
@@ -107,7 +115,8 @@ def _setting_rows(model: ModelFusions) -> list[Entry]:
     by_fold, here = accuracies.best_on_other_folds, accuracies.best_on_these_triples
     rows = []
     for setting in accuracies.settings:
-        rows.append(_setting_row(setting.name, _weights_text(setting.weights), setting.accuracy, setting.difference))
+        weights = _weights_text(setting.weights)
+        rows.append(_setting_row(setting.name, weights, setting.accuracy, setting.difference))
     return [
         *rows,
         _setting_row("best on other folds", "by fold, below", by_fold.accuracy, by_fold.difference),
@@ -145,4 +154,9 @@ def _fold_rows(model: ModelFusions) -> list[Entry]:
 
 
 def _weights_text(weights: Sequence[float]) -> str:
+    """Format weights.
+
+    >>> _weights_text([0.5, 0.25, 0.25, 0.0])
+    '0.5, 0.25, 0.25, 0'
+    """
     return ", ".join(f"{weight:g}" for weight in weights)

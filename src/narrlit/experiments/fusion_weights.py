@@ -91,17 +91,28 @@ def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weigh
     pairs_of_triples = np.concatenate([indices[:, [0, 1]], indices[:, [0, 2]]])
     # Each pair is computed once, so that equal pairs have exactly the same score.
     pairs, pair_of = np.unique(pairs_of_triples, axis=0, return_inverse=True)
+    cosines_of_pairs = _pair_cosines(vectors.astype(np.float64), pairs, weights)
+    cosines_of_triples = cosines_of_pairs[:, pair_of.ravel()]
+    with_a, with_b = np.split(cosines_of_triples, 2, axis=1)
+    return np.stack([with_a, with_b], axis=2)
+
+
+def _pair_cosines(unit: Weights, pairs: IntArray, weights: Weights) -> Weights:
+    """Compute cosines (W, N) of pairs of stories for many weights (W, P) of the parts.
+
+    Args:
+        unit: (U, P, D) unit vectors of the parts of each story.
+        pairs: (N, 2) story indices.
+        weights: (W, P) weights of the parts.
+    """
     first, second = pairs[:, 0], pairs[:, 1]
-    unit = vectors.astype(np.float64)
     products_of_weights = weights[:, :, None] * weights[:, None, :]
     weight_products = products_of_weights.reshape(len(weights), -1)
     squared_lengths = weight_products @ _part_products(unit, unit).T
     lengths = np.maximum(np.sqrt(np.maximum(squared_lengths, 0)), _SHORTEST)
     products = weight_products @ _part_products(unit[first], unit[second]).T
-    lengths_of_pairs = lengths[:, first] * lengths[:, second]
-    cosines_of_triples = (products / lengths_of_pairs)[:, pair_of.ravel()]
-    with_a, with_b = np.split(cosines_of_triples, 2, axis=1)
-    return np.stack([with_a, with_b], axis=2)
+    cosines: Weights = products / (lengths[:, first] * lengths[:, second])
+    return cosines
 
 
 def _part_products(first: Weights, second: Weights) -> Weights:

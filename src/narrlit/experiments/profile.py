@@ -4,6 +4,7 @@ Letters in shapes: N stories.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -13,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import Floats, Triples
+from narrlit.data.schema import Floats, IntArray, Triples
 from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-from narrlit.experiments.choices import read_choices
+from narrlit.experiments.choices import Choices, read_choices
 from narrlit.experiments.comparison import read_facets
 from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
 from narrlit.experiments.retrieval_report import Estimate
@@ -69,22 +70,57 @@ def profile(
     ['minilm', 'tfidf']
     """
     corpus = TwiceTold.read() if split is None else TwiceTold.read().split(split)
-    labeled = {Path(path).stem: read_triples(str(path)) for path in sets}
-    questions = {Path(path).stem: read_choices(path) for path in choices}
+    other_sets = _OtherSets.read(sets, choices)
     texts = [telling.text for telling in _stories(corpus)]
     profiles = []
     for name, encoder in _encoders(models).items():
         collection = Collection.of(texts, encoder, measure=measure_for(encoder, measure), progress=progress)
-        similarities = collection.similarities.matrix().astype(np.float64)
-        np.fill_diagonal(similarities, collection.similarities.with_themselves())
-        others = _accuracies(labeled, Cosine(encoder), progress)
-        for file_name, of_file in questions.items():
-            others[file_name] = _estimate_of(of_file.accuracy(encoder, progress))
-        profiles.append(_profile(name, similarities, corpus, others))
+        similarities = _similarities(collection)
+        profiles.append(_profile(name, similarities, corpus, other_sets.accuracies(encoder, progress)))
     vectors, _ = lexical_vectors(TFIDF, texts, texts)
     similarities = (vectors @ vectors.T).toarray()
-    profiles.append(_profile(TFIDF, similarities, corpus, _accuracies(labeled, Lexical(TFIDF))))
+    profiles.append(_profile(TFIDF, similarities, corpus, other_sets.accuracies_on_triples(Lexical(TFIDF))))
     return Profile(profiles, measure, split, len(corpus.plots), len(corpus.worlds))
+
+
+@dataclass(frozen=True)
+class _OtherSets:
+    """Other files on which accuracy is measured.
+
+    Attributes:
+        triples: labeled triples by the name of their file.
+        questions: multiple-choice questions by the name of their file.
+    """
+
+    triples: Mapping[str, Triples]
+    questions: Mapping[str, Choices]
+
+    @classmethod
+    def read(cls, sets: Sequence[str | Path], choices: Sequence[str | Path]) -> "_OtherSets":
+        """Read files of labeled triples and files of questions."""
+        triples = {Path(path).stem: read_triples(str(path)) for path in sets}
+        questions = {Path(path).stem: read_choices(path) for path in choices}
+        return cls(triples, questions)
+
+    def accuracies(self, encoder: StoryEncoder, progress: bool) -> dict[str, Estimate]:
+        """Compute the accuracies of an encoder by file and, for triples, by cell."""
+        accuracies = self.accuracies_on_triples(Cosine(encoder), progress)
+        for name, questions in self.questions.items():
+            accuracies[name] = _estimate_of(questions.accuracy(encoder, progress))
+        return accuracies
+
+    def accuracies_on_triples(self, measure: Similarity, progress: bool = False) -> dict[str, Estimate]:
+        """Compute the accuracy of a measure on each cell of each file of triples."""
+        accuracies = {}
+        for name, triples in self.triples.items():
+            scores = measure.score(triples, progress)
+            correct = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
+            groups = np.array(_groups(triples))
+            cells = np.array(_read_column(CELL, triples))
+            for cell in dict.fromkeys(cells.tolist()):
+                in_cell = cells == cell
+                accuracies[f"{name}: {cell}"] = _estimate_by_group(correct[in_cell], groups[in_cell])
+        return accuracies
 
 
 def _encoders(
@@ -93,13 +129,20 @@ def _encoders(
     """Load models; return encoders by name."""
     if isinstance(models, Mapping):
         return {name: encoder_of(model) for name, model in models.items()}
-    if isinstance(models, str | Path | StoryEncoder):
-        encoders = [encoder_of(models)]
-    else:
-        encoders = [encoder_of(model) for model in models]
+    encoders: dict[str, StoryEncoder] = {}
+    for model in [models] if isinstance(models, str | Path | StoryEncoder) else models:
+        encoder = encoder_of(model)
+        encoders[encoder.name] = encoder
     if not encoders:
         raise OptionError("`models`: name at least one")
-    return {encoder.name: encoder for encoder in encoders}
+    return encoders
+
+
+def _similarities(collection: Collection) -> Floats:
+    """Compute the similarities (N, N) of stories, with those of each story with itself."""
+    similarities = collection.similarities.matrix().astype(np.float64)
+    np.fill_diagonal(similarities, collection.similarities.with_themselves())
+    return similarities
 
 
 def _profile(
@@ -110,17 +153,29 @@ def _profile(
     of_tellings = similarities[:count, :count]
     design = design_of(corpus.tellings)
     shares = variance_shares(of_tellings, design)
-    unrelated = (design.plots[:, None] != design.plots) & (design.worlds[:, None] != design.worlds)
-    deviation = float(of_tellings[unrelated].std())
-    falls: dict[str, Estimate] = {aspect: _fall(aspect, similarities / deviation, corpus) for aspect in ASPECTS}
+    other_plot = design.plots[:, None] != design.plots
+    other_world = design.worlds[:, None] != design.worlds
+    standardized = similarities / float(of_tellings[other_plot & other_world].std())
+    falls: dict[str, Estimate] = {}
+    for aspect in ASPECTS:
+        falls[aspect] = _fall(aspect, standardized, corpus)
     return ModelProfile(name, shares, falls, _cells(similarities, corpus), others)
 
 
 def design_of(tellings: Sequence[Telling]) -> Design:
-    """Number plots and worlds, and count words."""
-    plots = np.unique([telling.plot for telling in tellings], return_inverse=True)[1]
-    worlds = np.unique([telling.world for telling in tellings], return_inverse=True)[1]
-    return Design(plots, worlds, np.array([len(telling.text.split()) for telling in tellings]))
+    """Number the plots and worlds of tellings, and count their words."""
+    plots, worlds, lengths = [], [], []
+    for telling in tellings:
+        plots.append(telling.plot)
+        worlds.append(telling.world)
+        lengths.append(len(telling.text.split()))
+    return Design(_numbers(plots), _numbers(worlds), np.array(lengths))
+
+
+def _numbers(names: Sequence[str]) -> IntArray:
+    """Number names (N,) from 0, in alphabetical order."""
+    _, numbers = np.unique(names, return_inverse=True)
+    return numbers
 
 
 def _stories(corpus: TwiceTold) -> list[Telling]:
@@ -130,7 +185,7 @@ def _stories(corpus: TwiceTold) -> list[Telling]:
 
 def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
     """Compute how much the similarity with the other tellings of a plot falls if an aspect is changed."""
-    index_of = {telling.id: index for index, telling in enumerate(_stories(corpus))}
+    row_of = {telling.id: row for row, telling in enumerate(_stories(corpus))}
     falls, plots = [], []
     for change in corpus.changes:
         if change.changed != aspect:
@@ -138,10 +193,10 @@ def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
         others = []
         for telling in corpus.tellings:
             if telling.plot == change.plot and telling.world != change.world:
-                others.append(index_of[telling.id])
+                others.append(row_of[telling.id])
         original = corpus.by_plot_and_world[change.plot, change.world]
-        before = similarities[index_of[original.id], others]
-        after = similarities[index_of[change.id], others]
+        before = similarities[row_of[original.id], others]
+        after = similarities[row_of[change.id], others]
         falls.append(float((before - after).mean()))
         plots.append(change.plot)
     return _estimate_by_group(np.array(falls), plots)
@@ -149,30 +204,14 @@ def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
 
 def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
     """Compute the accuracy on each cell of triples."""
-    index_of = {telling.text: index for index, telling in enumerate(_stories(corpus))}
+    row_of = {telling.text: row for row, telling in enumerate(_stories(corpus))}
     accuracies: dict[str, Estimate] = {}
     for cell in corpus.cells():
-        indices = []
-        for texts in cell.triples.texts():
-            indices.append([index_of[text] for text in texts])
-        anchors, a, b = np.array(indices).T
+        rows = np.array([row_of[text] for text in cell.triples.stories.texts])
+        anchors, a, b = rows[cell.triples.indices].T
         answers_a = similarities[anchors, a] > similarities[anchors, b]
         correct = answers_a == (cell.triples.labels == 1)
         accuracies[cell.cell] = _estimate_by_group(correct, cell.plots)
-    return accuracies
-
-
-def _accuracies(labeled: Mapping[str, Triples], measure: Similarity, progress: bool = False) -> dict[str, Estimate]:
-    """Compute the accuracy on each cell of each file of triples."""
-    accuracies = {}
-    for name, triples in labeled.items():
-        scores = measure.score(triples, progress)
-        correct = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
-        groups = np.array(_groups(triples))
-        cells = np.array(_read_column(CELL, triples))
-        for cell in dict.fromkeys(cells.tolist()):
-            in_cell = cells == cell
-            accuracies[f"{name}: {cell}"] = _estimate_by_group(correct[in_cell], groups[in_cell])
     return accuracies
 
 
@@ -187,7 +226,7 @@ def _groups(triples: Triples) -> list[str]:
 def _read_column(name: str, triples: Triples) -> list[str]:
     """Read a column of the file of the triples."""
     values = read_facets([name], triples)[name]
-    return [] if values is None else [str(value) for value in values]
+    return [] if values is None else list(map(str, values))
 
 
 def _estimate_by_group(values: NDArray[np.float64], groups: ArrayLike) -> Estimate:

@@ -19,6 +19,8 @@ from narrlit.pages import COLORS, GRAY
 from narrlit.tables import markdown_table
 
 ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
+Figures = Mapping[str, Share] | Mapping[str, Estimate]
+"""Figures of one group by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +47,10 @@ class ModelProfile:
         """All figures as plain data."""
         return {
             "model": self.name,
-            "shares": {name: asdict(share) for name, share in self.shares.items()},
-            "falls": {name: asdict(fall) for name, fall in self.falls.items()},
-            "cells": {name: asdict(cell) for name, cell in self.cells.items()},
-            "accuracies": {name: asdict(accuracy) for name, accuracy in self.accuracies.items()},
+            "shares": _plain(self.shares),
+            "falls": _plain(self.falls),
+            "cells": _plain(self.cells),
+            "accuracies": _plain(self.accuracies),
         }
 
 
@@ -76,40 +78,40 @@ class Profile:
         for model in self.models:
             for name, share in model.shares.items():
                 rows.append((model.name, "share", name, share.share, share.low, share.high, None))
-            for aspect, fall in model.falls.items():
-                rows.append((model.name, "fall", aspect, fall.mean, fall.low, fall.high, fall.n))
-            for cell, accuracy in model.cells.items():
-                rows.append((model.name, "cell", cell, accuracy.mean, accuracy.low, accuracy.high, accuracy.n))
-            for name, estimate in model.accuracies.items():
-                rows.append((model.name, "set", name, estimate.mean, estimate.low, estimate.high, estimate.n))
+            estimates = {"fall": model.falls, "cell": model.cells, "set": model.accuracies}
+            for group, estimates_of_group in estimates.items():
+                for name, estimate in estimates_of_group.items():
+                    rows.append((model.name, group, name, estimate.mean, estimate.low, estimate.high, estimate.n))
         return pd.DataFrame(rows, columns=["model", "group", "name", "value", "low", "high", "n"])
 
     def __str__(self) -> str:
         """Format tables in Markdown."""
-        shares = [self._row(model.name, model.shares) for model in self.models]
-        falls = [self._row(model.name, model.falls) for model in self.models]
-        cells = [self._row(model.name, model.cells) for model in self.models]
-        tables = {
-            "Shares of similarity": shares,
-            "Fall of similarity when one aspect is changed": falls,
-            "Triples": cells,
-        }
-        if any(model.accuracies for model in self.models):
-            tables["Other sets"] = [
-                self._row(model.name, model.accuracies) for model in self.models if model.accuracies
-            ]
+        shares, falls, cells, other_sets = [], [], [], []
+        for model in self.models:
+            shares.append(_row(model.name, model.shares))
+            falls.append(_row(model.name, model.falls))
+            cells.append(_row(model.name, model.cells))
+            if model.accuracies:
+                other_sets.append(_row(model.name, model.accuracies))
+        lines = [
+            markdown_table("Shares of similarity", shares),
+            markdown_table("Fall of similarity when one aspect is changed", falls),
+            markdown_table("Triples", cells),
+        ]
+        if other_sets:
+            lines.append(markdown_table("Other sets", other_sets))
+        return "\n".join([*lines, *self._notes()])
+
+    def _notes(self) -> list[str]:
+        """Explain the corpus and the tables."""
         corpus = "Twice Told" if self.split is None else f"The {self.split} part of Twice Told"
-        notes = [
+        return [
             f"{corpus}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}; intervals are 95 % "
             "(bootstrap over plots and worlds).",
             "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
             "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
             "Strong: the negative shares the anchor's world; weak: it does not.",
         ]
-        return "\n".join([*(markdown_table(title, rows) for title, rows in tables.items()), *notes])
-
-    def _row(self, name: str, figures: Mapping[str, object]) -> dict[str, str]:
-        return {"model": name, **{column: str(figure) for column, figure in figures.items()}}
 
     def plot(self) -> Any:
         """Draw shares, falls and cells side by side, and return the matplotlib axes of the shares.
@@ -122,14 +124,13 @@ class Profile:
 
         figure = Figure(figsize=(11, 1.6 + 0.4 * len(self.models)), layout="constrained")
         shares, falls, cells = figure.subplots(1, 3)
-        names = [model.name for model in self.models]
-        self._draw_shares(shares, names)
+        self._draw_shares(shares)
         _draw_points(falls, "fall when changed (sd)", [model.falls for model in self.models])
         _draw_points(cells, "accuracy of triples", [model.cells for model in self.models])
         cells.axvline(0.5, color=GRAY, linewidth=0.8, zorder=0)
         return shares
 
-    def _draw_shares(self, axes: Any, names: Sequence[str]) -> None:
+    def _draw_shares(self, axes: Any) -> None:
         """Draw one bar per model, divided into shares."""
         colors = dict(zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True))
         for position, model in enumerate(self.models):
@@ -139,7 +140,7 @@ class Profile:
                 label = component if position == 0 else None
                 axes.barh(position, share, left=start, color=colors[component], label=label)
                 start += share
-        axes.set_yticks(range(len(names)), list(names))
+        axes.set_yticks(range(len(self.models)), [model.name for model in self.models])
         axes.invert_yaxis()
         axes.set_xlabel("share of the variance of stories")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False, fontsize=8)
@@ -160,6 +161,19 @@ class Profile:
             write_svg(self.plot(), folder / "profile.svg")
 
 
+def _plain(figures: Figures) -> dict[str, object]:
+    """Convert figures to plain data."""
+    return {name: asdict(figure) for name, figure in figures.items()}
+
+
+def _row(model: str, figures: Figures) -> dict[str, str]:
+    """Format the figures of a model as a row of a table."""
+    row = {"model": model}
+    for name, figure in figures.items():
+        row[name] = str(figure)
+    return row
+
+
 def _draw_points(axes: Any, label: str, models: Sequence[Mapping[str, Estimate]]) -> None:
     """Draw one row per model, with a point and an interval for each estimate."""
     for position, estimates in enumerate(models):
@@ -168,8 +182,9 @@ def _draw_points(axes: Any, label: str, models: Sequence[Mapping[str, Estimate]]
             y = position - 0.4 + height * (number + 0.5)
             ends = [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
             style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
-            label_once = name if position == 0 else None
-            axes.errorbar(estimate.mean, y, xerr=np.maximum(ends, 0), label=label_once, **style)
+            if position == 0:
+                style["label"] = name
+            axes.errorbar(estimate.mean, y, xerr=np.maximum(ends, 0), **style)
     axes.set_yticks(range(len(models)), [""] * len(models))
     axes.invert_yaxis()
     axes.set_xlabel(label)

@@ -89,27 +89,30 @@ class Relevance:
             DataError: if a query or a relevant story is missing, or a query is relevant to itself.
         """
         among_stories = query_ids is None
-        story_rows = {id: row for row, id in enumerate(ids)}
-        query_rows = story_rows if query_ids is None else {id: row for row, id in enumerate(query_ids)}
+        story_rows = _rows_by_id(ids)
+        query_rows = story_rows if query_ids is None else _rows_by_id(query_ids)
         _require("query", qrels, query_rows)
         for gains in qrels.values():
             _require("story", gains, story_rows)
         for query, gains in qrels.items():
             if among_stories and query in gains:
                 raise DataError(f"{printable(query, 60)!r} is relevant to itself in the qrels; remove this row")
-        stories_of_queries, gains_of_queries = [], []
-        for gains in qrels.values():
+        queries, stories_of_queries, gains_of_queries = [], [], []
+        for query, gains in qrels.items():
+            queries.append(query_rows[query])
             stories_of_queries.append(np.array([story_rows[story] for story in gains]))
             gains_of_queries.append(np.array(list(gains.values())))
-        queries = np.array([query_rows[query] for query in qrels])
         groups = np.arange(len(qrels))
-        return cls(queries, stories_of_queries, gains_of_queries, groups, among_stories)
+        return cls(np.array(queries), stories_of_queries, gains_of_queries, groups, among_stories)
 
     @classmethod
     def of_versions(cls, versions: Versions) -> "Relevance":
         """Define the other versions of a story as relevant to it."""
-        stories = [versions.partners(row) for row in versions.queries.tolist()]
-        gains = [np.ones(len(partners)) for partners in stories]
+        stories, gains = [], []
+        for row in versions.queries.tolist():
+            partners = versions.partners(row)
+            stories.append(partners)
+            gains.append(np.ones(len(partners)))
         return cls(versions.queries, stories, gains, versions.groups, True)
 
     def metrics(self, score: Callable[[IntArray], Floats], metrics: Metrics = METRICS) -> NDArray[np.float64]:
@@ -126,9 +129,14 @@ class Relevance:
             if self.among_stories:
                 scores[np.arange(len(rows)), rows] = -np.inf
             for query, story_ranks in enumerate(ranks(scores), start):
-                relevant_ranks, gains = story_ranks[self.stories[query]], self.gains[query]
-                values.append([metric(relevant_ranks, gains) for metric in metrics.values()])
+                relevant_ranks = story_ranks[self.stories[query]]
+                values.append([metric(relevant_ranks, self.gains[query]) for metric in metrics.values()])
         return np.array(values)
+
+
+def _rows_by_id(ids: Sequence[str]) -> dict[str, int]:
+    """Return the row of each id."""
+    return {id: row for row, id in enumerate(ids)}
 
 
 def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:

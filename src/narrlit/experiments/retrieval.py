@@ -81,8 +81,8 @@ def retrieval(
     >>> import pandas as pd
     >>> texts = ["A wolf eats a girl.", "A wolf eats a grandmother.", "A hare loses a race.", "A fox wins a race."]
     >>> tales = pd.DataFrame({"text": texts, "type": ["wolf", "wolf", "race", "race"]})
-    >>> found = retrieval(tales, same="type", measures=["cosine"])
-    >>> found.record["measures"]["cosine"]["recall@1"]
+    >>> result = retrieval(tales, same="type", measures=["cosine"])
+    >>> result.record["measures"]["cosine"]["recall@1"]
     1.0
     """
     if (qrels is None) == (same is None):
@@ -94,10 +94,12 @@ def retrieval(
         return _versions_retrieval(collections, same, measures, control, baseline)
     if control is not None:
         raise OptionError("`control` needs versions: give `same` instead of `qrels`")
-    judged = read_qrels(str(qrels)) if isinstance(qrels, str | Path) else qrels or {}
-    named = {next(iter(collections)): queries} if isinstance(queries, Collection) else queries
-    file = str(qrels) if isinstance(qrels, str | Path) else None
-    return _judged_retrieval(collections, judged, named, measures, baseline, file)
+    file: str | None = None
+    if isinstance(qrels, str | Path):
+        file = str(qrels)
+        qrels = read_qrels(file)
+    named_queries = {next(iter(collections)): queries} if isinstance(queries, Collection) else queries
+    return _judged_retrieval(collections, qrels or {}, named_queries, measures, baseline, file)
 
 
 def collection_of(stories: Collection | str | Path | pd.DataFrame | Sequence[str]) -> Collection:
@@ -125,13 +127,15 @@ def _judged_retrieval(
     for name, collection in collections.items():
         own_queries = None if queries is None else queries[name]
         relevance = _relevance(qrels, own_queries, collection)
-        for system in systems_of(collection, name if len(collections) > 1 else "", measures, own_queries):
+        title = name if len(collections) > 1 else ""
+        for system in systems_of(collection, title, measures, own_queries):
             values[system.name] = relevance.metrics(system.score)
     first = next(iter(collections))
     if baseline is not None:
         own_queries = None if queries is None else queries[first]
         relevance = _relevance(qrels, own_queries, collections[first])
-        values[baseline] = relevance.metrics(lexical_system(collections[first], baseline, own_queries).score)
+        system = lexical_system(collections[first], baseline, own_queries)
+        values[system.name] = relevance.metrics(system.score)
     systems = compare_systems(values, np.arange(len(qrels)))
     return Retrieval(systems, [*qrels], len(collections[first]), file, None, {})
 
@@ -218,7 +222,8 @@ def _similarities(
     """Yield the similarities (N, N) of all stories by each system."""
     for name, collection in collections.items():
         rows = np.arange(len(collection))
-        for system in systems_of(collection, name if len(collections) > 1 else "", measures):
+        title = name if len(collections) > 1 else ""
+        for system in systems_of(collection, title, measures):
             yield system.name, system.score(rows)
     if baseline is not None:
         first = next(iter(collections.values()))

@@ -48,6 +48,11 @@ class Estimate:
     high: float
     n: int
 
+    @property
+    def interval(self) -> list[float]:
+        """Ends of the interval."""
+        return [self.low, self.high]
+
     def __str__(self) -> str:
         """Format the mean with its interval."""
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
@@ -89,11 +94,12 @@ class SystemRetrieval:
     @property
     def record(self) -> dict[str, object]:
         """Means by metric, n, and details with intervals and tests."""
-        means = {metric: estimate.mean for metric, estimate in self.estimates.items()}
+        means: dict[str, object] = {}
         details: dict[str, object] = {}
         for metric, estimate in self.estimates.items():
             tested = asdict(self.differences[metric]) if metric in self.differences else {}
-            details[metric] = {"mean": estimate.mean, "interval": [estimate.low, estimate.high], **tested}
+            means[metric] = estimate.mean
+            details[metric] = {"mean": estimate.mean, "interval": estimate.interval, **tested}
         return {**means, "n": len(self.values), "details": details}
 
 
@@ -106,13 +112,18 @@ def compare_systems(values: Mapping[str, NDArray[np.float64]], groups: IntArray)
     """
     systems: list[SystemRetrieval] = []
     for name, metrics in values.items():
-        differences = {}
-        for column, metric in enumerate(LABELS if systems else ()):
-            base = systems[0].values[:, column]
-            difference = float((metrics[:, column] - base).mean())
-            differences[metric] = Difference(difference, group_permutation_test(metrics[:, column], base, groups))
+        differences = _differences(metrics, systems[0].values, groups) if systems else {}
         systems.append(SystemRetrieval(name, metrics, estimates_of(metrics, groups), differences))
     return systems
+
+
+def _differences(metrics: NDArray[np.float64], base: NDArray[np.float64], groups: IntArray) -> dict[str, Difference]:
+    """Test the differences between the metrics (Q, K) of a system and those of the first system."""
+    differences = {}
+    for metric, values, base_values in zip(LABELS, metrics.T, base.T, strict=True):
+        difference = float((values - base_values).mean())
+        differences[metric] = Difference(difference, group_permutation_test(values, base_values, groups))
+    return differences
 
 
 def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Estimate]:
@@ -205,8 +216,9 @@ class Retrieval:
         """All figures as plain data."""
         measures = {}
         for system in self.systems:
-            confounds = self.confounds.get(system.name)
-            measures[system.name] = system.record | ({} if confounds is None else confounds.record)
+            measures[system.name] = system.record
+            if system.name in self.confounds:
+                measures[system.name] |= self.confounds[system.name].record
         return {
             "qrels": self.qrels,
             "versions": None if self.versions is None else asdict(self.versions),
@@ -220,9 +232,10 @@ class Retrieval:
         rows = []
         for system in self.systems:
             for metric, estimate in system.estimates.items():
-                tested = system.differences.get(metric)
                 row = {"system": system.name, "metric": metric, **asdict(estimate)}
-                rows.append(row | ({} if tested is None else asdict(tested)))
+                if metric in system.differences:
+                    row |= asdict(system.differences[metric])
+                rows.append(row)
         return pd.DataFrame(rows)
 
     def confound_table(self) -> pd.DataFrame:
@@ -230,18 +243,17 @@ class Retrieval:
         rows = []
         for name, confounds in self.confounds.items():
             for figures in confounds.permuted:
-                rows += [{"system": name, "metric": metric, **asdict(figure)} for metric, figure in figures.items()]
+                for metric, figure in figures.items():
+                    rows.append({"system": name, "metric": metric, **asdict(figure)})
         return pd.DataFrame(rows)
 
     def answers(self) -> pd.DataFrame:
         """Tabulate the metrics of each query, one column per system and metric."""
-        columns: list[str] = []
+        columns: dict[str, object] = {"query": [*self.queries]}
         for system in self.systems:
-            columns += [f"{system.name}.{metric}" for metric in LABELS]
-        values = np.hstack([system.values for system in self.systems])
-        frame = pd.DataFrame(values, columns=columns)
-        frame.insert(0, "query", [*self.queries])
-        return frame
+            for metric, values in zip(LABELS, system.values.T, strict=True):
+                columns[f"{system.name}.{metric}"] = values
+        return pd.DataFrame(columns)
 
     def write(self, folder: str | Path) -> None:
         """Write retrieval.json and retrieval.md, and answers.csv with one row per query."""
@@ -258,33 +270,38 @@ class Retrieval:
         lines = {}
         for system in self.systems:
             estimate = system.estimates[metric]
-            lines[system.name] = {"accuracy": estimate.mean, "interval": [estimate.low, estimate.high]}
+            lines[system.name] = {"accuracy": estimate.mean, "interval": estimate.interval}
         axes = interval_plot(lines)
         axes.set_xlabel(f"{LABELS[metric]}, 95 % interval")
         return axes
 
     def __str__(self) -> str:
         """Format tables in Markdown, and warnings."""
+        if self.versions is None:
+            title = f"{len(self.queries):,} queries among {self.stories:,} stories"
+            note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
+            return f"{markdown_table(title, self._rows())}\n{note}"
+        column = printable(self.versions.column, 60)
+        title = (
+            f"{len(self.queries):,} stories that share their {column} with another, among {self.stories:,}; "
+            f"{self.versions.values:,} values"
+        )
+        note = f"Intervals: 95 %, bootstrap over values of {column}; p: paired permutation test over these."
+        lines = [markdown_table(title, self._rows()), note, "", self._permutations(), "", self._lengths()]
+        return "\n".join([*lines, *self._warnings()])
+
+    def _rows(self) -> list[dict[str, str]]:
+        """Format the metrics of each system, and its difference to the first."""
         first = self.systems[0].name
         rows = []
         for system in self.systems:
             row = {"system": system.name}
-            row |= {LABELS[metric]: str(estimate) for metric, estimate in system.estimates.items()}
+            for metric, estimate in system.estimates.items():
+                row[LABELS[metric]] = str(estimate)
             tested = system.differences.get(TESTED)
-            rows.append(row | {f"MRR to {first}": "" if tested is None else str(tested)})
-        note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
-        if self.versions is None:
-            title = f"{len(self.queries):,} queries among {self.stories:,} stories"
-            return f"{markdown_table(title, rows)}\n{note}"
-        facts = self.versions
-        column = printable(facts.column, 60)
-        title = (
-            f"{len(self.queries):,} stories that share their {column} with another, among {self.stories:,}; "
-            f"{facts.values:,} values"
-        )
-        note = f"Intervals: 95 %, bootstrap over values of {column}; p: paired permutation test over these."
-        lines = [markdown_table(title, rows), note, "", self._permutations(), "", self._lengths()]
-        return "\n".join([*lines, *self._warnings()])
+            row[f"MRR to {first}"] = "" if tested is None else str(tested)
+            rows.append(row)
+        return rows
 
     def _permutations(self) -> str:
         """Format a metric next to its values for permutations within strata."""
@@ -294,13 +311,13 @@ class Retrieval:
             row = {"system": system.name, LABELS[PRINTED]: f"{system.estimates[PRINTED].mean:.3f}"}
             for figures in self.confounds[system.name].permuted:
                 figure = figures[PRINTED]
-                cell = f"{figure.mean:.3f} [{figure.low:.3f}, {figure.high:.3f}], {p_text(figure.p)}"
-                row[f"within {printable(figure.within, 40)}"] = cell
+                row[f"within {printable(figure.within, 40)}"] = _permuted_cell(figure)
                 movable[figure.within] = figure.movable
             rows.append(row)
-        moved = ", ".join(f"{count:,} within {printable(name, 40)}" for name, count in movable.items())
+        moved = [f"{count:,} within {printable(name, 40)}" for name, count in movable.items()]
         title = "Versions or confounders? The same with values permuted within strata"
-        return f"{markdown_table(title, rows)}\nMean and 95 % range of the permutations. Stories that move: {moved}."
+        note = f"Mean and 95 % range of the permutations. Stories that move: {', '.join(moved)}."
+        return f"{markdown_table(title, rows)}\n{note}"
 
     def _lengths(self) -> str:
         """Format the metrics of short and long stories, with length bias and hubness of the similarities."""
@@ -330,9 +347,14 @@ class Retrieval:
         return [f"{first}: {warning}" for warning in warnings]
 
 
+def _permuted_cell(figure: Permuted) -> str:
+    """Format a metric for permuted values: mean, range and p."""
+    return f"{figure.mean:.3f} [{figure.low:.3f}, {figure.high:.3f}], {p_text(figure.p)}"
+
+
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, object]:
     """Convert estimates to plain data."""
-    return {
-        metric: {"mean": estimate.mean, "interval": [estimate.low, estimate.high], "n": estimate.n}
-        for metric, estimate in estimates.items()
-    }
+    plain: dict[str, object] = {}
+    for metric, estimate in estimates.items():
+        plain[metric] = {"mean": estimate.mean, "interval": estimate.interval, "n": estimate.n}
+    return plain

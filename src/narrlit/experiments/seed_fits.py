@@ -43,8 +43,9 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
     checked = check_seeds(seeds)
     (system,) = read_systems(arguments, purpose=PURPOSE)
     fits = [system.fit(f"seed_{seed}", seed, TRAINED) for seed in checked]
+    configs = {fit.name: fit.config for fit in fits}
     folder = _folder_of(arguments)
-    finished = Plan(folder, fits, {fit.name: fit.config for fit in fits}, PLACE).run()
+    finished = Plan(folder, fits, configs, PLACE).run()
     outcomes = {seed: fit.outcome for seed, fit in zip(checked, finished, strict=True)}
     return PlanResult.of("seeds", folder, finished, seeds_report(with_frozen(outcomes), FROZEN))
 
@@ -56,4 +57,6 @@ def _folder_of(arguments: Sequence[str]) -> Path:
     settings = dict(getattr(logger, "init_args", {}))
     if "save_dir" not in settings:
         raise OptionError(f"{PURPOSE} needs a folder: leave trainer.logger to the config")
-    return Path(settings["save_dir"]) / (settings.get("name") or "") / str(settings.get("version") or "seeds")
+    name = settings.get("name") or ""
+    version = settings.get("version") or "seeds"
+    return Path(settings["save_dir"]) / name / str(version)

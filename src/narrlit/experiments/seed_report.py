@@ -1,7 +1,9 @@
 """Report on fits with several seeds: mean and standard deviation over seeds, and tests over triples."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from narrlit.errors import OptionError
@@ -58,14 +60,10 @@ class SeedSummary:
 
     def as_dict(self) -> Entry:
         """Convert to JSON values."""
-        entry = {"by_seed": dict(self.by_seed), **self.spread.as_dict()}
+        content = {"by_seed": dict(self.by_seed), **self.spread.as_dict()}
         if self.is_compared:
-            entry["difference"] = None if self.difference is None else self.difference.as_dict()
-        return entry
-
-
-Summaries = Mapping[str, SeedSummary]
-"""Summaries of a system by evaluation."""
+            content["difference"] = None if self.difference is None else self.difference.as_dict()
+        return content
 
 
 def check_seeds(seeds: Sequence[int]) -> list[int]:
@@ -96,20 +94,25 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
         results: outcomes by system and seed.
         reference: name of the system with which the others are compared.
     """
-    systems: dict[str, Summaries] = {}
+    base = results.get(reference)
+    systems: dict[str, Entry] = {}
+    tables: dict[str, list[Entry]] = {}
     for system, outcomes in results.items():
-        systems[system] = {name: _summary(outcomes, results.get(reference), name) for name in EVALUATIONS}
-    tables = {}
-    for name in EVALUATIONS:
-        rows = [_row(system, summaries[name], reference) for system, summaries in systems.items()]
-        tables[report.spoken(name).capitalize()] = rows
+        systems[system] = {}
+        for name in EVALUATIONS:
+            summary = _summary(outcomes, base, name)
+            systems[system][name] = summary.as_dict()
+            rows = tables.setdefault(report.spoken(name).capitalize(), [])
+            rows.append(_row(system, summary, reference))
     flags = _flags(results)
-    notes = {name: text for name, text in NOTES.items() if name != FROZEN or name in results}
+    notes = dict(NOTES)
+    if FROZEN not in results:
+        del notes[FROZEN]
     return Report(
         content={
             "seeds": list(next(iter(results.values()))),
             "notes": notes,
-            "systems": {system: _as_dict(summaries) for system, summaries in systems.items()},
+            "systems": systems,
             "flags": flags,
         },
         tables=tables,
@@ -124,13 +127,9 @@ def _summary(outcomes: BySeed, base: BySeed | None, name: str) -> SeedSummary:
     by_seed = {seed: outcome.scores[name].accuracy for seed, outcome in outcomes.items()}
     if base is None:
         return SeedSummary(by_seed)
-    difference = None if outcomes is base else _difference(outcomes, base, name)
-    return SeedSummary(by_seed, difference, is_compared=True)
-
-
-def _as_dict(summaries: Summaries) -> Entry:
-    """Convert a system's summaries to JSON values."""
-    return {name: summary.as_dict() for name, summary in summaries.items()}
+    if outcomes is base:
+        return SeedSummary(by_seed, is_compared=True)
+    return SeedSummary(by_seed, _difference(outcomes, base, name), is_compared=True)
 
 
 def _row(system: str, summary: SeedSummary, reference: str) -> Entry:
@@ -153,7 +152,8 @@ def _difference(outcomes: BySeed, base: BySeed, name: str) -> SeedDifference:
     triples = sorted(set().union(*wrong, *base_wrong))
     differences = []
     for seed, outcome in outcomes.items():
-        differences.append(outcome.scores[name].summary.accuracy - base[seed].scores[name].summary.accuracy)
+        accuracy = outcome.scores[name].summary.accuracy
+        differences.append(accuracy - base[seed].scores[name].summary.accuracy)
     p = permutation_test(_counts(base_wrong, triples), _counts(wrong, triples))
     return SeedDifference(Spread.of(differences), p)
 
@@ -171,7 +171,8 @@ def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
 
 def _counts(wrong: Sequence[Set[Any]], triples: Sequence[Any]) -> list[int]:
     """Count the seeds that answer each triple incorrectly."""
-    return [sum(triple in positions for positions in wrong) for triple in triples]
+    counts = Counter(chain.from_iterable(wrong))
+    return [counts[triple] for triple in triples]
 
 
 def _flags(results: Mapping[str, BySeed]) -> list[str]:
@@ -185,7 +186,9 @@ def _flags(results: Mapping[str, BySeed]) -> list[str]:
 
 def _warnings(flags: Sequence[str]) -> list[str]:
     """Format flags and warnings about the accuracies."""
-    lines = [f"Flags of the runs: {', '.join(flags)}."] if flags else []
+    lines = []
+    if flags:
+        lines.append(f"Flags of the runs: {', '.join(flags)}.")
     if "trained_on_validation" in flags:
         lines.append("NOT A RESULT: the fits were trained on validation triples.")
     return lines

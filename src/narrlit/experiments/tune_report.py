@@ -1,13 +1,15 @@
 """Report on a hyperparameter search: its trials, and the winner and the unchanged config on the other folds."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any
 
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments import report
+from narrlit.experiments.crossval import accuracies_as_dict, except_by
 from narrlit.experiments.outcome import EVALUATIONS, REFERENCE, Outcome, compared, summary_of
 from narrlit.experiments.plan import FinishedFit
 from narrlit.experiments.report import Entry, Report
@@ -44,11 +46,14 @@ class Trial(Part):
         """Describe a trial by the run of its fit."""
         evaluations = run.record.validations
         known = [evaluation for evaluation in evaluations if evaluation.accuracy is not None]
+        status = "finished"
+        if run.reason is not None:
+            status = run.status or "failed"
         return cls(
             trial=number,
             run=run.folder.name,
             settings=dict(settings),
-            status="finished" if run.reason is None else run.status or "failed",
+            status=status,
             reason=run.reason,
             best=max(known, key=lambda evaluation: evaluation.accuracy or 0, default=None),
             evaluations=evaluations,
@@ -74,8 +79,7 @@ class HeldOut:
 
     def as_dict(self) -> Entry:
         """Convert to JSON values, with wrong answers."""
-        pooled = {name: self.pooled.scores[name].as_dict() for name in EVALUATIONS}
-        return {"pooled": pooled, "by_fold": [_fold_as_dict(fit) for fit in self.fits]}
+        return {"pooled": accuracies_as_dict(self.pooled), "by_fold": list(map(_fold_as_dict, self.fits))}
 
 
 def _fold_as_dict(fit: FinishedFit) -> Entry:
@@ -94,8 +98,10 @@ def winner_of(trials: Sequence[Trial]) -> Trial:
     """
     finished = [trial for trial in trials if trial.status == "finished"]
     if not finished:
-        reasons = "; ".join(sorted({str(trial.reason) for trial in trials}))
-        raise OptionError(f"no trial has finished ({reasons}): give more `trials`, or another `space` and `folder`")
+        reasons = sorted({str(trial.reason) for trial in trials})
+        raise OptionError(
+            f"no trial has finished ({'; '.join(reasons)}): give more `trials`, or another `space` and `folder`"
+        )
     return max(finished, key=lambda trial: (trial.accuracy or 0, -trial.trial))
 
 
@@ -123,15 +129,13 @@ def tune_report(
     winner = winner_of(trials)
     num_evaluations = sum(len(trial.evaluations) for trial in trials)
     others = f"folds 1 to {fold.folds - 1}" if fold.folds > 2 else "fold 1"
-    tuned, unchanged = held_out["winner"].pooled, held_out["given"].pooled
-    comparisons = {name: compared(tuned.scores[name], unchanged.scores[name]) for name in EVALUATIONS}
+    comparisons = _comparisons(held_out)
     notes = _notes(len(trials), num_evaluations, fold.evaluated, others, deciding)
-    lines = [*report.note_lines(notes), report.INDEPENDENCE]
-    if earlier_winners:
-        earlier = ", ".join(earlier_winners)
-        lines.append(f"These folds also evaluated earlier winners, of fewer trials: {earlier}.")
-    lines.append(f"Settings of the winner: `{command}`")
-    best = {} if winner.best is None else winner.best.model_dump(exclude_unset=True)
+    sides: dict[str, Entry] = {}
+    intervals: dict[str, Entry] = {}
+    for name, side in held_out.items():
+        sides[name] = side.as_dict()
+        intervals[name] = side.pooled.last.as_dict()
     return Report(
         content={
             "folds": fold.folds,
@@ -139,9 +143,9 @@ def tune_report(
             "evaluated": fold.evaluated,
             "statuses": dict(Counter(trial.status for trial in trials)),
             "num_evaluations": num_evaluations,
-            "winner": {"trial": winner.trial, "settings": winner.settings, **best},
+            "winner": _winner_as_dict(winner),
             "trials": [trial.as_dict() for trial in trials],
-            "held_out": {name: side.as_dict() for name, side in held_out.items()},
+            "held_out": sides,
             "comparison": {name: comparison.as_dict() for name, comparison in comparisons.items()},
             "notes": notes,
             "space": dict(space),
@@ -149,33 +153,55 @@ def tune_report(
             "command": command,
         },
         tables={"Trials": _trial_rows(trials, winner), "Held-out folds": _held_out_rows(held_out, others, comparisons)},
-        notes=lines,
+        notes=[*report.note_lines(notes), *_further_notes(earlier_winners, command)],
         records=[],
-        intervals={name: side.pooled.last.as_dict() for name, side in held_out.items()},
+        intervals=intervals,
     )
+
+
+def _comparisons(held_out: Mapping[str, HeldOut]) -> dict[str, PairedComparison]:
+    """Compare the winner with the unchanged config, by evaluation."""
+    tuned, unchanged = held_out["winner"].pooled, held_out["given"].pooled
+    return {name: compared(tuned.scores[name], unchanged.scores[name]) for name in EVALUATIONS}
+
+
+def _winner_as_dict(winner: Trial) -> Entry:
+    """Convert the winner and its best evaluation to JSON values."""
+    content: Entry = {"trial": winner.trial, "settings": winner.settings}
+    if winner.best is not None:
+        content |= winner.best.model_dump(exclude_unset=True)
+    return content
 
 
 def _notes(trials: int, evaluations: int, evaluated: int, others: str, deciding: Sequence[str]) -> dict[str, str]:
     """Explain the accuracies, by name."""
-    decided = f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
     return {
         "fold_0": f"accuracy in the best epoch of each trial; that of the winner is the highest of {trials} trials and "
         f"{evaluations} evaluations on the same {evaluated} examples: too high because of this selection",
         "last_epoch": f"accuracy on {others}, on which no trial was evaluated, after the last epoch; not selected by "
-        f"any evaluation{decided}",
+        f"any evaluation{except_by(deciding)}",
         "best_epoch": "accuracy on them in the epoch that the evaluated examples themselves selected: too high",
     }
 
 
+def _further_notes(earlier_winners: Sequence[str], command: str) -> list[str]:
+    """Explain the tests, list earlier winners, and print the command that fits the winner."""
+    lines = [report.INDEPENDENCE]
+    if earlier_winners:
+        earlier = ", ".join(earlier_winners)
+        lines.append(f"These folds also evaluated earlier winners, of fewer trials: {earlier}.")
+    return [*lines, f"Settings of the winner: `{command}`"]
+
+
 def _trial_rows(trials: Sequence[Trial], winner: Trial) -> list[Entry]:
     """Format the trials."""
-    names = _short(winner.settings)
+    short_names = _short_names(winner.settings)
     rows: list[Entry] = []
     for trial in trials:
         accuracy, ended = outcome_cells(trial)
         row: Entry = {"trial": trial.trial}
-        for name, short in names.items():
-            row[short] = report.number(trial.settings.get(name, ""))
+        for name, short_name in short_names.items():
+            row[short_name] = report.number(trial.settings.get(name, ""))
         row["accuracy on fold 0, best epoch"] = accuracy
         row["epochs"] = len(trial.evaluations)
         row["ended"] = f"{ended}, winner" if trial is winner else ended
@@ -190,16 +216,18 @@ def _held_out_rows(
     rows: list[Entry] = []
     for name, side in held_out.items():
         rows.append({others: name, "n": side.pooled.last.summary.n, **report.accuracy_cells(side.pooled)})
+    difference: Entry = {others: "difference"}
     titles = report.accuracy_cells(held_out["given"].pooled)
-    cells = [report.difference_cell(comparison) for comparison in comparisons.values()]
-    rows.append({others: "difference", **dict(zip(titles, cells, strict=True))})
-    return rows
+    for title, comparison in zip(titles, comparisons.values(), strict=True):
+        difference[title] = report.difference_cell(comparison)
+    return [*rows, difference]
 
 
 def outcome_cells(trial: Trial) -> tuple[str, str]:
     """Format the accuracy of a trial, and how it ended."""
     accuracy = "no accuracy" if trial.best is None else report.accuracy_cell(summary_of(trial.best).as_dict())
-    return accuracy, trial.status if trial.reason is None else f"{trial.status} ({trial.reason})"
+    ended = trial.status if trial.reason is None else f"{trial.status} ({trial.reason})"
+    return accuracy, ended
 
 
 def settings_text(settings: Mapping[str, object]) -> str:
@@ -208,19 +236,28 @@ def settings_text(settings: Mapping[str, object]) -> str:
     >>> settings_text({"model.rate": 1 / 3, "data.size": 32, "model.more.rate": 1})
     'model.rate=0.3333, size=32, more.rate=1'
     """
-    return ", ".join(f"{short}={report.number(settings[name])}" for name, short in _short(settings).items())
+    texts = []
+    for name, short_name in _short_names(settings).items():
+        texts.append(f"{short_name}={report.number(settings[name])}")
+    return ", ".join(texts)
 
 
-def _short(settings: Mapping[str, object]) -> dict[str, str]:
-    """Return the shortest unique ending of each name, in whole parts."""
-    names = {name: name.split(".") for name in settings}
-    return {name: _shortest_ending(parts, list(names.values())) for name, parts in names.items()}
+def _short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the shortest ending of each name, in whole parts, that no other name has; else the whole name."""
+    endings = {name: _endings(name) for name in names}
+    num_names = Counter(chain.from_iterable(endings.values()))
+    short_names = {}
+    for name, endings_of_name in endings.items():
+        unique = [ending for ending in endings_of_name if num_names[ending] == 1]
+        short_names[name] = unique[0] if unique else name
+    return short_names
 
 
-def _shortest_ending(parts: Sequence[str], names: Sequence[Sequence[str]]) -> str:
-    """Return the shortest ending of a name that no other name has."""
-    for length in range(1, len(parts)):
-        same = [other for other in names if other[-length:] == parts[-length:]]
-        if len(same) == 1:
-            return ".".join(parts[-length:])
-    return ".".join(parts)
+def _endings(name: str) -> list[str]:
+    """List the endings of a name in whole parts, the shortest first.
+
+    >>> _endings("model.more.rate")
+    ['rate', 'more.rate', 'model.more.rate']
+    """
+    parts = name.split(".")
+    return list(accumulate(reversed(parts), lambda ending, part: f"{part}.{ending}"))

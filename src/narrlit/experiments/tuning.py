@@ -139,8 +139,12 @@ class SearchSpace:
             content = space
         if not isinstance(content, Mapping) or not content:
             raise OptionError(f"{_named(source)}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
-        written = {str(name): content[name] for name in sorted(content, key=str)}
-        return cls(written, {name: _range(source, name, spec) for name, spec in written.items()}, source)
+        written: dict[str, object] = {}
+        distributions: Space = {}
+        for name in sorted(content, key=str):
+            written[str(name)] = content[name]
+            distributions[str(name)] = _range(source, str(name), content[name])
+        return cls(written, distributions, source)
 
     def check(self, config_of: MakeConfig, given: Config) -> None:
         """Check before the first trial that fits accept the limits or choices of each range.
@@ -148,16 +152,17 @@ class SearchSpace:
         Raises:
             OptionError: if a fit refuses a value, or a setting has no effect or changes the examples.
         """
+        shared_settings = _choosing_examples(given)
         for name, distribution in self.distributions.items():
             configs = [self._config_with(config_of, name, value) for value in _ends(distribution)]
             if all(config == configs[0] for config in configs):
                 raise OptionError(f"{_named(self.source)}: {name} changes nothing here; leave it out")
-            examples = [_choosing_examples(config) for config in (given, *configs)]
-            if any(other != examples[0] for other in examples):
-                raise OptionError(
-                    f"{_named(self.source)}: {name} changes the examples that trials share; of data.init_args only "
-                    f"{', '.join(DATA_SETTINGS)} may vary"
-                )
+            for config in configs:
+                if _choosing_examples(config) != shared_settings:
+                    raise OptionError(
+                        f"{_named(self.source)}: {name} changes the examples that trials share; of data.init_args only "
+                        f"{', '.join(DATA_SETTINGS)} may vary"
+                    )
 
     def _config_with(self, config_of: MakeConfig, name: str, value: object) -> Config:
         try:
@@ -192,7 +197,8 @@ def _distribution(**spec: Any) -> "BaseDistribution":
         kind = library.IntDistribution
     else:
         kind = library.FloatDistribution
-        spec |= {end: float(spec[end]) for end in ("low", "high")}  # YAML reads 1e-5, without a point, as text
+        for end in ("low", "high"):
+            spec[end] = float(spec[end])  # YAML reads 1e-5, without a point, as text
     distribution: BaseDistribution = kind(**spec)
     return distribution
 
@@ -269,7 +275,8 @@ class Search:
         tuned = DividedConfig(self.config_of(winner.settings), self.given.descriptions)
         fits = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
         finished = Plan(self.folder, fits, {}).run_fits()
-        held_out = {system: _held_out(finished, system) for system in ("given", "winner")}
+        held_out = {"given": _held_out(finished, "given"), "winner": _held_out(finished, "winner")}
+        command = ["narrlit", "fit", *self.arguments, *setting_arguments(winner.settings)]
         result = tune_report(
             trials,
             held_out,
@@ -277,7 +284,7 @@ class Search:
             deciding_callbacks(self.given.config),
             space=self.space.written,
             earlier_winners=sorted(earlier),
-            command=shlex.join(["narrlit", "fit", *self.arguments, *setting_arguments(winner.settings)]),
+            command=shlex.join(command),
         )
         further = _trial_accuracies(trials, self.given.config["seed_everything"])
         for system, side in held_out.items():
@@ -312,15 +319,21 @@ def _on_one_device(config: Config) -> Config:
     is_one = len(devices) == 1 if isinstance(devices, list) else devices in ("auto", 1, "1")
     if trainer["num_nodes"] != 1 or not is_one:
         raise OptionError("fits of a search run on one device: set trainer.devices and trainer.num_nodes to 1")
-    return {**config, "trainer": {**trainer, "devices": 1}} if devices == "auto" else config
+    if devices != "auto":
+        return config
+    return {**config, "trainer": {**trainer, "devices": 1}}
 
 
 def _print_progress(trials: Sequence[Trial]) -> None:
     """Print how the last trial ended, and the best accuracy so far."""
     last = trials[-1]
-    accuracies = [trial.accuracy for trial in trials if trial.status == "finished" and trial.accuracy is not None]
+    accuracy, ended = outcome_cells(last)
+    accuracies = []
+    for trial in trials:
+        if trial.status == "finished" and trial.accuracy is not None:
+            accuracies.append(trial.accuracy)
     best = report.number(max(accuracies, default=None))
-    say(f"trial {last.trial}: {', '.join(outcome_cells(last))}; {settings_text(last.settings)}; best so far: {best}")
+    say(f"trial {last.trial}: {accuracy}, {ended}; {settings_text(last.settings)}; best so far: {best}")
 
 
 def _trial_accuracies(trials: Sequence[Trial], seed: int | None) -> list[Accuracy]:
@@ -328,7 +341,8 @@ def _trial_accuracies(trials: Sequence[Trial], seed: int | None) -> list[Accurac
     rows = []
     for trial in trials:
         if trial.best is not None:
-            rows.append(Accuracy.of(BEST, Scored(summary_of(trial.best)), f"trial_{trial.trial:04d}", 0, seed))
+            scored = Scored(summary_of(trial.best))
+            rows.append(Accuracy.of(BEST, scored, f"trial_{trial.trial:04d}", fold=0, seed=seed))
     return rows
 
 
@@ -347,7 +361,8 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
     queued = {trial.user_attrs.get("repeats") for trial in study.trials}
     for trial in study.get_trials(states=(states.RUNNING,)):
         # Queued before it is closed, so that it is still found as running if this process is killed in between.
-        if trial.params and trial.number not in queued and "entry" not in trial.user_attrs:
+        is_killed = "entry" not in trial.user_attrs
+        if trial.params and is_killed and trial.number not in queued:
             study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
         study.tell(trial.number, state=states.FAIL)
     return study
@@ -385,4 +400,8 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
 
 def ended_trials(study: "optuna.Study") -> list[Trial]:
     """Read all trials that have ended: finished, pruned or failed."""
-    return [Trial.model_validate(trial.user_attrs["entry"]) for trial in study.trials if "entry" in trial.user_attrs]
+    ended = []
+    for trial in study.trials:
+        if "entry" in trial.user_attrs:
+            ended.append(Trial.model_validate(trial.user_attrs["entry"]))
+    return ended

@@ -61,14 +61,15 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
     values: dict[str, NDArray[np.float64]] = {}
     confounds: dict[str, Confounds] = {}
     for name, similarities in systems:
-        values[name] = relevance.metrics(similarities.__getitem__, METRICS_OF_VERSIONS)
+        metrics = relevance.metrics(similarities.__getitem__, METRICS_OF_VERSIONS)
         story_ranks = ranks_of_others(similarities)
         confounds[name] = Confounds(
-            [permuted_figures(story_ranks, versions, strata) for strata in stories.strata()],
-            estimates_of(values[name][is_short], versions.groups[is_short]),
-            estimates_of(values[name][~is_short], versions.groups[~is_short]),
-            similarity_diagnostics(similarities, stories.texts),
+            permuted=[permuted_figures(story_ranks, versions, strata) for strata in stories.strata()],
+            short=estimates_of(metrics[is_short], versions.groups[is_short]),
+            long=estimates_of(metrics[~is_short], versions.groups[~is_short]),
+            diagnostics=similarity_diagnostics(similarities, stories.texts),
         )
+        values[name] = metrics
     facts = VersionFacts(stories.column, len(np.unique(versions.groups)), median_words, stories.control)
     ids = [stories.ids[row] for row in versions.queries.tolist()]
     return Retrieval(compare_systems(values, versions.groups), ids, len(stories.ids), None, facts, confounds)
