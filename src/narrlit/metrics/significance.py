@@ -459,7 +459,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     non_decreasing = np.maximum.accumulate(values[order] * factors)
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(non_decreasing, 1)
-    return adjusted.tolist()
+    p_of_comparisons: list[float] = adjusted.tolist()
+    return p_of_comparisons
 
 
 def smallest_difference(
