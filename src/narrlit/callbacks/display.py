@@ -22,10 +22,14 @@ RUNS, VERSION = "runs", "version_"
 STEPS_PER_CURVE = 20
 LABEL_CHARACTERS = 80
 POINT_COLUMNS = ["story", "role", "triple", "answer"]
-INTERVAL_CHARTS = {
-    stage: {"accuracy": ["Margin", [f"{stage}/accuracy", f"{stage}/accuracy_low", f"{stage}/accuracy_high"]]}
-    for stage in ("validation", "test")
-}
+
+
+def _interval_chart(stage: str) -> dict[str, list[Any]]:
+    """Define a chart of a stage's accuracy and its confidence interval, in TensorBoard's layout."""
+    return {"accuracy": ["Margin", [f"{stage}/accuracy", f"{stage}/accuracy_low", f"{stage}/accuracy_high"]]}
+
+
+INTERVAL_CHARTS = {"validation": _interval_chart("validation"), "test": _interval_chart("test")}
 
 
 class RunLogger(TensorBoardLogger):
@@ -73,7 +77,9 @@ class RunLogger(TensorBoardLogger):
         if not self._has_layout:
             self._has_layout = True
             self.experiment.add_custom_scalars(INTERVAL_CHARTS)
-        super().log_metrics({name: value for name, value in metrics.items() if name != "epoch"}, step)
+        scalars = dict(metrics)
+        scalars.pop("epoch", None)
+        super().log_metrics(scalars, step)
 
 
 def claim_version(folder: Path) -> Path:
@@ -85,15 +91,19 @@ def claim_version(folder: Path) -> Path:
     version_0 version_1
     """
     folder.mkdir(parents=True, exist_ok=True)
-    suffixes = [path.name.removeprefix(VERSION) for path in folder.glob(f"{VERSION}*")]
-    number = max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=-1) + 1
+    number = 0
+    for path in folder.glob(f"{VERSION}*"):
+        suffix = path.name.removeprefix(VERSION)
+        if suffix.isdecimal():
+            number = max(number, int(suffix) + 1)
     while True:
+        claimed = folder / f"{VERSION}{number}"
         try:
-            (folder / f"{VERSION}{number}").mkdir()
+            claimed.mkdir()
         except FileExistsError:  # another process was faster
             number += 1
         else:
-            return folder / f"{VERSION}{number}"
+            return claimed
 
 
 class ProgressBar(TQDMProgressBar):
@@ -104,7 +114,9 @@ class ProgressBar(TQDMProgressBar):
 
     def get_metrics(self, trainer: L.Trainer, pl_module: L.LightningModule) -> dict[str, Any]:
         """Return the metrics to show."""
-        return {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
+        metrics = dict(super().get_metrics(trainer, pl_module))
+        metrics.pop("v_num", None)
+        return metrics
 
 
 class LogInterval(Callback):
@@ -150,14 +162,16 @@ class Projector(Callback):
             return
         triples = data_of(trainer).triples["validation"]
         labels = self._labels(triples)
-        indices = sorted(self._embeddings)[: self.stories]
-        metadata = []
-        for index in indices:
+        points, metadata = [], []
+        for index in sorted(self._embeddings)[: self.stories]:
             text = " ".join(triples.stories[index].text.split())[:LABEL_CHARACTERS]
+            points.append(self._embeddings[index])
             metadata.append([text, *labels.get(index, ("", "", ""))])
-        points = torch.stack([self._embeddings[index] for index in indices])
+        embeddings = torch.stack(points)
         for logger in loggers:
-            logger.experiment.add_embedding(points, metadata, None, trainer.global_step, "validation", POINT_COLUMNS)
+            logger.experiment.add_embedding(
+                embeddings, metadata, None, trainer.global_step, "validation", POINT_COLUMNS
+            )
 
     def _labels(self, triples: Triples) -> dict[int, tuple[str, str, str]]:
         """Return role, position of the triple and answer for each story, from the first triple that contains it."""

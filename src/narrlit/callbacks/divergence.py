@@ -54,8 +54,11 @@ class StopOnDivergence(Callback):
 
 
 def _check_weights(trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-    trained = [_local(weight) for weight in pl_module.parameters() if weight.requires_grad]
-    broken = sum(int(not weight.isfinite().all()) for weight in trained)
+    """Raise DivergedError in all processes if a trained weight of any process is not finite."""
+    broken = 0
+    for weight in pl_module.parameters():
+        if weight.requires_grad and not _local(weight).isfinite().all():
+            broken += 1
     if summed(torch.tensor(broken, device=pl_module.device)) > 0:
         raise _diverged(trainer, "weights are not finite")
 
@@ -72,8 +75,11 @@ def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
 
 def _last_good(trainer: L.Trainer) -> str:
     """Return the path of the newest checkpoint of this fit or, if there is none, the one from which it was resumed."""
-    named = [getattr(callback, "best_model_path", "") for callback in trainer.checkpoint_callbacks]
-    saved = [Path(path) for path in named if path and Path(path).exists()]
-    if saved:
-        return str(max(saved, key=lambda path: path.stat().st_mtime))
+    checkpoints = []
+    for callback in trainer.checkpoint_callbacks:
+        path = getattr(callback, "best_model_path", "")
+        if path and Path(path).exists():
+            checkpoints.append(Path(path))
+    if checkpoints:
+        return str(max(checkpoints, key=lambda path: path.stat().st_mtime))
     return str(trainer.ckpt_path or "none")

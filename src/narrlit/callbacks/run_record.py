@@ -5,7 +5,7 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -131,27 +131,19 @@ class RunRecord(Callback):
         log_dir = trainer.log_dir  # a collective call
         self._folder = Path(log_dir) if log_dir else None
         stage = trainer.state.fn.value if trainer.state.fn else "fit"
-        checkpoint = str(trainer.ckpt_path) if trainer.ckpt_path else None
         data = data_of(trainer)
         self.record = {
             "version": VERSION,
             "status": "running",
             "stage": stage,
             "started": _now(),
-            "command": {
-                "line": shlex.join(["narrlit", *sys.argv[1:]]),
-                "resumed_from" if stage == "fit" else "checkpoint": checkpoint,
-            },
+            "command": _command(trainer, stage),
             "seed": run_seed(),
             "git": _git_revision(),
-            "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+            "versions": _versions(),
             "machine": _machine(trainer),
             "model": dict(pl_module.hparams),
-            "trainer": {
-                **{name: getattr(trainer, name) for name in TRAINER_SETTINGS},
-                "precision": str(trainer.precision),
-                "strategy": type(trainer.strategy).__name__,
-            },
+            "trainer": _trainer_settings(trainer),
             "data": data.provenance,
             "loading": asdict(data.loading),
         }
@@ -161,7 +153,8 @@ class RunRecord(Callback):
         self._begin(trainer, pl_module)
         if trainer.ckpt_path:
             trainer.num_sanity_val_steps = 0  # the checkpoint has the accuracy before training
-        flags = _flags(trainer, cast(Objective, pl_module))
+        objective = cast(Objective, pl_module)
+        flags = _flags(trainer, objective)
         self.record["flags"] = flags
         self.record |= self._accuracies()
         self.record |= {"validations": self._earlier, "checkpoints": {}}
@@ -171,9 +164,9 @@ class RunRecord(Callback):
                 "not a valid result"
             )
         self.record["data_check"] = data_of(trainer).check()
-        sizes = [(p.numel(), p.requires_grad) for p in pl_module.parameters()]
-        trained, total = sum(size for size, trains in sizes if trains), sum(size for size, _ in sizes)
-        rank_zero_info(f"{type(pl_module).__name__}: {trained:,} of {total:,} parameters are trained")
+        trained = _count(objective.trained_parameters().values())
+        total = _count(objective.parameters())
+        rank_zero_info(f"{type(objective).__name__}: {trained:,} of {total:,} parameters are trained")
         self._write(trainer)
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -208,10 +201,7 @@ class RunRecord(Callback):
             self._answers.append({"epoch": epoch, "step": step, "wrong": wrong["wrong"]})
             rank_zero_info(f"epoch {epoch}: validation accuracy {summary}")
         self._write(trainer)
-        triples = data_of(trainer).triples["validation"]
-        references = {name: reference["wrong"] for name, reference in self._references.items()}
-        answers = {"triples": triples_digest(triples), **references, "evaluations": self._answers}
-        self._write_json(trainer, ANSWERS, answers)
+        self._write_answers(trainer)
 
     def _wrong_answers(self, known: bool) -> dict[str, list[int] | None]:
         """Gather the positions of wrongly answered triples over all processes; None unless the accuracy is known."""
@@ -220,6 +210,14 @@ class RunRecord(Callback):
             positions = gather(torch.cat([outputs[name] for outputs in self._outputs]))
             wrong[name] = sorted(positions[positions >= 0].tolist()) if known else None  # -1: not wrong
         return wrong
+
+    def _write_answers(self, trainer: L.Trainer) -> None:
+        """Write the wrong answers of the models before training and of all evaluations so far."""
+        answers: dict[str, object] = {"triples": triples_digest(data_of(trainer).triples["validation"])}
+        for name, reference in self._references.items():
+            answers[name] = reference["wrong"]
+        answers["evaluations"] = self._answers
+        self._write_json(trainer, ANSWERS, answers)
 
     def _record_references(self, summary: AccuracySummary, wrong: dict[str, list[int] | None]) -> None:
         """Record the accuracy of the model before training and, if it has a new head, of the frozen encoder."""
@@ -235,7 +233,9 @@ class RunRecord(Callback):
         """Return the accuracies of the models before training, without their answers."""
         accuracies = {}
         for name, reference in self._references.items():
-            accuracies[name] = {field: value for field, value in reference.items() if field != "wrong"}
+            accuracy: dict[str, object] = dict(reference)
+            del accuracy["wrong"]
+            accuracies[name] = accuracy
         return cast(RecordFields, accuracies)
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -277,8 +277,8 @@ class RunRecord(Callback):
         """Finish the record, and write hyperparameters with the best accuracy for TensorBoard."""
         best = _best(self.record["validations"], trainer)
         comparisons = {} if best is None else self._compare(best)
-        compared = {name: comparison.as_dict() for name, comparison in comparisons.items()}
-        self.record |= cast(RecordFields, compared)
+        for name, comparison in comparisons.items():
+            self.record |= cast(RecordFields, {name: comparison.as_dict()})
         self._finish(trainer, result={"best": best})
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
@@ -288,6 +288,12 @@ class RunRecord(Callback):
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": summary.accuracy})
+        self._print_best(best, summary, comparisons.values())
+
+    def _print_best(
+        self, best: EvaluationRecord, summary: AccuracySummary, comparisons: Iterable[ComparedReference]
+    ) -> None:
+        """Print the best accuracy of a fit and, if it is a valid result, its comparisons."""
         count = len(self.record["validations"])
         evaluations = f"best of {count} evaluation{'s' * (count != 1)}"
         rank_zero_info(f"best validation accuracy {summary} in epoch {best['epoch']}, the {evaluations}")
@@ -298,7 +304,7 @@ class RunRecord(Callback):
                 f"({_shared(flags)}); evaluate the run on other triples"
             )
             return
-        for comparison in reversed(comparisons.values()):
+        for comparison in reversed(list(comparisons)):
             before = summary.accuracy - comparison.paired.difference
             rank_zero_info(
                 f"{comparison.reference} {before:.3f} -> {summary.accuracy:.3f} ({comparison.paired}), "
@@ -307,19 +313,22 @@ class RunRecord(Callback):
 
     def _compare(self, best: EvaluationRecord) -> dict[str, ComparedReference]:
         """Compare the best evaluation with the frozen encoder and, if its answers differ, with the untrained model."""
-        when = (best["epoch"], best["step"])
-        answers = next(answers for answers in self._answers if (answers["epoch"], answers["step"]) == when)
-        best_wrong = set(cast(list[int], answers["wrong"]))  # not None, because the accuracy is known
+        wrong = self._wrong_at(best)
         untrained = self._references["untrained"]["wrong"] if "untrained" in self._references else None
         frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
-        references = {"comparison": ("frozen", frozen)}
-        if frozen != untrained:
-            references["comparison_untrained"] = ("untrained", untrained)
         compared = {}
-        for key, (name, wrong) in references.items():
-            if wrong is not None:
-                compared[key] = ComparedReference(name, paired(best_wrong, set(wrong), best["n"]))
+        if frozen is not None:
+            compared["comparison"] = ComparedReference("frozen", paired(wrong, set(frozen), best["n"]))
+        if untrained is not None and untrained != frozen:
+            compared["comparison_untrained"] = ComparedReference("untrained", paired(wrong, set(untrained), best["n"]))
         return compared
+
+    def _wrong_at(self, evaluation: EvaluationRecord) -> set[int]:
+        """Return the wrong answers of an evaluation, whose accuracy must be known."""
+        for answers in self._answers:
+            if answers["epoch"] == evaluation["epoch"] and answers["step"] == evaluation["step"]:
+                return set(cast(list[int], answers["wrong"]))
+        raise LookupError(f"no answers of epoch {evaluation['epoch']}, step {evaluation['step']}")
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         """Record the status of a fit that failed or was interrupted; an exception's `run_status` is used if present."""
@@ -365,15 +374,17 @@ def _verdict(comparison: PairedComparison, n: int) -> str:
 
 def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> EvaluationRecord | None:
     """Find the evaluation at which the best checkpoint was saved or, without one, the most accurate evaluation."""
-    known = []
-    for validation in validations:
-        if validation["accuracy"] is not None:
-            known.append((validation["accuracy"], validation))
+    known = [validation for validation in validations if validation["accuracy"] is not None]
     for callback in trainer.checkpoint_callbacks:
         if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_score is not None:
             score = float(callback.best_model_score)
-            known = [(accuracy, validation) for accuracy, validation in known if abs(accuracy - score) < 1e-6] or known
-    return max(known, key=lambda scored: scored[0])[1] if known else None
+            saved = [validation for validation in known if abs(_known_accuracy(validation) - score) < 1e-6]
+            known = saved or known
+    return max(known, key=_known_accuracy, default=None)
+
+
+def _known_accuracy(evaluation: EvaluationRecord) -> float:
+    return cast(float, evaluation["accuracy"])
 
 
 def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
@@ -381,14 +392,13 @@ def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
 
     A path inside the folder of the run is relative to it.
     """
+    home = folder.resolve()
     paths: dict[str, str] = {}
     for callback in trainer.checkpoint_callbacks:
-        if (
-            isinstance(callback, ModelCheckpoint)
-            and callback.best_model_path
-            and Path(callback.best_model_path).exists()
-        ):
-            path, home = Path(callback.best_model_path).resolve(), folder.resolve()
+        if not isinstance(callback, ModelCheckpoint) or not callback.best_model_path:
+            continue
+        path = Path(callback.best_model_path).resolve()
+        if path.exists():
             relative = path.relative_to(home) if path.is_relative_to(home) else path
             paths["best" if callback.monitor else "last"] = str(relative)
     return paths
@@ -407,11 +417,38 @@ def _flags(trainer: L.Trainer, objective: Objective) -> FlagsRecord:
     }
 
 
+def _command(trainer: L.Trainer, stage: str) -> dict[str, str | None]:
+    """Return the command line of a run, and the checkpoint that it starts from."""
+    checkpoint = str(trainer.ckpt_path) if trainer.ckpt_path else None
+    line = shlex.join(["narrlit", *sys.argv[1:]])
+    return {"line": line, "resumed_from" if stage == "fit" else "checkpoint": checkpoint}
+
+
+def _trainer_settings(trainer: L.Trainer) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for name in TRAINER_SETTINGS:
+        settings[name] = getattr(trainer, name)
+    return settings | {"precision": str(trainer.precision), "strategy": type(trainer.strategy).__name__}
+
+
+def _count(parameters: Iterable[Tensor]) -> int:
+    """Count the numbers in the weights of a model."""
+    return sum(parameter.numel() for parameter in parameters)
+
+
 def _machine(trainer: L.Trainer) -> dict[str, str]:
     device = trainer.strategy.root_device
     processor = platform.processor() or platform.machine()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor
     return {"system": platform.system(), "device": device.type, "name": name}
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages on which results depend."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        versions[name] = _version(name)
+    return versions
 
 
 def _version(package: str) -> str:

@@ -82,18 +82,22 @@ class Rounds:
         teacher = self.teacher["accuracy"] if self.teacher else None
         promoted, reason = verdict(student, teacher)
         self.without = 0 if promoted else self.without + 1
-        kept: dict[str, KeptCandidates] = {}
-        for name, (number, total) in self.kept.items():
-            kept[name] = {"share": number / total, "total": total}
         record: RoundRecord = {
             "round": self.current,
             "promoted": promoted,
             "reason": reason,
             "student": _without_file(self.student) if self.student else None,
             "teacher": self.teacher["name"] if self.teacher else None,
-            "kept": kept,
+            "kept": self._kept_record(),
         }
         self.history.append(record)
+        return record
+
+    def _kept_record(self) -> dict[str, KeptCandidates]:
+        """Return the share and number of kept candidates by kind."""
+        record: dict[str, KeptCandidates] = {}
+        for name, (number, total) in self.kept.items():
+            record[name] = {"share": number / total, "total": total}
         return record
 
     @property
@@ -106,10 +110,21 @@ class Rounds:
         self.current, self.student, self.kept = number, None, {}
 
 
+def _summary(record: RoundRecord) -> str:
+    """Describe a finished round in one line."""
+    decision = "promoted" if record["promoted"] else "not promoted"
+    line = f"round {record['round']}: best student {decision}: {record['reason']}"
+    if not record["kept"]:
+        return line
+    shares = [f"{name} {kept['share']:.3f}" for name, kept in record["kept"].items()]
+    return f"{line}; share of candidates that the teacher's mask kept: {', '.join(shares)}"
+
+
 def _without_file(student: Student) -> EvaluationRecord:
     """Return a student's evaluation alone."""
-    fields = {name: value for name, value in student.items() if name != "file"}
-    return cast(EvaluationRecord, fields)
+    evaluation: dict[str, object] = dict(student)
+    del evaluation["file"]
+    return cast(EvaluationRecord, evaluation)
 
 
 def verdict(student: float | None, teacher: float | None) -> tuple[bool, str]:
@@ -180,8 +195,9 @@ class TeacherPromotion(Callback):
             )
         # A fit that stopped within a round would leave its promotion undecided.
         callbacks = undeclared(trainer).callbacks
-        stopping = [type(c).__name__ for c in callbacks if isinstance(c, EarlyStopping | Timer)]
-        stopping += ["trainer.max_steps"] if trainer.max_steps != -1 else []
+        stopping = [type(callback).__name__ for callback in callbacks if isinstance(callback, EarlyStopping | Timer)]
+        if trainer.max_steps != -1:
+            stopping.append("trainer.max_steps")
         if stopping:
             raise OptionError(f"TeacherPromotion: a fit must not stop within a round; remove {stopping[0]}")
         self._epochs = epochs // self.rounds
@@ -237,10 +253,11 @@ class TeacherPromotion(Callback):
                 f"{trainer.ckpt_path} is from a fit with rounds of {self._resumed['epochs']} epochs, but this fit has "
                 f"rounds of {self._epochs} epochs: change trainer.max_epochs and rounds together"
             )
-        folders = (Path(self._resumed["folder"]), Path(str(trainer.ckpt_path)).parent.parent / "rounds")
-        home = next((folder for folder in folders if folder.is_dir()), None)
-        if home is None:
-            raise ModelError(f"{folders[0]}: the rounds of the fit are missing; restore the folder, or start a new fit")
+        original = Path(self._resumed["folder"])
+        next_to_checkpoint = Path(str(trainer.ckpt_path)).parent.parent / "rounds"
+        home = original if original.is_dir() else next_to_checkpoint
+        if not home.is_dir():
+            raise ModelError(f"{original}: the rounds of the fit are missing; restore the folder, or start a new fit")
         if trainer.is_global_zero and home.resolve() != self._folder.resolve():
             shutil.copytree(home, self._folder, dirs_exist_ok=True)
         trainer.strategy.barrier()
@@ -264,12 +281,7 @@ class TeacherPromotion(Callback):
         if not self._active(trainer) or number == self.state.current:
             return
         student = _student(pl_module)
-        previous = self.state.history[-1]
-        if previous["promoted"]:
-            folder = self._folder / previous["folder"]
-            best = cast(EvaluationRecord, previous["student"])  # only a student with an accuracy is promoted
-            accuracy = cast(float, best["accuracy"])
-            self.state.teacher = teachers.promoted_teacher(folder, student.encoder, accuracy)
+        self._replace_teacher(student)
         self._remove_students(trainer)  # the checkpoint at the end of the round no longer refers to them
         self.state.enter(number)
         student.round, student.kept = number, self.state.kept
@@ -279,6 +291,15 @@ class TeacherPromotion(Callback):
         teacher = self.state.teacher
         name = f"teacher {teacher['name']} ({teacher['accuracy']:.4f})" if teacher else "no teacher"
         rank_zero_info(f"round {number}: the student starts from its initial weights, {name}")
+
+    def _replace_teacher(self, student: SelfDistillation) -> None:
+        """Make the student that was promoted in the previous round the teacher, if there is one."""
+        previous = self.state.history[-1]
+        if previous["promoted"]:
+            best = cast(EvaluationRecord, previous["student"])  # only a student with an accuracy is promoted
+            accuracy = cast(float, best["accuracy"])
+            folder = self._folder / previous["folder"]
+            self.state.teacher = teachers.promoted_teacher(folder, student.encoder, accuracy)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Save the student if it is the best of the round so far."""
@@ -304,10 +325,7 @@ class TeacherPromotion(Callback):
                 weights = read_weights(self._folder / student["file"])
                 teachers.promote(self._folder / record["folder"], _student(pl_module), weights, record)
             trainer.strategy.barrier()
-        decision = "promoted" if record["promoted"] else "not promoted"
-        shares = ", ".join(f"{name} {kept['share']:.3f}" for name, kept in record["kept"].items())
-        mask = f"; share of candidates that the teacher's mask kept: {shares}" if shares else ""
-        rank_zero_info(f"round {record['round']}: best student {decision}: {record['reason']}{mask}")
+        rank_zero_info(_summary(record))
         self._check_patience(trainer)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:

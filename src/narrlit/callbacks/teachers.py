@@ -72,7 +72,8 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
     triples = data_of(trainer).triples["validation"]
     with trainer.precision_plugin.forward_context():
         scores = StoryEncoder(encoder).score(triples, progress=trainer.is_global_zero)
-    accuracy = float(((scores[:, 0] > scores[:, 1]) == (triples.labels == 1)).mean())
+    answers = scores[:, 0] > scores[:, 1]
+    accuracy = float((answers == (triples.labels == 1)).mean())
     teacher = _description(GIVEN, accuracy, encoder, *model_identity(source))
     teacher["source"] = source
     return teacher

@@ -62,8 +62,10 @@ def open_index(
             index.
     """
     index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
-    changed = [*changed_options(loading), *changed_options(reading), *changed_options(files)]
-    flags = [f"--{name.replace('_', '-')}" for name in changed if name not in APPLICABLE]
+    flags = []
+    for name in [*changed_options(loading), *changed_options(reading), *changed_options(files)]:
+        if name not in APPLICABLE:
+            flags.append(f"--{name.replace('_', '-')}")
     if flags:
         raise OptionError(
             f"{path} is an index, made with {index.settings}: leave out {', '.join(flags)}, or make another index"
@@ -92,11 +94,12 @@ def read_collections(
         files: columns and lines of files; refused if no file is read.
         with_queries: a file of queries is read too, with the same `files` options.
     """
-    reads_files = with_queries or not all(index_at(source) for source in sources)
+    reads_files = with_queries or not all(map(index_at, sources))
     collections: dict[str, Collection] = {}
     for source in sources:
-        applies = not index_at(source) or not reads_files
-        collection = read_collection(source, loading, reading, files if applies else InputOptions())
+        # If files are read, an index ignores the options that apply to them.
+        ignores_files = reads_files and index_at(source)
+        collection = read_collection(source, loading, reading, InputOptions() if ignores_files else files)
         model = str(collection.about["model"])
         collections[source if model in collections else model] = collection
     return collections

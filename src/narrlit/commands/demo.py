@@ -21,9 +21,11 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     """
     check_writable(out, folder=True)
     start = time.monotonic()
-    names = ("storyworld", "quickstart", "model", "submission.zip", "embeddings.npy", "report.html")
-    world, run, model, archive, embeddings, page = (str(Path(out) / name) for name in names)
-    validation, test, stories = (f"{world}/{name}.jsonl" for name in ("validation", "test", "test_stories"))
+    folder = Path(out)
+    world, run, model = str(folder / "storyworld"), str(folder / "quickstart"), str(folder / "model")
+    archive, embeddings = str(folder / "submission.zip"), str(folder / "embeddings.npy")
+    page = str(folder / "report.html")
+    validation, test, stories = f"{world}/validation.jsonl", f"{world}/test.jsonl", f"{world}/test_stories.jsonl"
     _run("storyworld", "--out", world, "--test", "50")
     _run("evaluate", validation, "--baseline", "jaccard")
     logger = "--trainer.logger.init_args"

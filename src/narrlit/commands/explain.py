@@ -39,17 +39,20 @@ def explain(  # noqa: PLR0913 (options)
         loading: the model; default: that of the index, or narrlit-mini.
         files: how files of stories are read.
     """
-    names = [name for name in (a, b, other) if name is not None]
     collection: narrlit.Collection | None = None
     encoder = None
     if stories is None:
-        named = [StoryFinder(layout=files.layout).find(name) for name in names]
-        encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
+        finder = StoryFinder(layout=files.layout)
     elif index_at(stories):
         collection = open_index(stories, loading).collection()
-        named = [StoryFinder.of(collection, files.layout).find(name) for name in names]
-    else:  # a wrong name is reported before any story is embedded
-        named = [StoryFinder.read(stories, files.layout).find(name) for name in names]
+        finder = StoryFinder.of(collection, files.layout)
+    else:
+        finder = StoryFinder.read(stories, files.layout)
+    # A wrong name is reported before any story is embedded.
+    named = [finder.find(name) for name in (a, b, other) if name is not None]
+    if stories is None:
+        encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
+    elif collection is None:
         collection = read_collection(stories, loading, StoryOptions(), files)
     result = narrlit.explain(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
     if out is None:

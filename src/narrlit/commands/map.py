@@ -46,14 +46,18 @@ def map(  # noqa: PLR0913 (options)
     """
     if index_at(stories):
         open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed
-    collection, accuracy = read_collection(stories, loading, reading, files, measure), None
+    collection = read_collection(stories, loading, reading, files, measure)
+    accuracy = None
     if triples is not None:
         result = narrlit.evaluate(
             triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True
         )
+        accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}"
         seen = result.seen_in_training
-        accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}" + (f"; {seen}" if seen else "")
+        if seen:
+            accuracy += f"; {seen}"
     story_map = narrlit.map_stories(collection, group=group, accuracy=accuracy, k=k)
     page, *others = story_map.write(out)
     print(story_map)
-    say(f"{out}: {page.stat().st_size / 1e6:.1f} MB; next to it {', '.join(path.name for path in others)}")
+    names = [path.name for path in others]
+    say(f"{out}: {page.stat().st_size / 1e6:.1f} MB; next to it {', '.join(names)}")

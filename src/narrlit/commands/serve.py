@@ -1,6 +1,7 @@
 """narrlit serve: run a server with the page and the HTTP API."""
 
 import narrlit
+from narrlit.commands.options import listed
 from narrlit.models.config import DEFAULT_MODEL
 
 
@@ -29,7 +30,13 @@ def serve(
         model: model of requests and new collections.
         no_browser: do not open the page in a browser.
     """
-    others = [name.strip() for name in (names or "").split(",") if name.strip()]
     narrlit.serve(
-        source, port=port, host=host, token=token, names=others, data=data, model=model, browser=not no_browser
+        source,
+        port=port,
+        host=host,
+        token=token,
+        names=listed(names),
+        data=data,
+        model=model,
+        browser=not no_browser,
     )

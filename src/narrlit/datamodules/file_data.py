@@ -144,10 +144,12 @@ class FileData(StoryData):
         self.note(name, replace(self.noted(name), views=views))
 
     def _note_files(self, name: str, reports: Sequence[ReadReport | None]) -> None:
-        files = [report for report in reports if report is not None]
-        for report in files:
-            rank_zero_info(report.summary())
-        self.note(name, Provenance(files=[report.provenance() for report in files]))
+        files = []
+        for report in reports:
+            if report is not None:
+                rank_zero_info(report.summary())
+                files.append(report.provenance())
+        self.note(name, Provenance(files=files))
 
 
 def _listed(files: str | list[str] | None) -> list[str]:

@@ -138,14 +138,20 @@ class FoldData(StoryData):
     def rows(self, fold: int) -> Fold:
         """Return the training rows and the evaluated rows of a fold."""
         rows, evaluated = self._rows, self._evaluated[fold]
-        is_training_row = ~np.isin(self._groups, self._groups[evaluated])
-        examples = TrainingExamples(rows.stories, [rows[row] for row in np.flatnonzero(is_training_row).tolist()])
-        triples = [triple_of(rows[row], rows.stories) for row in evaluated.tolist()]
-        evaluation = Triples(rows.stories, [triple for triple in triples if triple is not None])
-        return Fold(examples, evaluation, self._description(fold, examples, evaluation))
+        in_evaluated_group = np.isin(self._groups, self._groups[evaluated])
+        training_rows = [rows[row] for row in np.flatnonzero(~in_evaluated_group).tolist()]
+        evaluated_triples = []
+        for row in evaluated.tolist():
+            triple = triple_of(rows[row], rows.stories)
+            if triple is not None:
+                evaluated_triples.append(triple)
+        examples = TrainingExamples(rows.stories, training_rows)
+        triples = Triples(rows.stories, evaluated_triples)
+        return Fold(examples, triples, self._description(fold, examples, triples))
 
     def _description(self, fold: int, examples: TrainingExamples, triples: Triples) -> FoldDescription:
         rows, groups = self._rows, self._groups
+        _, group_sizes = np.unique(groups, return_counts=True)
         return FoldDescription(
             fold=fold,
             folds=self.folds,
@@ -156,8 +162,8 @@ class FoldData(StoryData):
             evaluated=len(triples),
             left_out=len(rows) - len(examples) - len(triples),
             all_rows=len(rows),
-            all_groups=len(np.unique(groups)),
-            largest_group=int(np.unique(groups, return_counts=True)[1].max()),
+            all_groups=len(group_sizes),
+            largest_group=int(group_sizes.max()),
             never_evaluated=len(rows) - sum(map(len, self._evaluated)),
             sha256=_digest(examples, triples),
         )
@@ -186,7 +192,8 @@ class FoldData(StoryData):
                 "labeled triples, or rows with such a negative"
             )
         row_numbers = np.array(evaluable, dtype=np.int64)
-        return [row_numbers[fold] for fold in grouped_folds(self._groups[row_numbers], self.folds, self.fold_seed)]
+        folds = grouped_folds(self._groups[row_numbers], self.folds, self.fold_seed)
+        return [row_numbers[fold] for fold in folds]
 
     def _note_fold(self, name: str, fold: Fold) -> None:
         self.note(name, replace(self.divided.noted("train"), fold=asdict(fold.description)))
@@ -194,6 +201,9 @@ class FoldData(StoryData):
 
 def _digest(examples: TrainingExamples, triples: Triples) -> str:
     """Hash the texts of a fold, the kinds of its negatives and its labels."""
-    parts = [[*texts, *map(str, row.kinds)] for texts, row in zip(examples.texts(), examples, strict=True)]
-    parts += [[*texts, str(row.a_is_closer)] for texts, row in zip(triples.texts(), triples, strict=True)]
+    parts = []
+    for texts, example in zip(examples.texts(), examples, strict=True):
+        parts.append([*texts, *map(str, example.kinds)])
+    for texts, triple in zip(triples.texts(), triples, strict=True):
+        parts.append([*texts, str(triple.a_is_closer)])
     return sha256(json.dumps(parts).encode()).hexdigest()

@@ -81,8 +81,9 @@ def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, 
     """
     margins = near - far
     wrong = np.flatnonzero(margins <= 0)
-    closest = wrong[np.argsort(-margins[wrong], kind="stable")]
-    return closest[: int(share * len(margins))].astype(np.int64), len(wrong)
+    closest_first = wrong[np.argsort(-margins[wrong], kind="stable")]
+    maximum = int(share * len(margins))
+    return closest_first[:maximum].astype(np.int64), len(wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +117,9 @@ class _UnitVectors:
 def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
     """Compute the cosines (N,) of each anchor with its positive, and with its closest negative (-inf without one)."""
     negatives = examples.negatives
-    others = np.concatenate([examples.positives, negatives[negatives >= 0]])
+    candidate_indices = np.concatenate([examples.positives, negatives[negatives >= 0]])
     anchors = _UnitVectors.embed(examples, examples.anchors, "anchor", reader).of(examples.anchors)
-    candidates = _UnitVectors.embed(examples, others, "candidate", reader)
+    candidates = _UnitVectors.embed(examples, candidate_indices, "candidate", reader)
     near = np.einsum("nd,nd->n", anchors, candidates.of(examples.positives))
     far = np.full(len(examples), -np.inf, dtype=near.dtype)
     for column in negatives.T:  # one column at a time, because N x K x D numbers may not fit in memory

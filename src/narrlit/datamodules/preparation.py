@@ -144,7 +144,8 @@ class Preparation:
     def _with_hard_examples(self, prepared: Prepared) -> Prepared:
         """Increase the sampling weights of hard examples."""
         settings, count = self.hard_examples, len(prepared.examples)
-        hard, wrong = hard_examples(*example_cosines(prepared.examples, self.reader), settings.share)
+        near, far = example_cosines(prepared.examples, self.reader)
+        hard, wrong = hard_examples(near, far, settings.share)
         record = HardExampleRecord(wrong, allowed=int(settings.share * count), hard=len(hard))
         line = f"hard examples: {wrong} of {count} ranked incorrectly, {len(hard)} drawn more often"
         if wrong <= record.allowed:
@@ -164,7 +165,8 @@ class Preparation:
                 "`data.hard_examples.mine_validation` needs validation triples: give `data.validation=FILE`"
             )
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
-        mined, wrong = hard_examples(*example_cosines(candidates, self.reader), settings.share)
+        near, far = example_cosines(candidates, self.reader)
+        mined, wrong = hard_examples(near, far, settings.share)
         line = f"{len(mined)} validation triples added to training, of {wrong} ranked incorrectly"
         if self.validation_share == 1:
             rank_zero_warn(f"{line}: validation accuracy is no estimate of the accuracy on other triples")
@@ -173,7 +175,8 @@ class Preparation:
         added = [candidates[number] for number in mined.tolist()]
         weights = prepared.weights
         if weights is not None:
-            weights = np.concatenate([weights, np.full(len(added), settings.weight)])
+            weights_of_added = np.full(len(added), settings.weight)
+            weights = np.concatenate([weights, weights_of_added])
         return replace(
             prepared,
             examples=TrainingExamples(minable.stories, [*prepared.examples, *added]),
@@ -206,7 +209,9 @@ class Preparation:
 
 
 def _take(triples: Triples, rows: IntArray) -> Triples:
-    return Triples(triples.stories, [triples[row] for row in rows.tolist()], triples.report)
+    """Select triples by their row numbers."""
+    selected = [triples[row] for row in rows.tolist()]
+    return Triples(triples.stories, selected, triples.report)
 
 
 def _labels(stories: StoryTable, indices: IntArray, known: IntArray) -> IntArray:

@@ -66,7 +66,10 @@ class Provenance:
     def as_dict(self) -> dict[str, object]:
         """Return plain data for run.json, without fields that are None."""
         record = _without_none(asdict(self))
-        return {name: _without_none(value) if isinstance(value, dict) else value for name, value in record.items()}
+        for name, value in record.items():
+            if isinstance(value, dict):
+                record[name] = _without_none(value)
+        return record
 
 
 def _without_none(fields: Mapping[str, object]) -> dict[str, object]:

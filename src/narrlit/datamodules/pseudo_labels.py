@@ -158,18 +158,19 @@ def positional_labels(
     Source:
         Mendel292, section 2.6.
     """
-    columns, details = [], dict[str, ClusterRecord]()
-    stories = [positional_segments(split_sentences(text), rounding=rounding) for text in texts]
-    segments = zip(*stories, strict=True)
-    for aspect, segment in zip(ASPECTS, segments, strict=True):
+    columns = []
+    details: dict[str, ClusterRecord] = {}
+    segments_by_story = [positional_segments(split_sentences(text), rounding=rounding) for text in texts]
+    segments_by_aspect = zip(*segments_by_story, strict=True)
+    for aspect, segments in zip(ASPECTS, segments_by_aspect, strict=True):
         count = getattr(clusters, aspect)
-        num_distinct = len(set(segment))
+        num_distinct = len(set(segments))
         if count > num_distinct:
             raise OptionError(
                 f"clusters.{aspect} is {count}, but there are only {num_distinct} distinct segments: give fewer "
                 "clusters or more stories"
             )
-        labels, inertia = cluster(embed(segment).astype(np.float64), count, clusters.seed)
+        labels, inertia = cluster(embed(segments).astype(np.float64), count, clusters.seed)
         columns.append(labels)
         details[aspect] = ClusterRecord(np.bincount(labels).tolist(), inertia)
     return np.stack(columns, axis=1), PseudoLabelRecord("positional", rounding, clusters.seed, details)
@@ -186,9 +187,10 @@ def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[Int
         model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)
     labels = model.labels_
     sizes = np.bincount(labels, minlength=count)
-    order = sorted(range(count), key=lambda i: (-sizes[i], int((labels == i).argmax())))
+    first_stories = [int((labels == number).argmax()) for number in range(count)]
+    largest_first = np.lexsort((first_stories, -sizes))  # the last key is the primary one
     rank = np.empty(count, dtype=np.int64)
-    rank[order] = np.arange(count)
+    rank[largest_first] = np.arange(count)
     return rank[labels], float(model.inertia_)
 
 
@@ -198,7 +200,10 @@ def truth_labels(truths: Sequence[tuple[str, str, str]]) -> IntArray:
     >>> truth_labels([("loss", "chase", "death"), ("envy", "chase", "rescue")]).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    columns = [np.unique(names, return_inverse=True)[1] for names in zip(*truths, strict=True)]
+    columns = []
+    for names in zip(*truths, strict=True):
+        _, numbers = np.unique(names, return_inverse=True)
+        columns.append(numbers)
     return np.stack(columns, axis=1).astype(np.int64)
 
 
@@ -223,4 +228,5 @@ def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
 
 
 def _digest(texts: Sequence[str]) -> str:
+    """Compute the SHA-256 of texts, in hex."""
     return sha256("\0".join(texts).encode()).hexdigest()

@@ -153,16 +153,16 @@ class StoryData(L.LightningDataModule):
         self._note_pseudonyms("train")
         if not self.pseudo_labels.transductive:
             return TrainingSet(read, examples, np.empty(0, dtype=np.int64))
-        unlabeled = self.tables.convert([(index,) for index in self.read_unlabelled(self.tables.source)])
-        if unlabeled:
+        rows = [(index,) for index in self.read_unlabelled(self.tables.source)]
+        unlabeled = np.array(self.tables.convert(rows), dtype=np.int64).ravel()
+        if rows:
             self._note_pseudonyms("unlabelled")
-        indices = np.array(unlabeled, dtype=np.int64).ravel()
-        indices = np.setdiff1d(indices, examples.story_indices)
-        if not len(indices):
+        not_in_examples = np.setdiff1d(unlabeled, examples.story_indices)
+        if not len(not_in_examples):
             raise OptionError(
                 "`data.pseudo_labels.transductive` needs unlabeled stories: give `data.extra.unlabelled=FILE`"
             )
-        return TrainingSet(read, examples, indices)
+        return TrainingSet(read, examples, not_in_examples)
 
     def _read_stage(self, name: Stage) -> None:
         """Read the triples of a stage; set some validation triples apart, according to `validation_share`."""
@@ -173,8 +173,10 @@ class StoryData(L.LightningDataModule):
         if name == "validation":
             evaluated, self.minable = divide(rows, self.validation_share)
             if evaluated is not rows:
-                counts = len(evaluated.triples), len(self.minable.triples)
-                self.note(name, replace(self.noted(name), divided=DivisionRecord(self.validation_share, *counts)))
+                division = DivisionRecord(
+                    self.validation_share, evaluated=len(evaluated.triples), set_apart=len(self.minable.triples)
+                )
+                self.note(name, replace(self.noted(name), divided=division))
             rows = evaluated
         self.sets[name] = rows
 
@@ -202,7 +204,7 @@ class StoryData(L.LightningDataModule):
         name = STAGE_OF[stage]
         if stage != "fit" and not triples:
             raise OptionError(f"no {name} data: give `data.{name}=FILE`")
-        if name != "predict" and any(triple.a_is_closer is None for triple in triples):
+        if name != "predict" and PADDING in triples.labels:
             unread = triples.report.unread if triples.report else ()
             hint = f" (labels are read from text_a_is_closer; other columns: {', '.join(unread)})" if unread else ""
             raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
@@ -249,19 +251,26 @@ class StoryData(L.LightningDataModule):
         Args:
             anchors_only: compare only the anchors of the training examples, if no other story is trained on.
         """
-        rows: list[tuple[str, ...]] = [] if self.training is None else [*self.training.read.texts()]
+        rows = self._original_training_texts()
         if self.prepared is not None:
             minable = self.minable.read.texts()
             rows += [minable[number] for number in self.prepared.mined]
         if anchors_only:
             rows = [row[:1] for row in rows]
-        return overlap(rows, self.sets["validation"].read.texts() if "validation" in self.sets else [])
+        return overlap(rows, self._original_validation().texts())
+
+    def _original_training_texts(self) -> list[tuple[str, ...]]:
+        """Return the texts of the training examples before pseudonymization; empty before a fit."""
+        return [] if self.training is None else self.training.read.texts()
+
+    def _original_validation(self) -> Triples:
+        """Return the validation triples before pseudonymization; empty if they were not read."""
+        return self.sets["validation"].read if "validation" in self.sets else Triples(self.tables.source, [])
 
     def check(self) -> Check:
         """Check the data of a fit before pseudonymization, and warn about shortcuts and shared stories."""
-        train = [] if self.training is None else self.training.read.texts()
-        sets = [CheckedSet("train", train, [True if len(row) > 2 else None for row in train])]
-        validation = self.sets["validation"].read if "validation" in self.sets else None
+        sets = [CheckedSet.of_examples("train", self._original_training_texts())]
+        validation = self._original_validation()
         if validation:
             labels = [triple.a_is_closer for triple in validation]
             sets.append(CheckedSet("validation", validation.texts(), labels, sided=True))

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from narrlit.data.schema import (
     Story,
     StoryTable,
     TrainingExamples,
-    Triple,
     Triples,
     texts_of,
     with_texts,
@@ -69,7 +69,9 @@ class StoryTables:
     def triples(self, read: Triples) -> Triples:
         """Convert triples over `source` to triples over `stories`."""
         converted = self.convert([row.indices for row in read])
-        rows = [Triple(x, a, b, row.a_is_closer) for (x, a, b), row in zip(converted, read, strict=True)]
+        rows = []
+        for (anchor, a, b), row in zip(converted, read, strict=True):
+            rows.append(replace(row, anchor=anchor, a=a, b=b))
         return Triples(self.stories, rows, read.report)
 
     def convert(self, rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -80,14 +82,15 @@ class StoryTables:
         """
         if not self.replaces_names:
             return list(rows)
-        scopes = dict.fromkeys(chain.from_iterable(map(self._scopes, rows)))
-        new = [scope for scope in scopes if scope not in self._converted]
+        scopes_by_row = [self._scopes(row) for row in rows]
+        distinct_scopes = dict.fromkeys(chain.from_iterable(scopes_by_row))
+        new = [scope for scope in distinct_scopes if scope not in self._converted]
         if new:
             self._replace_names(new)
         converted = []
-        for row in rows:
-            pairs = zip(self._scopes(row), row, strict=True)
-            converted.append(tuple(self._converted[scope][index] for scope, index in pairs))
+        for row, scopes in zip(rows, scopes_by_row, strict=True):
+            indices = [self._converted[scope][index] for index, scope in zip(row, scopes, strict=True)]
+            converted.append(tuple(indices))
         return converted
 
     def _scopes(self, row: tuple[int, ...]) -> list[Scope]:
@@ -98,19 +101,12 @@ class StoryTables:
 
     def _replace_names(self, scopes: Sequence[Scope]) -> None:
         """Add the stories of scopes to `stories`, with placeholders instead of names."""
-        groups = [[self.source[index] for index in scope] for scope in scopes]
-        names = self._names(scopes)
-
-        def replaced() -> list[list[Story]]:
-            """Find and replace names, in one process only, so that the others need not load spaCy."""
-            texts = [texts_of(group) for group in groups]
-            results = pseudonymize_texts(texts, self.options, names, lead=self.options.scope == "story")
-            new_groups = []
-            for group, result in zip(groups, results, strict=True):
-                new_groups.append(with_texts(group, [text.text for text in result]))
-            return new_groups
-
-        for scope, stories in zip(scopes, from_first(replaced), strict=True):
+        groups = []
+        for scope in scopes:
+            groups.append([self.source[index] for index in scope])
+        # Names are found and replaced in one process only, so that the others need not load spaCy.
+        new_groups = from_first(partial(_pseudonymized, groups, self.options, self._names(scopes)))
+        for scope, stories in zip(scopes, new_groups, strict=True):
             self._converted[scope] = {}
             for index, story in zip(scope, stories, strict=True):
                 added = self.stories.add(story.text, id=story.id, views=story.views, original=story.original)
@@ -131,3 +127,16 @@ class StoryTables:
                 label_of |= story.names
             names.append(label_of)
         return names
+
+
+def _pseudonymized(
+    groups: Sequence[Sequence[Story]], options: PseudonymOptions, names: Sequence[Mapping[str, str]] | None
+) -> list[list[Story]]:
+    """Replace the names in groups of stories, with one mapping for each group."""
+    texts = [texts_of(group) for group in groups]
+    results = pseudonymize_texts(texts, options, names, lead=options.scope == "story")
+    new_groups = []
+    for group, result in zip(groups, results, strict=True):
+        new_texts = [text.text for text in result]
+        new_groups.append(with_texts(group, new_texts))
+    return new_groups

@@ -88,7 +88,7 @@ class Group:
         elif not any(story.passages == other.passages for other in self.versions):
             self.versions.append(story)
 
-    def negatives(self, positive: Version, position: float) -> list[tuple[int, str]]:
+    def negatives(self, positive: Version, position: float) -> tuple[list[int], list[str]]:
         """Select the hard negatives with the same setting as a positive.
 
         Args:
@@ -96,13 +96,14 @@ class Group:
             position: relative position of the passage in its story.
 
         Returns:
-            Story index of each negative's passage at this position, and the aspect in which the negative differs.
+            Story index of each negative's passage at this position, and the aspect in which each negative differs.
         """
-        negatives = []
+        passages, aspects = [], []
         for story, aspect in self.changed:
             if story.setting == positive.setting:
-                negatives.append((story.passage_at(position), aspect))
-        return negatives
+                passages.append(story.passage_at(position))
+                aspects.append(aspect)
+        return passages, aspects
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,16 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
         for row in _rows(table, columns):
             passages = [stories.add(text) for text in _passages(row.text, settings.passage_words)]
             grouped.add(row, passages, columns.same)
-    paired = {name: group for name, group in grouped.groups.items() if len(group.versions) > 1}
-    if settings.sources and not paired:
-        raise OptionError("`data.versions.same`: no two stories have the same value; name another column")
     examples: list[TrainingExample] = []
-    for name, group in paired.items():
-        examples += pair_versions(group, name, settings.versions)
-    num_stories = sum(len(group.versions) for group in paired.values())
-    return ReadVersions(examples, reports, num_stories, len(paired))
+    num_stories = num_groups = 0
+    for name, group in grouped.groups.items():
+        if len(group.versions) > 1:
+            examples += pair_versions(group, name, settings.versions)
+            num_stories += len(group.versions)
+            num_groups += 1
+    if settings.sources and not num_groups:
+        raise OptionError("`data.versions.same`: no two stories have the same value; name another column")
+    return ReadVersions(examples, reports, num_stories, num_groups)
 
 
 def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingExample]:
@@ -175,12 +178,12 @@ def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingEx
         for step in range(1, min(versions, count - 1) + 1):
             positive = group.versions[(number + step) % count]
             for passage, position in zip(anchor.passages, positions(anchor.passages), strict=True):
-                negatives = group.negatives(positive, position)
+                negatives, aspects = group.negatives(positive, position)
                 yield TrainingExample(
                     passage,
                     positive.passage_at(position),
-                    tuple(index for index, _ in negatives),
-                    tuple(kind for _, kind in negatives),
+                    tuple(negatives),
+                    tuple(aspects),
                     group=name,
                     setting=anchor.setting,
                 )

@@ -99,7 +99,8 @@ class StoryWorldData(StoryData):
 
     def _store_plans(self, stories: StoryTable, synthetic: Sequence[SyntheticStory]) -> None:
         """Store the plans of stories by their story indices."""
-        self._synthetic.update({stories.add(story.text): story for story in synthetic})
+        for story in synthetic:
+            self._synthetic[stories.add(story.text)] = story
 
     def _record(self, triples: Sequence[SyntheticTriple]) -> StoryWorldRecord:
         return StoryWorldRecord(self.world_seed, len(triples), views=self.has_views or None)

@@ -85,7 +85,8 @@ def subspaces(vectors: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     >>> subspaces(torch.tensor([[3.0, 4.0, 0.5]]), (2, 1))
     (tensor([[0.6000, 0.8000]]), tensor([[1.]]))
     """
-    return tuple(F.normalize(part, dim=-1) for part in torch.split(_precise(vectors), list(sizes), dim=-1))
+    parts = torch.split(_precise(vectors), list(sizes), dim=-1)
+    return tuple(F.normalize(part, dim=-1) for part in parts)
 
 
 def subspace_sizes(dimension: int, ratios: Sequence[float]) -> tuple[int, ...]:
@@ -143,10 +144,13 @@ class HardestPairs(NamedTuple):
 
 
 def _hardest_pairs(vectors: Tensor, labels: Tensor, stories: Tensor) -> HardestPairs:
+    """Find the hardest positive and negative of each row (N, D) by labels (N,) and stories (N,)."""
     # No matrix product: |x|^2 + |y|^2 - 2 x.y rounds small distances, which changes the order of near rows.
     row_distances = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
     labeled = labels >= 0
-    pairs = labeled[:, None] & labeled & (stories[:, None] != stories)
+    both_labeled = labeled[:, None] & labeled
+    other_story = stories[:, None] != stories
+    pairs = both_labeled & other_story
     same_label = labels[:, None] == labels
     positives, negatives = pairs & same_label, pairs & ~same_label
     farthest = row_distances.masked_fill(~positives, -torch.inf).argmax(1)

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from narrlit.data.schema import Floats, IntArray
+from narrlit.measures.corrections import normalized
 from narrlit.measures.matching import PassageVectors, match_scores
 from narrlit.measures.readers import PassageReader
 from narrlit.measures.representations import Contents
@@ -77,8 +78,7 @@ class Candidates:
     @cached_property
     def _segments(self) -> Floats:
         """Concatenated unit vectors of each story's segments, (N, G * K)."""
-        stories = range(len(self.passages))
-        return np.stack([segment_means(self.passages.story(number)).ravel() for number in stories])
+        return np.stack([segment_means(story).ravel() for story in self.passages])
 
 
 def segment_means(story: Floats) -> Floats:
@@ -87,14 +87,12 @@ def segment_means(story: Floats) -> Floats:
     >>> segment_means(np.eye(2)).round(1).tolist()[3:5]
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    passages = np.arange(len(story) + 1, dtype=np.float32) / len(story)
-    segments = np.arange(SEGMENTS + 1, dtype=np.float32) / SEGMENTS
-    starts = np.maximum(segments[:-1, None], passages[None, :-1])
-    ends = np.minimum(segments[1:, None], passages[None, 1:])
-    means = np.maximum(ends - starts, 0) @ story
-    lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    unit: Floats = means / np.maximum(lengths, 1e-12)
-    return unit
+    passage_edges = np.arange(len(story) + 1, dtype=np.float32) / len(story)
+    segment_edges = np.arange(SEGMENTS + 1, dtype=np.float32)[:, None] / SEGMENTS
+    starts = np.maximum(segment_edges[:-1], passage_edges[:-1])
+    ends = np.minimum(segment_edges[1:], passage_edges[1:])
+    overlaps = np.maximum(ends - starts, 0)
+    return normalized(overlaps @ story)
 
 
 def highest_of(values: Floats, count: int) -> IntArray:

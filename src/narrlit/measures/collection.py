@@ -49,8 +49,7 @@ class Nearest(NamedTuple):
     @classmethod
     def join(cls, blocks: Sequence["Nearest"]) -> "Nearest":
         """Concatenate the neighbors of several blocks of stories."""
-        rows = [block.rows for block in blocks]
-        similarities = [block.similarities for block in blocks]
+        rows, similarities = zip(*blocks, strict=True)
         return cls(np.concatenate(rows), np.concatenate(similarities))
 
 
@@ -181,7 +180,10 @@ class CollectionSimilarity:
 
     def with_themselves(self) -> Floats:
         """Compare each story with itself, (N,); this is also its similarity with a copy of its text."""
-        similarities = [self.between(row, row)[0, 0] for row in np.arange(len(self))[:, None]]
+        similarities = []
+        for row in range(len(self)):
+            story = np.array([row])
+            similarities.append(self.between(story, story)[0, 0])
         return np.array(similarities)
 
     def matrix(self) -> Floats:
@@ -245,9 +247,9 @@ class CollectionSimilarity:
         all_neighbors = []
         for rows in self._row_blocks():
             for row in rows:
-                story = self._contents.take(np.array([row]))
-                selected = candidates.nearest(story, others[others != row], count)
-                nearest = highest(self.between(np.array([row]), selected), k)
+                story = np.array([row])
+                selected = candidates.nearest(self._contents.take(story), others[others != row], count)
+                nearest = highest(self.between(story, selected), k)
                 all_neighbors.append(Nearest(selected[nearest.rows], nearest.similarities))
         return Nearest.join(all_neighbors)
 
@@ -301,7 +303,8 @@ def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Fl
 def highest(similarities: Floats, k: int) -> Nearest:
     """Find the k highest similarities of each row (B, k) and their columns, highest first, ties by column."""
     if k < similarities.shape[1]:
-        columns = np.sort(np.argpartition(-similarities, k - 1, axis=1)[:, :k], axis=1)
+        unsorted_columns = np.argpartition(-similarities, k - 1, axis=1)[:, :k]
+        columns = np.sort(unsorted_columns, axis=1)
     else:
         columns = np.broadcast_to(np.arange(similarities.shape[1]), similarities.shape)
     values = np.take_along_axis(similarities, columns, axis=1)

@@ -21,9 +21,13 @@ def centered(vectors: Floats, mean: Floats) -> Floats:
     >>> centered(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])).round(2).tolist()
     [[0.71, -0.71], [-0.71, 0.71]]
     """
-    differences = vectors - mean
-    lengths = np.linalg.norm(differences, axis=-1, keepdims=True)
-    unit: Floats = differences / np.maximum(lengths, 1e-12)
+    return normalized(vectors - mean)
+
+
+def normalized(vectors: Floats) -> Floats:
+    """Scale vectors (N, D) to length 1; a vector of zeros remains zero."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: Floats = vectors / np.maximum(lengths, 1e-12)
     return unit
 
 

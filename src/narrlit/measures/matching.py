@@ -3,7 +3,7 @@
 Letters in shapes: S and T passages of two stories, P passages of N stories, D dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,6 +73,11 @@ class PassageVectors:
         """Return the passages (S, D) of a story."""
         end = self.starts[number + 1] if number + 1 < len(self) else len(self.vectors)
         return self.vectors[self.starts[number] : end]
+
+    def __iter__(self) -> Iterator[Floats]:
+        """Yield the passages (S, D) of each story."""
+        for number in range(len(self)):
+            yield self.story(number)
 
     def take(self, rows: IntArray) -> "PassageVectors":
         """Return the passages of some of the stories, in the order of the rows."""
@@ -209,7 +214,8 @@ def _supported(cosines: Floats, starts: IntArray, share: float) -> Floats:
     is_first[starts] = True
     has_before = ~is_first
     has_after = ~np.roll(is_first, -1)  # roll puts the first passage of all after the last, so that the last has none
-    has_both, has_any = has_before & has_after, has_before | has_after
+    has_both = has_before & has_after
+    has_any = has_before | has_after
     only_before, only_after = share * has_before, share * has_after
     weight_before = np.where(has_both, share / 2, only_before).astype(cosines.dtype)
     weight_after = np.where(has_both, share / 2, only_after).astype(cosines.dtype)

@@ -38,8 +38,9 @@ class Contents:
 
     def take(self, rows: IntArray) -> "Contents":
         """Select some of the stories."""
+        texts = [self.texts[row] for row in rows]
         passages = None if self.passages is None else self.passages.take(rows)
-        return Contents(self.vectors[rows], [self.texts[row] for row in rows], passages)
+        return Contents(self.vectors[rows], texts, passages)
 
 
 class Representation(ABC):
@@ -79,9 +80,7 @@ class MatchedPassages(Representation):
 
     def similarities(self, others: "MatchedPassages") -> Floats:
         """Return the match scores (N, M)."""
-        stories = range(len(self.passages))
-        rows = [match_scores(self.passages.story(number), others.passages, self.matching) for number in stories]
-        return np.stack(rows)
+        return np.stack([match_scores(story, others.passages, self.matching) for story in self.passages])
 
     def take(self, rows: IntArray) -> "MatchedPassages":
         """Select some of the stories."""

@@ -19,7 +19,7 @@ from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, did_you_mean
 from narrlit.measures.matching import Matching, match_score
 from narrlit.metrics.baselines import BASELINES
-from narrlit.metrics.meanmax import MeanMax, sentence_scores
+from narrlit.metrics.meanmax import MeanMax, sentence_scores, vectors_by_story
 from narrlit.preprocessing.passages import split_passages
 
 Scores = NDArray[np.float64]
@@ -163,12 +163,18 @@ class PassageSimilarity(Similarity):
         """
         self.encoder.require_text()
         texts = self.encoder.texts.prepare_triples(triples).texts()
-        anchors = self._passages([anchor for anchor, _, _ in texts], "anchor", progress)
-        candidate_texts = list(chain.from_iterable((a, b) for _, a, b in texts))
+        anchor_texts: list[str] = []
+        candidate_texts: list[str] = []
+        for anchor, a, b in texts:
+            anchor_texts.append(anchor)
+            candidate_texts += [a, b]
+        anchors = self._passages(anchor_texts, "anchor", progress)
         candidates = self._passages(candidate_texts, "candidate", progress)
         scores = np.zeros((len(texts), 2))
-        for row, (anchor, *others) in enumerate(texts):
-            scores[row] = [match_score(anchors[anchor], candidates[text], self.matching) for text in others]
+        for row, (anchor, a, b) in enumerate(texts):
+            score_a = match_score(anchors[anchor], candidates[a], self.matching)
+            score_b = match_score(anchors[anchor], candidates[b], self.matching)
+            scores[row] = score_a, score_b
         return scores
 
     def _passages(self, texts: Sequence[str], role: Role, progress: bool) -> dict[str, FloatArray]:
@@ -176,8 +182,7 @@ class PassageSimilarity(Similarity):
         passages_of = {text: split_passages(text) for text in texts}
         passages = list(chain.from_iterable(passages_of.values()))
         vectors = unit_vectors(self.encoder.embed_prepared(passages, [role] * len(passages), progress))
-        ends = np.cumsum([len(text_passages) for text_passages in passages_of.values()])
-        return dict(zip(passages_of, np.split(vectors, ends[:-1]), strict=True))
+        return vectors_by_story(vectors, passages_of)
 
 
 @dataclass(frozen=True)
@@ -227,14 +232,13 @@ def open_measure(
     """
     if name in BASELINES:
         return Lexical(name, texts)
-    prefix = next((prefix for prefix in (MEANMAX, PASSAGES) if name.startswith(prefix)), "")
-    model = name.removeprefix(prefix)
-    if not model:
-        raise OptionError(f"{prefix} must be followed by a model, such as {prefix}minilm")
-    encoder = load_encoder(model)
-    if prefix == PASSAGES:
-        return PassageSimilarity(encoder)
-    return MeanMaxSimilarity(encoder, meanmax) if prefix == MEANMAX else Cosine(encoder)
+    if name in (MEANMAX, PASSAGES, ""):
+        raise OptionError(f"{name} must be followed by a model, such as {name}minilm")
+    if name.startswith(PASSAGES):
+        return PassageSimilarity(load_encoder(name.removeprefix(PASSAGES)))
+    if name.startswith(MEANMAX):
+        return MeanMaxSimilarity(load_encoder(name.removeprefix(MEANMAX)), meanmax)
+    return Cosine(load_encoder(name))
 
 
 def measure_of(system: Similarity | StoryEncoder | str | PathLike[str]) -> Similarity:

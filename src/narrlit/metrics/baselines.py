@@ -49,11 +49,16 @@ def jaccard_scores(triples: Sequence[Texts]) -> Scores:
     >>> jaccard_scores([("a cat sat", "the cat sat", "a dog")])
     array([[0.5 , 0.25]])
     """
-    scores = []
-    for triple in triples:
-        anchor, a, b = (set(text.lower().split()) for text in triple)
-        scores.append([_jaccard_index(anchor, a), _jaccard_index(anchor, b)])
-    return np.array(scores, dtype=np.float64).reshape(-1, 2)
+    scores = np.empty((len(triples), 2))
+    for row, triple in enumerate(triples):
+        anchor, a, b = map(_lower_words, triple)
+        scores[row] = _jaccard_index(anchor, a), _jaccard_index(anchor, b)
+    return scores
+
+
+def _lower_words(text: str) -> set[str]:
+    """Collect the distinct words of a text in lower case, split at white space."""
+    return set(text.lower().split())
 
 
 def _jaccard_index(first: set[str], second: set[str]) -> float:
@@ -73,8 +78,8 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
     vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(text.lower())).fit_transform(texts)
     anchors, a, b = vectors[0::3], vectors[1::3], vectors[2::3]
-    scores = [anchors.multiply(candidates).sum(axis=1) for candidates in (a, b)]
-    return np.asarray(np.column_stack(scores))
+    scores_a, scores_b = anchors.multiply(a).sum(axis=1), anchors.multiply(b).sum(axis=1)
+    return np.asarray(np.column_stack([scores_a, scores_b]))
 
 
 def length_scores(triples: Sequence[Texts]) -> Scores:

@@ -76,30 +76,28 @@ class BERTScorer:
     def __call__(self, candidates: Sequence[str], references: Sequence[str], progress: bool = True) -> BERTScores:
         """Score N candidates against the references at the same positions; longer texts are truncated."""
         pairs = list(zip(candidates, references, strict=True))
-        lengths = [max(len(candidate), len(reference)) for candidate, reference in pairs]
-        longest_first = sorted(range(len(pairs)), key=lambda row: -lengths[row])
-        scores = np.zeros((2, len(pairs)))
+        longest_first = sorted(range(len(pairs)), key=lambda row: -max(map(len, pairs[row])))
+        precision, recall = np.zeros(len(pairs)), np.zeros(len(pairs))
         truncated: set[str] = set()
         with tqdm(total=len(pairs), desc="BERTScore", unit="pair", disable=not progress, delay=0.5) as bar:
             for start in range(0, len(pairs), PAIRS_PER_PASS):
                 rows = longest_first[start : start + PAIRS_PER_PASS]
-                distinct_texts = dict.fromkeys(chain.from_iterable(pairs[row] for row in rows))
-                vectors, truncated_in_pass = self._token_vectors(list(distinct_texts))
+                vectors, truncated_in_pass = self._token_vectors([pairs[row] for row in rows])
                 truncated |= truncated_in_pass
                 for row in rows:
                     candidate, reference = pairs[row]
-                    scores[:, row] = greedy_matching(vectors[candidate], vectors[reference])
+                    precision[row], recall[row] = greedy_matching(vectors[candidate], vectors[reference])
                 bar.update(len(rows))
-        precision, recall = scores
-        total = precision + recall
-        f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
-        return BERTScores(precision, recall, f1, len(truncated))
+        return BERTScores(precision, recall, _f1(precision, recall), len(truncated))
 
     @torch.inference_mode()
-    def _token_vectors(self, texts: list[str]) -> tuple[dict[str, Tensor], set[str]]:
+    def _token_vectors(self, pairs: Sequence[tuple[str, str]]) -> tuple[dict[str, Tensor], set[str]]:
         """Compute unit vectors of each text's tokens, without special tokens; also return the truncated texts."""
-        all_ids = self.tokenizer(texts, verbose=False)["input_ids"]
-        truncated = {text for text, ids in zip(texts, all_ids, strict=True) if len(ids) > self.max_length}
+        texts = list(dict.fromkeys(chain.from_iterable(pairs)))
+        truncated = set()
+        for text, ids in zip(texts, self.tokenizer(texts, verbose=False)["input_ids"], strict=True):
+            if len(ids) > self.max_length:
+                truncated.add(text)
         batch = self.tokenizer(
             texts,
             truncation=True,
@@ -111,8 +109,16 @@ class BERTScorer:
         is_token = (batch.pop("special_tokens_mask") == 0) & (batch["attention_mask"] == 1)
         states = self.transformer(**batch, output_hidden_states=True).hidden_states[self.layer]
         unit = F.normalize(states.float(), dim=-1)
-        vectors = {text: tokens[mask] for text, tokens, mask in zip(texts, unit, is_token, strict=True)}
+        vectors = {}
+        for text, tokens, mask in zip(texts, unit, is_token, strict=True):
+            vectors[text] = tokens[mask]
         return vectors, truncated
+
+
+def _f1(precision: NDArray[np.float64], recall: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the harmonic mean of precision and recall, (N,); 0 if both are 0."""
+    total = precision + recall
+    return np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total != 0)
 
 
 def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERTScorer:

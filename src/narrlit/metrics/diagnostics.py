@@ -81,17 +81,17 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
     correlation of mean similarity with log length +0.98, skewness of hubs undefined
     """
     count = len(texts)
-    others = ~np.eye(count, dtype=bool)
     correlation = p = skewness = None
     if count > 2:
+        others = ~np.eye(count, dtype=bool)
         means = similarities.mean(axis=1, where=others, dtype=np.float64)
         lengths = log_lengths(texts)
         if np.ptp(means) > 0 and np.ptp(lengths) > 0:
             result = pearsonr(means, lengths)
             correlation, p = float(result.statistic), float(result.pvalue)
-    occurrences = k_occurrences(similarities)
-    if count > 2 and np.ptp(occurrences) > 0:
-        skewness = float(skew(occurrences))
+        occurrences = k_occurrences(similarities)
+        if np.ptp(occurrences) > 0:
+            skewness = float(skew(occurrences))
     return SimilarityDiagnostics(count, correlation, p, skewness)
 
 
@@ -112,7 +112,9 @@ def k_occurrences(similarities: Floats, k: int = NEIGHBORS) -> IntArray:
     >>> k_occurrences(np.array([[1, 0.9, 0.2], [0.9, 1, 0.4], [0.2, 0.4, 1]]), k=1).tolist()
     [1, 2, 0]
     """
-    others = np.where(np.eye(len(similarities), dtype=bool), -np.inf, similarities)
-    count = min(k, len(similarities) - 1)
-    nearest = np.argsort(-others, axis=1, kind="stable")[:, :count]
-    return np.bincount(nearest.ravel(), minlength=len(similarities))
+    num_stories = len(similarities)
+    is_self = np.eye(num_stories, dtype=bool)
+    to_others = np.where(is_self, -np.inf, similarities)
+    nearest_first = np.argsort(-to_others, axis=1, kind="stable")
+    neighbors = nearest_first[:, : min(k, num_stories - 1)]
+    return np.bincount(neighbors.ravel(), minlength=num_stories)

@@ -134,25 +134,28 @@ class _Pairs:
 
     @classmethod
     def of(cls, similarities: Floats, design: Design) -> "_Pairs":
+        """Pair each story with the stories after it."""
         first, second = np.triu_indices(len(design), k=1)
+        constant = np.ones(len(first))
         same_plot = design.plots[first] == design.plots[second]
         same_world = design.worlds[first] == design.worlds[second]
-        logs = np.log(design.lengths)
-        standard = (logs - logs.mean()) / max(float(logs.std()), 1e-12)
-        lengths = standard[first] * standard[second]
-        predictors = np.column_stack([np.ones(len(first)), same_plot, same_world, lengths]).astype(np.float64)
+        log_lengths = _standardized(np.log(design.lengths))
+        length_product = log_lengths[first] * log_lengths[second]
+        predictors = np.column_stack([constant, same_plot, same_world, length_product]).astype(np.float64)
         return cls(predictors, similarities[first, second], first, second, design, np.diag(similarities))
 
     def shares(self, sample: _Sample) -> Floats:
         """Estimate the shares (4,) from a sample of plots and worlds."""
         plots, worlds = self.design.plots, self.design.worlds
+        pair_weights = self._weights(plots, sample.plots) * self._weights(worlds, sample.worlds)
         # Weighted least squares: multiply both sides by the square root of the weights.
-        root = np.sqrt(self._weights(plots, sample.plots) * self._weights(worlds, sample.worlds))
+        root = np.sqrt(pair_weights)
         coefficients, *_ = np.linalg.lstsq(self.predictors * root[:, None], self.similarities * root, rcond=None)
         mean, plot, world, length = coefficients
         story_weights = sample.plots[plots] * sample.worlds[worlds]
         total = np.average(self.self_similarities, weights=story_weights) - mean
-        variances = np.array([plot, world, length, total - plot - world - length])
+        rest = total - plot - world - length
+        variances = np.array([plot, world, length, rest])
         shares: Floats = variances / total
         return shares
 
@@ -161,3 +164,9 @@ class _Pairs:
         first, second = factor[self.first], factor[self.second]
         weights: Floats = np.where(first == second, drawn[first], drawn[first] * drawn[second])
         return weights
+
+
+def _standardized(values: Floats) -> Floats:
+    """Subtract the mean and divide by the standard deviation; equal values become 0."""
+    standard: Floats = (values - values.mean()) / max(float(values.std()), 1e-12)
+    return standard

@@ -15,7 +15,7 @@ of tuning. Details that the paper leaves open are defined as follows:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ from narrlit.preprocessing.sentences import split_sentences
 FloatArray = NDArray[np.float64]
 TextInRole = tuple[str, Role]
 """Text of a story and its role, anchor or candidate; encoders may embed the roles differently."""
+K = TypeVar("K")
+"""Key of a story."""
+V = TypeVar("V", NDArray[np.float32], NDArray[np.float64])
+"""Array of vectors."""
 EmbedSentences = Callable[[list[str], list[Role]], NDArray[np.float32]]
 """Function from S sentences and the roles of their stories to vectors (S, D)."""
 
@@ -79,9 +83,9 @@ def window_vectors(story: FloatArray, windows: int) -> FloatArray:
     Window w of n sentences extends from sentence floor(w n / W) to floor((w + 1) n / W), exclusive, and has at least
     one sentence: in a story with fewer sentences than windows, several windows contain the same sentence.
     """
-    edges = [window * len(story) // windows for window in range(windows + 1)]
+    edges = np.arange(windows + 1) * len(story) // windows
     means = []
-    for start, end in pairwise(edges):
+    for start, end in pairwise(edges.tolist()):
         sentences = story[start : max(end, start + 1)]
         means.append(sentences.mean(axis=0))
     return np.stack(means)
@@ -152,8 +156,21 @@ def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[s
     vectors = np.asarray(embed(sentences, roles), dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors /= np.maximum(lengths, 1e-12)
-    ends = np.cumsum([len(story_sentences) for story_sentences in stories.values()])
-    return dict(zip(stories, np.split(vectors, ends[:-1]), strict=True))
+    return vectors_by_story(vectors, stories)
+
+
+def vectors_by_story(vectors: V, pieces: Mapping[K, Sequence[str]]) -> dict[K, V]:
+    """Divide vectors by the stories to which they belong.
+
+    Args:
+        vectors: vectors of the sentences or passages of all stories, in the order of the stories.
+        pieces: sentences or passages of each story.
+
+    Returns:
+        Vectors (S, D) of each story.
+    """
+    ends = np.cumsum([len(story_pieces) for story_pieces in pieces.values()])
+    return dict(zip(pieces, np.split(vectors, ends[:-1]), strict=True))
 
 
 def _cosine(first: FloatArray, second: FloatArray) -> float:

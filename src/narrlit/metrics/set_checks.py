@@ -2,8 +2,7 @@
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -25,7 +24,7 @@ from narrlit.data.readers import (
     training_texts,
     with_labels,
 )
-from narrlit.data.rows import Layout, read_rows
+from narrlit.data.rows import Layout, Row, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES, Texts
@@ -59,6 +58,8 @@ EASY = {("jaccard", "tfidf"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "alw
 """Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""
 COMPARED_SETS = (("validation", "train"), ("test", "train"), ("validation", "test"))
 """Pairs of sets; stories of the first are searched in the second."""
+TABLES = {"files": "Files", "shared": "Shared stories", "probes": "Probes", "sources": "Probes by source"}
+"""Parts of a check that are shown as tables, with their titles."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class CheckedSet:
     lines: Sequence[int] = ()
     report: ReadReport | None = None
 
+    @classmethod
+    def of_examples(cls, name: str, rows: Sequence[tuple[str, ...]]) -> "CheckedSet":
+        """Create a set of training examples from their texts: anchor, positive and negatives."""
+        return cls(name, rows, list(map(_label_of_example, rows)))
+
     @cached_property
     def stories(self) -> dict[str, int]:
         """Index of the first row of each distinct story, by its normalized text."""
@@ -91,6 +97,10 @@ class CheckedSet:
             for text in self.rows[index]:
                 first_rows[normal_text(text)] = index
         return first_rows
+
+    def line_of(self, story: str) -> int:
+        """Return the line of the first row that contains a story, given by its normalized text."""
+        return self.lines[self.stories[story]]
 
     @property
     def texts(self) -> set[str]:
@@ -137,31 +147,45 @@ def read_set(name: str, path: str, labels: str | None = None, layout: Layout = L
             training_texts(parsed)
         return parsed
 
-    results, report = collect(
-        file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}", strict=False, convert=check_row
-    )
-    rows = [row for row, _ in results]
-    parsed_rows = [parsed for _, parsed in results]
-    columns = {}
-    if isinstance(parsed_rows[0], ExampleRow):
-        for column in report.unread:
-            columns[column] = [str(row.value.get(column)) for row in rows]
+    known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}"
+    results, report = collect(file, models_of(file, layout), known, strict=False, convert=check_row)
+    rows: list[Row] = []
+    texts: list[tuple[str, ...]] = []
+    labels_of_rows: list[bool | None] = []
+    for row, parsed in results:
+        rows.append(row)
+        texts.append(tuple(parsed.texts))
+        labels_of_rows.append(_label(parsed))
+    _, first_parsed = results[0]
     return CheckedSet(
         name,
-        [tuple(parsed.texts) for parsed in parsed_rows],
-        [_label(parsed) for parsed in parsed_rows],
+        texts,
+        labels_of_rows,
         sided=all("text_a" in row.value for row in rows),
-        columns=columns,
+        columns=_cells_by_column(rows, report.unread) if isinstance(first_parsed, ExampleRow) else {},
         lines=[row.line for row in rows],
         report=report,
     )
 
 
+def _cells_by_column(rows: Sequence[Row], columns: Iterable[str]) -> dict[str, list[str]]:
+    """Return the cells of some columns, row by row."""
+    cells: dict[str, list[str]] = {}
+    for column in columns:
+        cells[column] = [str(row.value.get(column)) for row in rows]
+    return cells
+
+
 def _label(parsed: Any) -> bool | None:
-    """Return the label of a triple; True for an example with a negative, None for a single story."""
+    """Return the label of a triple, a training example or a single story."""
     if isinstance(parsed, TripleRow):
         return parsed.text_a_is_closer
-    return True if len(parsed.texts) > 2 else None
+    return _label_of_example(parsed.texts)
+
+
+def _label_of_example(texts: Sequence[str]) -> bool | None:
+    """Return the label of a training example: True if it has a negative, because its second text is the positive."""
+    return True if len(texts) > 2 else None
 
 
 def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Check:
@@ -204,7 +228,10 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
 
 def _distinct_stories(sets: Sequence[CheckedSet]) -> list[str]:
     """List the distinct normalized texts of all sets."""
-    return list(dict.fromkeys(chain.from_iterable(checked.stories for checked in sets)))
+    distinct: dict[str, None] = {}
+    for checked in sets:
+        distinct |= dict.fromkeys(checked.stories)
+    return list(distinct)
 
 
 def _evenly_spaced(rows: Sequence[int]) -> Sequence[int]:
@@ -349,19 +376,26 @@ def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
     The line of a story is the first one that contains it.
     """
     for number, checked in enumerate(sets):
-        for text, row in checked.stories.items():
+        for text in checked.stories:
             for other in sets[number:]:
-                duplicates = near[text] if other is checked else near[text] | {text: 1.0}
-                for duplicate, jaccard in duplicates.items():
-                    already_listed = other is checked and duplicate < text
-                    if duplicate in other.stories and not already_listed:
-                        yield {
-                            "set": checked.name,
-                            "other": other.name,
-                            "line": checked.lines[row],
-                            "other_line": other.lines[other.stories[duplicate]],
-                            "jaccard": round(jaccard, 3),
-                        }
+                yield from _duplicates_of_story(text, checked, other, near[text])
+
+
+def _duplicates_of_story(
+    text: str, checked: CheckedSet, other: CheckedSet, near: Mapping[str, float]
+) -> Iterator[Check]:
+    """Yield the line of a story of a set with each line of the same or another set that has a duplicate of it."""
+    duplicates = near if other is checked else {**near, text: 1.0}
+    for duplicate, jaccard in duplicates.items():
+        already_listed = other is checked and duplicate < text
+        if duplicate in other.stories and not already_listed:
+            yield {
+                "set": checked.name,
+                "other": other.name,
+                "line": checked.line_of(text),
+                "other_line": other.line_of(duplicate),
+                "jaccard": round(jaccard, 3),
+            }
 
 
 # Probes --------------------------------------------------------------------------------------------------------------
@@ -397,14 +431,15 @@ def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> l
     if not rows:
         return []
     triples: list[Texts] = []
+    labels: list[bool | None] = []
     for row in rows:
         anchor, first, second = checked.rows[row][:3]
         triples.append((anchor, first, second))
-    labels = np.array([checked.labels[row] for row in rows])
+        labels.append(checked.labels[row])
     results = []
     for probe in probes:
         if checked.sided or probe not in SIDED_PROBES:
-            correct = int((_answers(probe, triples) == labels).sum())
+            correct = int((_answers(probe, triples) == np.array(labels)).sum())
             results.append(ProbeResult(checked.name, probe, AccuracySummary(len(rows), correct)))
     return results
 
@@ -423,12 +458,14 @@ def _answers(probe: str, triples: Sequence[Texts]) -> NDArray[np.bool_]:
 def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
     """Yield accuracies of "always A" and word overlap by the values of columns that may indicate the source of rows."""
     for column, cells in checked.columns.items():
-        counts = Counter(cells[row] for row in labeled)
-        if not 1 < len(counts) <= min(MOST_VALUES, len(labeled) // 5):
+        rows_by_value: dict[str, list[int]] = {}
+        for row in labeled:
+            rows_by_value.setdefault(cells[row], []).append(row)
+        if not 1 < len(rows_by_value) <= min(MOST_VALUES, len(labeled) // 5):
             continue
-        for value, _ in counts.most_common():
-            rows = [row for row in labeled if cells[row] == value]
-            for result in _probe(checked, rows, SOURCE_PROBES):
+        most_frequent_first = sorted(rows_by_value, key=lambda value: len(rows_by_value[value]), reverse=True)
+        for value in most_frequent_first:
+            for result in _probe(checked, rows_by_value[value], SOURCE_PROBES):
                 yield {"set": checked.name, "column": column, "value": value, **result.record()}
 
 
@@ -448,19 +485,29 @@ def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[
     by_probe: dict[str, list[ProbeResult]] = {}
     for result in probes:
         by_probe.setdefault(result.probe, []).append(result)
-    # Shared pairs need no warning, because a run has a flag for them.
-    findings = [Finding(str(shared), warns=bool(shared.shared) and not shared.pairs) for shared in sharing]
+    findings = []
+    for shared in sharing:
+        # Shared pairs need no warning, because a run has a flag for them.
+        findings.append(Finding(str(shared), warns=bool(shared.shared) and not shared.pairs))
     for names, highest in EASY.items():
-        shortcuts = [_shortcut(by_probe.get(name, []), highest) for name in names]
-        sentence = next((shortcut for shortcut in shortcuts if shortcut is not None), None)
-        if sentence is not None:
-            findings.append(Finding(sentence, warns=True))
+        shortcut = _first_shortcut(names, by_probe, highest)
+        if shortcut is not None:
+            findings.append(Finding(shortcut, warns=True))
     for name in ("validation", "test"):
         results = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
         if results:
             best = max(results, key=lambda result: result.summary.correct)
             findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))
     return findings
+
+
+def _first_shortcut(names: Iterable[str], by_probe: Mapping[str, Sequence[ProbeResult]], highest: float) -> str | None:
+    """Describe the first of several probes that is a shortcut; None if none is."""
+    for name in names:
+        shortcut = _shortcut(by_probe.get(name, []), highest)
+        if shortcut is not None:
+            return shortcut
+    return None
 
 
 def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
@@ -473,27 +520,33 @@ def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
     easy = [result for result in results if result.summary.interval[0] > highest]
     if not easy:
         return None
-    first = easy[0]
-    others = [result for result in results if result is not first]
+    first, last = easy[0], easy[-1]
     line = f"Shortcut: {PROBES[first.probe]} alone solves {first}"
-    for other in others:
-        is_lower = other.summary.interval[1] < first.summary.interval[0]
-        line += f" {'but' if is_lower else 'and'} {other}"
-    if [result.set for result in easy] != ["train"]:
-        return f"{line}: accuracy on {easy[-1].set} may be due to it alone."
-    return f"{line}: a model can learn it{', and validation on a part of train would be misleading' if others else ''}."
+    for other in results:
+        if other is not first:
+            is_lower = other.summary.interval[1] < first.summary.interval[0]
+            line += f" {'but' if is_lower else 'and'} {other}"
+    if len(easy) > 1 or first.set != "train":
+        return f"{line}: accuracy on {last.set} may be due to it alone."
+    if len(results) > 1:
+        return f"{line}: a model can learn it, and validation on a part of train would be misleading."
+    return f"{line}: a model can learn it."
 
 
 def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
     """Format a check as tables, as rows of cells by title."""
-    titles = {"files": "Files", "shared": "Shared stories", "probes": "Probes", "sources": "Probes by source"}
-    return {title: [_cells(row) for row in check[name]] for name, title in titles.items() if check[name]}
+    tables = {}
+    for name, title in TABLES.items():
+        if check[name]:
+            tables[title] = list(map(_cells, check[name]))
+    return tables
 
 
 def _cells(row: Check) -> dict[str, Any]:
     """Format a row of a table."""
-    cells = {name.replace("_", " "): value for name, value in row.items() if name != "interval"}
+    cells = {name.replace("_", " "): value for name, value in row.items()}
     if "interval" in row:
+        low, high = cells.pop("interval")
         cells["probe"] = PROBES[row["probe"]]
-        cells["accuracy"] = "{:.3f} [{:.3f}, {:.3f}]".format(row["accuracy"], *row["interval"])
+        cells["accuracy"] = f"{row['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
     return cells

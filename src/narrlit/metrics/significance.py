@@ -1,6 +1,7 @@
 """Accuracies with intervals, and tests of the difference of two systems on the same triples."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import NotRequired, TypedDict
@@ -210,12 +211,11 @@ def group_bootstrap_intervals(
     tail = (1 - confidence) / 2
     means = _resampled_means(sums, sizes, samples, seed)
     lows, highs = np.quantile(means, (tail, 1 - tail), axis=0).tolist()
-    intervals = []
-    for total, low, high in zip(numbers.sum(axis=0), lows, highs, strict=True):
+    intervals = list(zip(lows, highs, strict=True))
+    for column, total in enumerate(numbers.sum(axis=0)):
         if total in (0, len(numbers)):  # every resample is the same
-            intervals.append(wilson_interval(num_groups if total else 0, num_groups, confidence))
-        else:
-            intervals.append((low, high))
+            num_ones = num_groups if total else 0
+            intervals[column] = wilson_interval(num_ones, num_groups, confidence)
     return intervals
 
 
@@ -292,10 +292,10 @@ class SharedStories:
 
     def __init__(self, stories: ArrayLike) -> None:
         rows = np.asarray(stories, dtype=np.int64).tolist()
-        triples_by_story: dict[int, list[int]] = {}
+        triples_by_story: dict[int, list[int]] = defaultdict(list)
         for triple, row in enumerate(rows):
             for story in set(row):
-                triples_by_story.setdefault(story, []).append(triple)
+                triples_by_story[story].append(triple)
         triples_of_stories = list(triples_by_story.values())
         sharing: set[int] = set()
         for triples in triples_of_stories:
@@ -413,7 +413,8 @@ def _score_interval(share: float, n: float, quantile: float) -> tuple[float, flo
     """Compute Wilson's interval of a share, for a number of observations that can be fractional."""
     spread = quantile**2 / n
     center = (share + spread / 2) / (1 + spread)
-    margin = np.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    variance = share * (1 - share) + spread / 4
+    margin = np.sqrt(spread * variance) / (1 + spread)
     return max(0.0, float(center - margin)), min(1.0, float(center + margin))
 
 
@@ -458,7 +459,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     non_decreasing = np.maximum.accumulate(values[order] * factors)
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(non_decreasing, 1)
-    return [float(value) for value in adjusted]
+    p_of_comparisons: list[float] = adjusted.tolist()
+    return p_of_comparisons
 
 
 def smallest_difference(

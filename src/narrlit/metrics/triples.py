@@ -47,8 +47,8 @@ class TripleAccuracy(Metric):
             ValueError: for other shapes or dtypes, or for a NaN score without `allow_nan`.
         """
         counted = torch.ones_like(a_is_closer) if counted is None else counted
-        shapes = [tuple(x.shape) for x in (score_a, score_b, a_is_closer, counted)]
-        if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+        shapes = [tuple(column.shape) for column in (score_a, score_b, a_is_closer, counted)]
+        if len(set(shapes)) > 1 or score_a.ndim != 1:
             raise ValueError(f"scores of A, of B, labels and counted must all be (N,), not {shapes}")
         if a_is_closer.dtype != torch.bool or counted.dtype != torch.bool:
             # A label of -1 for "unknown" would otherwise count as a wrong answer.

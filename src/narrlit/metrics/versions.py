@@ -3,7 +3,8 @@
 Letters in shapes: N stories, Q stories with another version, P pairs of versions, S permutations.
 """
 
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,23 +36,25 @@ class Versions:
     @cached_property
     def numbers(self) -> IntArray:
         """Number of each story's value (N,), from 0; -1 if it is unknown."""
-        number_of: dict[Hashable, int] = {}
-        numbers = [-1 if value is None else number_of.setdefault(value, len(number_of)) for value in self.values]
-        return np.array(numbers)
+        known = [value for value in self.values if value is not None]
+        number_of = _numbered(known)
+        return np.array([number_of.get(value, -1) for value in self.values])
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
         """Rows of each story (P,) and of its other versions (P,), by story; each pair in both directions."""
-        members: dict[int, list[int]] = {}
+        rows_by_number: dict[int, list[int]] = defaultdict(list)
         for row, number in enumerate(self.numbers.tolist()):
-            if number >= 0:
-                members.setdefault(number, []).append(row)
+            rows_by_number[number].append(row)
         first: list[int] = []
         second: list[int] = []
         for row, number in enumerate(self.numbers.tolist()):
-            others = [other for other in members.get(number, ()) if other != row]
-            first += [row] * len(others)
-            second += others
+            if number < 0:
+                continue
+            for other in rows_by_number[number]:
+                if other != row:
+                    first.append(row)
+                    second.append(other)
         return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
 
     @cached_property
@@ -101,8 +104,8 @@ class Strata:
     @classmethod
     def of_values(cls, name: str, values: Sequence[Hashable | None]) -> "Strata":
         """Create a stratum for each value, and one for stories without a value."""
-        number_of: dict[Hashable | None, int] = {}
-        return cls(name, np.array([number_of.setdefault(value, len(number_of)) for value in values]))
+        number_of = _numbered(values)
+        return cls(name, np.array([number_of[value] for value in values]))
 
     @classmethod
     def of_lengths(cls, texts: Sequence[str], count: int = LENGTH_STRATA) -> "Strata":
@@ -118,12 +121,15 @@ class Strata:
 
     def movable(self, versions: Versions) -> int:
         """Count the stories whose value a permutation can change: those in a stratum with several values."""
-        values_by_stratum: dict[int, list[int]] = {}
+        values_by_stratum: dict[int, list[int]] = defaultdict(list)
         for stratum, value in zip(self.numbers.tolist(), versions.numbers.tolist(), strict=True):
             if value >= 0:
-                values_by_stratum.setdefault(stratum, []).append(value)
-        mixed = [values for values in values_by_stratum.values() if len(set(values)) > 1]
-        return sum(map(len, mixed))
+                values_by_stratum[stratum].append(value)
+        count = 0
+        for values in values_by_stratum.values():
+            if len(set(values)) > 1:
+                count += len(values)
+        return count
 
     def permutation(self, versions: Versions, generator: np.random.Generator) -> IntArray:
         """Permute the stories of each stratum at random; return the permuted rows (N,).
@@ -137,6 +143,12 @@ class Strata:
         shuffled = known[np.lexsort((generator.random(len(known)), strata))]
         rows[by_stratum] = shuffled
         return rows
+
+
+def _numbered(values: Iterable[Hashable]) -> dict[Hashable, int]:
+    """Number the distinct values from 0, in the order in which they first occur."""
+    distinct = dict.fromkeys(values)
+    return dict(zip(distinct, range(len(distinct)), strict=True))
 
 
 @dataclass(frozen=True)
@@ -186,10 +198,9 @@ def permuted_figures(
         drawn[sample] = _recall_and_mrr(versions.best_ranks(ranks, rows))
     movable = strata.movable(versions)
     figures = {}
-    for column, name in enumerate(("recall@1", "mrr")):
-        values = drawn[:, column]
+    for name, real, values in zip(("recall@1", "mrr"), observed, drawn.T, strict=True):
         low, high = np.quantile(values, (0.025, 0.975))
-        exceeding = int((values >= observed[column] - 1e-12).sum())  # tolerance for rounding of equal means
+        exceeding = int((values >= real - 1e-12).sum())  # tolerance for rounding of equal means
         p = (exceeding + 1) / (samples + 1)
         figures[name] = Permuted(strata.name, movable, float(values.mean()), float(low), float(high), p)
     return figures

@@ -1,5 +1,6 @@
 """BiLSTM over frozen sentence embeddings, with subspaces for theme, action and outcome (Mendel292)."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -43,14 +44,21 @@ class Aspects:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        for name in ("ratios", "weights"):
-            values = getattr(self, name)
-            if len(values) != len(ASPECTS):
-                raise OptionError(f"aspects.{name} is {values}: must have a number for each of {', '.join(ASPECTS)}")
-        ratios = {f"ratios[{i}]": value for i, value in enumerate(self.ratios)}
-        weights = {f"weights[{i}]": value for i, value in enumerate(self.weights)}
+        ratios = _by_element("ratios", self.ratios)
+        weights = _by_element("weights", self.weights)
         numbers = {"weight": self.weight, "unlabelled_weight": self.unlabelled_weight, "margin": self.margin}
         check_numbers("aspects.", positive=ratios, minimum_0=weights | numbers)
+
+
+def _by_element(name: str, values: Sequence[float]) -> dict[str, float]:
+    """Name each element of a setting, which must have a number for each aspect.
+
+    Raises:
+        OptionError: if the setting has another length.
+    """
+    if len(values) != len(ASPECTS):
+        raise OptionError(f"aspects.{name} is {values}: must have a number for each of {', '.join(ASPECTS)}")
+    return {f"{name}[{number}]": value for number, value in enumerate(values)}
 
 
 class AspectBiLSTM(FrozenObjective):
@@ -105,23 +113,30 @@ class AspectBiLSTM(FrozenObjective):
         """Compute the loss, the loss of each subspace, and its number of labeled stories without a pair."""
         terms = triplet_terms(embeddings, batch, self.margin)
         terms["triplet"] = terms["loss"].detach()
-        terms["loss"] = self.triplet_weight * terms["loss"]
+        loss = self.triplet_weight * terms["loss"]
         if batch.pseudo_labels is not None:
-            positions = batch.anchors
-            if self.aspects.labelled == "all":
-                positions = torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
-            is_padding, positions = positions < 0, positions.clamp(min=0)
-            indices = batch.stories.indices[positions].masked_fill(is_padding, PADDING)
-            labels = batch.pseudo_labels[positions].masked_fill(is_padding[:, None], PADDING)
-            subspace_terms = self.subspace_losses(embeddings[positions], labels, indices)
-            terms["loss"] = terms["loss"] + self.aspects.weight * subspace_terms.pop("loss")
-            terms |= subspace_terms
+            labeled_terms = self._labeled_losses(embeddings, batch, batch.pseudo_labels)
+            loss = loss + self.aspects.weight * labeled_terms.pop("loss")
+            terms |= labeled_terms
         if batch.unlabelled is not None:
             stories, labels = batch.unlabelled.stories, batch.unlabelled.pseudo_labels
             unlabeled_terms = self.subspace_losses(self(stories), labels, stories.indices)
-            terms["loss"] = terms["loss"] + self.aspects.unlabelled_weight * unlabeled_terms.pop("loss")
-            terms |= {f"unlabelled_{name}": value for name, value in unlabeled_terms.items()}
+            loss = loss + self.aspects.unlabelled_weight * unlabeled_terms.pop("loss")
+            for name, value in unlabeled_terms.items():
+                terms[f"unlabelled_{name}"] = value
+        terms["loss"] = loss
         return terms
+
+    def _labeled_losses(self, embeddings: Tensor, batch: ExampleBatch, pseudo_labels: Tensor) -> dict[str, Tensor]:
+        """Compute the subspace losses of the anchors, or of all stories of the batch."""
+        positions = batch.anchors
+        if self.aspects.labelled == "all":
+            positions = torch.cat([batch.anchors, batch.positives, batch.negatives.flatten()])
+        is_padding = positions < 0
+        positions = positions.clamp(min=0)
+        indices = batch.stories.indices[positions].masked_fill(is_padding, PADDING)
+        labels = pseudo_labels[positions].masked_fill(is_padding[:, None], PADDING)
+        return self.subspace_losses(embeddings[positions], labels, indices)
 
     def subspace_losses(self, embeddings: Tensor, labels: Tensor, indices: Tensor) -> dict[str, Tensor]:
         """Compute batch-hard losses over the stories of all processes, and count labeled stories without a pair.
@@ -134,9 +149,11 @@ class AspectBiLSTM(FrozenObjective):
         all_embeddings, all_labels, stories = gather(embeddings), gather(labels), gather(indices)
         terms: dict[str, Tensor] = {}
         total = all_embeddings.sum() * 0
-        for k, subspace in enumerate(subspaces(all_embeddings, self.sizes)):
-            hard = batch_hard(subspace, all_labels[:, k], self.aspects.margin, stories, self.aspects.divisor)
-            total = total + self.aspects.weights[k] * hard.loss
-            terms[ASPECTS[k]] = hard.loss.detach()
-            terms[f"{ASPECTS[k]}_without_pair"] = ((all_labels[:, k] >= 0).sum() - hard.rows).float()
+        columns = zip(ASPECTS, subspaces(all_embeddings, self.sizes), all_labels.T, self.aspects.weights, strict=True)
+        for aspect, subspace, aspect_labels, weight in columns:
+            hard = batch_hard(subspace, aspect_labels, self.aspects.margin, stories, self.aspects.divisor)
+            total = total + weight * hard.loss
+            terms[aspect] = hard.loss.detach()
+            num_labeled = (aspect_labels >= 0).sum()
+            terms[f"{aspect}_without_pair"] = (num_labeled - hard.rows).float()
         return {"loss": total, **terms}

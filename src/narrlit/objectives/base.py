@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from narrlit.compat.torch import allow_clipping
 from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
-from narrlit.data.schema import FloatArray, Role, Story, TrainingExamples
-from narrlit.distributed import averages
+from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExamples
+from narrlit.distributed import averages, rank
 from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.triples import TripleAccuracy, answered_correctly
@@ -41,8 +41,9 @@ OWN_CONFIG = "give the config of the checkpoint's run (config.yaml in its folder
 def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: Mapping[str, float] = {}) -> None:
     """Check that settings are finite numbers, above 0 or at least 0."""
     for name, value in {**positive, **minimum_0}.items():
-        if not math.isfinite(value) or value < 0 or (name in positive and value == 0):
-            minimum = "above 0" if name in positive else "of at least 0"
+        minimum = "above 0" if name in positive else "of at least 0"
+        too_low = value <= 0 if name in positive else value < 0
+        if too_low or not math.isfinite(value):
             raise OptionError(f"{owner}{name} is {value}: must be a finite number {minimum}")
 
 
@@ -230,8 +231,8 @@ class Objective(L.LightningModule):
     def _evaluate(self, batch: TripleBatch, metric: TripleAccuracy) -> dict[str, Tensor]:
         embeddings = self(batch.stories)
         score_a, score_b = _scores(embeddings, batch)
-        a_is_closer, counted = batch.labels == 1, (batch.labels >= 0) & (batch.positions >= 0)
-        metric.update(score_a, score_b, a_is_closer, counted)
+        is_labeled, is_padding = batch.labels >= 0, batch.positions < 0
+        metric.update(score_a, score_b, a_is_closer=batch.labels == 1, counted=is_labeled & ~is_padding)
         wrong = _wrong_positions(score_a, score_b, batch)
         return {"embeddings": embeddings, "indices": batch.stories.indices, "wrong": wrong}
 
@@ -264,7 +265,7 @@ class Objective(L.LightningModule):
         state = checkpoint["state_dict"]
         is_sharded = any(hasattr(value, "device_mesh") for value in state.values())
         if self.encoder_config.lora is not None and not is_sharded:
-            trained = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+            trained = self.trained_parameters()
             checkpoint["state_dict"] = {name: value for name, value in state.items() if name in trained}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ class Objective(L.LightningModule):
             return
         expected: Mapping[str, Tensor] = self.state_dict()
         if self.encoder_config.lora is not None:
-            expected = {name: value for name, value in self.named_parameters() if value.requires_grad}
+            expected = self.trained_parameters()
         mismatches = set(expected.keys() ^ state.keys())
         for name in expected.keys() & state.keys():
             if expected[name].shape != state[name].shape:
@@ -293,7 +294,8 @@ class Objective(L.LightningModule):
         Raises:
             ModelError: if it was written by another objective or program.
         """
-        saved, expected = checkpoint.get("hyper_parameters", {}).get("objective"), type(self).__name__
+        saved = checkpoint.get("hyper_parameters", {}).get("objective")
+        expected = type(self).__name__
         if saved != expected:
             raise ModelError(
                 f"the checkpoint is from {saved or 'another program'}, this run has {expected}: {OWN_CONFIG}"
@@ -310,6 +312,10 @@ class Objective(L.LightningModule):
 
     # Optimizer
 
+    def trained_parameters(self) -> dict[str, torch.nn.Parameter]:
+        """Return the weights that are trained, by name."""
+        return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
+
     @property
     def round_steps(self) -> int:
         """Number of optimizer steps of one round, which is the whole fit unless it is divided into rounds."""
@@ -322,22 +328,14 @@ class Objective(L.LightningModule):
             OptionError: if trained weights are in half precision.
         """
         settings = self.optimization
-        trained = [parameter for parameter in self.parameters() if parameter.requires_grad]
-        half = next((p.dtype for p in trained if p.dtype in (torch.bfloat16, torch.float16)), None)
-        if half is not None and settings.learning_rate > 0:
-            raise OptionError(
-                f"trained weights are in {str(half).removeprefix('torch.')}, which rounds small updates to 0: use "
-                "`trainer.precision=bf16-mixed` with `model.encoder.dtype=float32`, or train adapters "
-                "(`config=configs/backbones/qwen3_8b_lora.yaml`)"
-            )
-        groups = [
-            {"params": [p for p in trained if p.ndim >= 2], "weight_decay": settings.weight_decay},
-            {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-        ]
+        trained = list(self.trained_parameters().values())
+        if settings.learning_rate > 0:
+            _check_full_precision(trained)
+        groups = _parameter_groups(trained, settings.weight_decay)
         precision = str(getattr(self.trainer, "precision", ""))
         fuse = settings.optimizer != "sgd" and self.device.type in {"cpu", "cuda"} and precision != "16-mixed"
         build = partial(OPTIMIZERS[settings.optimizer], fused=True) if fuse else OPTIMIZERS[settings.optimizer]
-        optimizer = build([group for group in groups if group["params"]], lr=settings.learning_rate)
+        optimizer = build(groups, lr=settings.learning_rate)
         # Lightning refuses gradient clipping with fused optimizers in mixed precision, but bfloat16 has no loss scale.
         if precision == "bf16-mixed":
             allow_clipping(optimizer)
@@ -348,10 +346,46 @@ class Objective(L.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
 
+def positive_columns(batch: ExampleBatch, device: torch.device) -> Tensor:
+    """Return the column (B,) of each anchor's positive among the positives of all processes."""
+    count = len(batch.anchors)
+    return torch.arange(count, device=device) + rank() * count
+
+
+def candidate_groups(batch: ExampleBatch, indices: Tensor) -> Tensor:
+    """Return the groups of stories by their indices in the batch; PADDING remains PADDING."""
+    groups = batch.groups[indices.clamp(min=0)]
+    return torch.where(indices < 0, PADDING, groups)
+
+
+def _check_full_precision(parameters: Iterable[Tensor]) -> None:
+    """Raise OptionError if weights are in half precision."""
+    for parameter in parameters:
+        if parameter.dtype in (torch.bfloat16, torch.float16):
+            raise OptionError(
+                f"trained weights are in {str(parameter.dtype).removeprefix('torch.')}, which rounds small updates to "
+                "0: use `trainer.precision=bf16-mixed` with `model.encoder.dtype=float32`, or train adapters "
+                "(`config=configs/backbones/qwen3_8b_lora.yaml`)"
+            )
+
+
+def _parameter_groups(parameters: Sequence[Tensor], weight_decay: float) -> list[dict[str, Any]]:
+    """Group weights for an optimizer: matrices have weight decay, biases and normalization weights have none."""
+    matrices = [parameter for parameter in parameters if parameter.ndim >= 2]
+    others = [parameter for parameter in parameters if parameter.ndim < 2]
+    groups: list[dict[str, Any]] = []
+    if matrices:
+        groups.append({"params": matrices, "weight_decay": weight_decay})
+    if others:
+        groups.append({"params": others, "weight_decay": 0.0})
+    return groups
+
+
 def _scores(embeddings: Tensor, batch: TripleBatch) -> tuple[Tensor, Tensor]:
     """Compute the cosines (B,) of each anchor with A and with B."""
     anchors = embeddings[batch.anchors].float()
-    score_a, score_b = (F.cosine_similarity(anchors, embeddings[i].float()) for i in (batch.a, batch.b))
+    score_a = F.cosine_similarity(anchors, embeddings[batch.a].float())
+    score_b = F.cosine_similarity(anchors, embeddings[batch.b].float())
     return score_a, score_b
 
 

@@ -133,16 +133,15 @@ class MultiView(Objective):
         parts = self.views.parts(embeddings)
         full, views = parts[:, :1], parts[:, 1:]
         # The full text goes through the head of the view with which it is compared.
-        anchors = (full.expand_as(views) if heads is None else heads(full))[batch.anchors]
-        own, other = views[batch.anchors], views[batch.others]
-        contrasts = {
-            view: view_contrast(anchors[:, k], own[:, k], other[:, k], self.temperature)
-            for k, view in enumerate(ASPECTS)
-        }
+        full_by_view = full.expand_as(views) if heads is None else heads(full)
+        anchors, own, other = full_by_view[batch.anchors], views[batch.anchors], views[batch.others]
+        contrasts: dict[str, Tensor] = {}
+        for k, aspect in enumerate(ASPECTS):
+            contrasts[aspect] = view_contrast(anchors[:, k], own[:, k], other[:, k], self.temperature)
         alignment = self._alignment(parts[batch.anchors])
         loss = sum(contrasts.values(), self.alignment * alignment)
-        terms = {name: term.detach() for name, term in contrasts.items()}
-        return {"loss": loss, **terms, "alignment": alignment.detach()}
+        terms = {**contrasts, "alignment": alignment}
+        return {"loss": loss, **{name: term.detach() for name, term in terms.items()}}
 
     def _alignment(self, parts: Tensor) -> Tensor:
         """Compute the alignment term, without its weight, from the anchors' unit vectors (B, 4, D)."""
@@ -153,4 +152,5 @@ class MultiView(Objective):
         fused = self.views.fuse(parts)
         if self.alignment_terms == "mean":
             return alignment_loss(fused, mean)
-        return torch.stack([alignment_loss(fused, view) for view in views.unbind(1)]).sum()
+        terms = [alignment_loss(fused, view) for view in views.unbind(1)]
+        return torch.stack(terms).sum()

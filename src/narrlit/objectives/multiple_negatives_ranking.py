@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
-from narrlit.data.schema import PADDING
-from narrlit.distributed import gather, rank, world_size
+from narrlit.distributed import gather, world_size
 from narrlit.losses.contrastive import ranking_loss
 from narrlit.losses.masks import duplicates_mask
 from narrlit.models.config import EncoderConfig
-from narrlit.objectives.base import Objective, Optimization, check_numbers
+from narrlit.objectives.base import Objective, Optimization, candidate_groups, check_numbers, positive_columns
 
 
 class MultipleNegativesRanking(Objective):
@@ -56,22 +55,28 @@ class MultipleNegativesRanking(Objective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss."""
-        groups = batch.groups
-        target = torch.arange(len(batch.anchors), device=embeddings.device) + rank() * len(batch.anchors)
+        anchor_groups, positive_groups = batch.groups[batch.anchors], batch.groups[batch.positives]
         positives = gather(embeddings[batch.positives])
-        candidates = [gather(groups[batch.positives])]
+        groups = [gather(positive_groups)]
         negatives = []
         if self.candidates != "pairs" and batch.negatives.shape[1]:
             indices = batch.negatives.flatten()
             # Padding selects story 0, which is masked, so that the shapes are the same in every process.
             negatives.append(gather(embeddings[indices.clamp(min=0)]))
-            candidates.append(gather(torch.where(indices < 0, PADDING, groups[indices])))
+            groups.append(gather(candidate_groups(batch, indices)))
         if self.candidates == "stories":
             negatives.append(gather(embeddings[batch.anchors]))
-            candidates.append(gather(groups[batch.anchors]))
-        keep = duplicates_mask(torch.cat(candidates), groups[batch.anchors], groups[batch.positives])
+            groups.append(gather(anchor_groups))
+        keep = duplicates_mask(torch.cat(groups), anchor_groups, positive_groups)
         others = torch.cat(negatives) if negatives else None
-        anchors = embeddings[batch.anchors]
-        loss = ranking_loss(anchors, positives, target, others, keep, self.scale, self.reduction)
+        loss = ranking_loss(
+            embeddings[batch.anchors],
+            positives,
+            target=positive_columns(batch, embeddings.device),
+            negatives=others,
+            keep=keep,
+            scale=self.scale,
+            reduction=self.reduction,
+        )
         # Lightning averages over processes; the factor turns this average into a sum.
         return {"loss": loss * world_size() if self.reduction == "sum" else loss}

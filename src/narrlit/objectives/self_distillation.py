@@ -9,14 +9,14 @@ from torch import Tensor
 from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch
-from narrlit.data.schema import KINDS, PADDING
-from narrlit.distributed import gather, rank, summed
+from narrlit.data.schema import KINDS
+from narrlit.distributed import gather, summed
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import candidate_cosines, info_nce
 from narrlit.losses.distillation import distillation_loss, linear_weight
 from narrlit.losses.masks import duplicates_mask, teacher_mask
 from narrlit.models.config import EncoderConfig
-from narrlit.objectives.base import Objective, Optimization, check_numbers
+from narrlit.objectives.base import Objective, Optimization, candidate_groups, check_numbers, positive_columns
 from narrlit.objectives.triplet_margin import TRIPLE
 
 
@@ -103,8 +103,15 @@ class SelfDistillation(Objective):
         self.distill = distill
         self.distillation = distillation
         self.use_triple_negative = use_triple_negative
-        names = ("temperature", "mask", "mask_margin", "first_masked_round", "distill", "use_triple_negative")
-        self.save_settings(**{name: getattr(self, name) for name in names}, distillation=asdict(distillation))
+        self.save_settings(
+            temperature=temperature,
+            mask=mask,
+            mask_margin=mask_margin,
+            first_masked_round=first_masked_round,
+            distill=distill,
+            use_triple_negative=use_triple_negative,
+            distillation=asdict(distillation),
+        )
 
     def on_fit_start(self) -> None:
         """Raise OptionError if no training example has a negative."""
@@ -125,46 +132,64 @@ class SelfDistillation(Objective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss and its terms, with names by round, so that TensorBoard shows a curve for each round."""
-        indices, negatives = batch.stories.indices, batch.negatives.clamp(min=0)
-        target = torch.arange(len(batch.anchors), device=embeddings.device) + rank() * len(batch.anchors)
+        negatives = batch.negatives.clamp(min=0)
+        target = positive_columns(batch, embeddings.device)
         student = candidate_cosines(
             embeddings[batch.anchors], gather(embeddings[batch.positives]), embeddings[negatives]
         )
-        groups = batch.groups
-        own_groups = torch.where(batch.negatives < 0, PADDING, groups[negatives])
-        in_batch_groups = gather(groups[batch.positives]).expand(len(own_groups), -1)
-        candidate_groups = torch.cat([in_batch_groups, own_groups], dim=1)
-        valid = duplicates_mask(candidate_groups, groups[batch.anchors], groups[batch.positives])
+        valid = _valid_candidates(batch)
         if self.teacher is None:
-            ce = info_nce(student, target, valid, self.temperature)
-            return {"loss": ce, f"round_{self.round}/ce": ce.detach()}
-        teacher = candidate_cosines(
-            self.teacher.of(indices[batch.anchors], "anchor"),
-            gather(self.teacher.of(indices[batch.positives], "candidate")),
-            self.teacher.of(indices[negatives], "candidate"),
-        )
-        return self._loss_with_teacher(student, teacher, target, valid, batch.kinds)
+            loss = info_nce(student, target, valid, self.temperature)
+            terms = {"ce": loss.detach()}
+        else:
+            indices = batch.stories.indices
+            teacher = candidate_cosines(
+                self.teacher.of(indices[batch.anchors], "anchor"),
+                gather(self.teacher.of(indices[batch.positives], "candidate")),
+                self.teacher.of(indices[negatives], "candidate"),
+            )
+            loss, terms = self._loss_with_teacher(student, teacher, target, valid, batch.kinds)
+        logged = {"loss": loss}
+        for name, value in terms.items():
+            logged[f"round_{self.round}/{name}"] = value
+        return logged
 
     def _loss_with_teacher(
         self, student: Tensor, teacher: Tensor, target: Tensor, valid: Tensor, kinds: Tensor
-    ) -> dict[str, Tensor]:
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss and its terms over candidates that are valid and not masked by the teacher."""
         masked = self.mask and self.round >= self.first_masked_round
         passed = teacher_mask(teacher, target, self.mask_margin) if masked else torch.ones_like(valid)
         keep = valid & passed
         loss = info_nce(student, target, keep, self.temperature)
-        terms = {"ce": loss.detach()}
-        for name, (kept, total) in kept_counts(passed, valid, kinds).items():
-            terms[f"kept_{name}"] = torch.tensor(kept / total)
-            before = self.kept.get(name, (0, 0))
-            self.kept[name] = (before[0] + kept, before[1] + total)
+        terms = {"ce": loss.detach(), **self._count_kept(passed, valid, kinds)}
         if self.distill:
-            settings, step = self.distillation, self.trainer.global_step - self.round * self.round_steps
+            settings = self.distillation
             factor = 1.0 if settings.space == "cosine" else 1 / self.temperature
             kl = distillation_loss(factor * student, factor * teacher, target, keep, temperature=settings.temperature)
+            step = self.trainer.global_step - self.round * self.round_steps
             weight = linear_weight(step, self.round_steps, settings.first_weight, settings.last_weight)
             loss = loss + weight * kl
             terms |= {"kl": kl.detach(), "kl_weight": torch.tensor(weight)}
-        return {"loss": loss, **{f"round_{self.round}/{name}": value for name, value in terms.items()}}
+        return loss, terms
+
+    def _count_kept(self, passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, Tensor]:
+        """Add the candidates of a batch to the counts of the round; return the shares that the mask keeps, by kind."""
+        shares = {}
+        for name, (kept, total) in kept_counts(passed, valid, kinds).items():
+            kept_before, total_before = self.kept.get(name, (0, 0))
+            self.kept[name] = (kept_before + kept, total_before + total)
+            shares[f"kept_{name}"] = torch.tensor(kept / total)
+        return shares
+
+
+def _valid_candidates(batch: ExampleBatch) -> Tensor:
+    """Mark the candidates that can be negatives, (B, C + K): the positives of all processes, then own negatives."""
+    anchor_groups, positive_groups = batch.groups[batch.anchors], batch.groups[batch.positives]
+    own_groups = candidate_groups(batch, batch.negatives)
+    in_batch_groups = gather(positive_groups).expand(len(own_groups), -1)
+    groups = torch.cat([in_batch_groups, own_groups], dim=1)
+    return duplicates_mask(groups, anchor_groups, positive_groups)
 
 
 def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple[int, int]]:
@@ -176,9 +201,15 @@ def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple
         kinds: (B, K) kinds of the anchors' own negatives.
     """
     names = ("unknown", *KINDS, "in_batch")
-    in_batch = kinds.new_full((len(kinds), valid.shape[1] - kinds.shape[1]), len(KINDS) + 1)
+    num_in_batch = valid.shape[1] - kinds.shape[1]
+    in_batch = kinds.new_full((len(kinds), num_in_batch), names.index("in_batch"))
     category = torch.cat([in_batch, kinds + 1], dim=1)
-    of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
-    counts = torch.stack([(of_category & counted[..., None]).sum((0, 1)) for counted in (valid & passed, valid)])
-    kept, total = summed(counts).tolist()  # a single synchronization with the device
-    return {name: (kept[i], total[i]) for i, name in enumerate(names) if total[i]}
+    is_of_category = category[..., None] == torch.arange(len(names), device=kinds.device)
+    num_kept = (is_of_category & (valid & passed)[..., None]).sum((0, 1))
+    num_valid = (is_of_category & valid[..., None]).sum((0, 1))
+    counts = summed(torch.stack([num_kept, num_valid])).T.tolist()  # a single synchronization with the device
+    kept_and_total = {}
+    for name, (kept, total) in zip(names, counts, strict=True):
+        if total:
+            kept_and_total[name] = (kept, total)
+    return kept_and_total
