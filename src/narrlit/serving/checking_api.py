@@ -3,7 +3,6 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from narrlit.errors import printable
 from narrlit.explore.catalog import Catalog, FilledCatalog
@@ -32,6 +31,7 @@ from narrlit.serving.collection_models import Computing
 from narrlit.serving.files import content_of, file_answer
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.results import computing_answer
 from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
 
@@ -98,7 +98,7 @@ async def agreement(name: str, request: Request, server: ServerOf) -> AgreementA
 
 async def _pairs_for(server: Server, collection: ServedCollection, reader: str, limit: int) -> PairsAnswer:
     snapshot = await server.workers.run(collection.snapshot)
-    pairs = await server.workers.wait_for(server.checking.pairs(collection.name, snapshot))
+    pairs = await server.checking.pairs(collection.name, snapshot)
     return await server.workers.run(_undecided, server.checking, collection, pairs, reader, limit)
 
 
@@ -138,11 +138,10 @@ async def propose_values(name: str, column: str, request: Request, server: Serve
     collection = server.shelf.get(name)
     snapshot = await while_connected(request, server.workers.run(collection.snapshot))
     _check_column(snapshot, column)
-    proposing = server.checking.catalog(name, snapshot, column)
-    if not proposing.done() or proposing.cancelled():  # cancelled: the collection has changed in this moment
-        return JSONResponse(Computing().model_dump(), 202)
-    answer = server.workers.run(_catalog_answer, server.checking, name, proposing.result())
-    return await while_connected(request, answer)
+    catalog = server.checking.catalog(name, snapshot, column)
+    if catalog is None:
+        return computing_answer()
+    return await while_connected(request, server.workers.run(_catalog_answer, server.checking, name, catalog))
 
 
 @router.put("/collections/{name}/catalog/decisions", status_code=204)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from narrlit.explore.selection import select
 from narrlit.serving import searching
@@ -26,8 +25,10 @@ from narrlit.serving.collection_models import (
     StorySummary,
 )
 from narrlit.serving.files import content_of, file_answer
+from narrlit.serving.maps import map_of
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.results import ResultKey, computing_answer
 from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
 from narrlit.serving.uploads import SUFFIXES
@@ -113,12 +114,8 @@ async def draw_map(
     """Return the map of a collection, or 202 while it is computed."""
     collection = server.shelf.get(name)
     snapshot = await while_connected(request, server.workers.run(collection.snapshot))
-    drawing = server.maps.get(collection, snapshot, groups)
-    if not drawing.done() or drawing.cancelled():  # cancelled: the collection has changed in this moment
-        return JSONResponse(Computing().model_dump(), 202)
-    if drawing.exception() is not None:
-        server.maps.forget(drawing)
-    return drawing.result()
+    story_map = server.maps.get(ResultKey(name, snapshot.version, groups), map_of, snapshot, groups)
+    return computing_answer() if story_map is None else story_map
 
 
 @router.post("/collections/{name}/export", response_class=Response)

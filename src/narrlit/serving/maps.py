@@ -1,7 +1,4 @@
-"""Maps of collections, which are computed in the background and kept until the collection changes."""
-
-from concurrent.futures import Future
-from dataclasses import dataclass
+"""Maps of collections, as the server answers them."""
 
 import numpy as np
 from scipy.cluster.hierarchy import leaves_list
@@ -9,42 +6,10 @@ from scipy.cluster.hierarchy import leaves_list
 from narrlit.explore.mapping import map_stories
 from narrlit.explore.story_map import StoryMap, in_groups, plane_points
 from narrlit.serving.collection_models import MapAnswer, MapGroup, MapPoint, MapTree
-from narrlit.serving.shelf import ServedCollection, Snapshot
-from narrlit.serving.workers import Workers
+from narrlit.serving.shelf import Snapshot
 
 DIGITS = 4
 """Digits of similarities in answers."""
-
-
-@dataclass(frozen=True)
-class MapKey:
-    """Key of a cached map: the collection, its version, and the number of groups."""
-
-    collection: str
-    version: int
-    groups: int | None
-
-
-class Maps:
-    """Maps that were computed or are being computed."""
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._maps: dict[MapKey, Future[MapAnswer]] = {}
-
-    def get(self, collection: ServedCollection, snapshot: Snapshot, groups: int | None) -> "Future[MapAnswer]":
-        """Return the map of a collection's stories, whose computation begins at the first call."""
-        key = MapKey(collection.name, snapshot.version, groups)
-        if key not in self._maps:
-            for other in list(self._maps):
-                if other.collection == key.collection and other.version != key.version:
-                    self._maps.pop(other).cancel()
-            self._maps[key] = self._workers.submit(map_of, snapshot, groups)
-        return self._maps[key]
-
-    def forget(self, key_of_failed: "Future[MapAnswer]") -> None:
-        """Forget a map that could not be computed, so that the next request tries again."""
-        self._maps = {key: future for key, future in self._maps.items() if future is not key_of_failed}
 
 
 def map_of(snapshot: Snapshot, groups: int | None) -> MapAnswer:
