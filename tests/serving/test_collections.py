@@ -197,7 +197,10 @@ def test_an_explanation_is_that_of_the_library(client, tales_index):
 def drawn(client, path, **params):
     def finished():
         answer = client.get(path, params=params)
-        return answer if answer.status_code != 202 else None
+        if answer.status_code == 202:
+            assert answer.json() == {"status": "computing"}
+            return None
+        return answer
 
     return wait_until(finished)
 

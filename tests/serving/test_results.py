@@ -1,13 +1,14 @@
 """Results that are computed in the background: each is kept, and a failure is forgotten once it was returned."""
 
 import asyncio
+import json
 import threading
 
 import pytest
 from servers import wait_until
 
 from narrlit.errors import DataError
-from narrlit.serving.results import ResultKey, Results
+from narrlit.serving.results import ResultKey, Results, computing_answer
 from narrlit.serving.workers import Workers
 
 KEY = ResultKey("tales", 1)
@@ -85,3 +86,9 @@ def test_a_result_that_waits_is_dropped_when_the_collection_changes(results):
     assert wait_until(lambda: results.get(ResultKey("tales", 2), lambda: "new")) == "new"
     assert results.get(other, slow) == "other"
     assert calls == []
+
+
+def test_an_answer_about_an_unfinished_result_claims_no_progress():
+    answer = computing_answer()
+    assert answer.status_code == 202
+    assert json.loads(answer.body) == {"status": "computing"}

@@ -211,7 +211,6 @@ class Computing(BaseModel):
     """Answer about work that is not done yet: ask again."""
 
     status: Literal["computing"] = "computing"
-    done: float = 0.0
 
 
 class ExportBody(BaseModel):
