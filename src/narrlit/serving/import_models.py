@@ -75,6 +75,11 @@ class FileRecord(FileAnswer):
     notes: list[str] = []
     wanted: ChosenColumns | None = None
 
+    @property
+    def has_rows(self) -> bool:
+        """True if rows were read from it."""
+        return self.problem is None and self.kind not in ("unknown", "archive")
+
     def answer(self) -> FileAnswer:
         """Return the file without what is only recorded."""
         fields = {name: getattr(self, name) for name in FileAnswer.model_fields}

@@ -38,6 +38,7 @@ FOLDER = "imports"
 RECORD, STORIES, UPLOADS, ROWS = "import.json", "stories.jsonl", "uploads", "rows"
 NEW = ".new-"
 READER, EMBEDDER = "narrlit.serving.reading_worker", "narrlit.serving.embedding_worker"
+NO_STORY = "no file has a story: choose the columns of texts, or upload other files"
 SAVED_SECONDS = 2
 """Seconds between two records of progress."""
 
@@ -238,9 +239,15 @@ class Imports:
         if record.amount.stories > self._limits.stories:
             problem = f"{record.amount.stories:,} stories, but {self._limits.stories:,} at most are imported at once"
             raise OptionError(f"{problem}: leave files out")
-        self._change(id, files=record.files, status="ready", message=_summary(record))
-        if record.collection is not None:
+        understood = self._set_understood(id, record)
+        if understood.status == "ready" and record.collection is not None:
             await self._begin_embedding(id, record.collection)
+
+    def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
+        """Record what the files are: the import is ready, or has failed if none of them could be read."""
+        if any(file.has_rows for file in record.files):
+            return self._change(id, files=record.files, name=record.name, status="ready", message=_summary(record))
+        return self._change(id, files=record.files, name=record.name, status="failed", message=_nothing_read(record))
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
@@ -301,7 +308,7 @@ class Imports:
         name = collection_name(changes.name) if changes.name is not None else record.name
         corrected = record.model_copy(update={"files": files, "name": name})
         understood = await asyncio.to_thread(understand, self.folder / id, corrected)
-        self._change(id, files=understood.files, name=name, status="ready", message=_summary(understood))
+        self._set_understood(id, understood)
         return self.get(id)
 
     # Embedding -------------------------------------------------------------------------------------------------------
@@ -321,7 +328,7 @@ class Imports:
         if other not in (None, id):
             raise RefusedError(409, f"another import adds to {collection}: give another name", "collection")
         if not record.amount.stories:
-            raise RefusedError(400, "no file has a story: choose the columns of texts, or upload other files", "files")
+            raise RefusedError(400, NO_STORY, "files")
         stories = await asyncio.to_thread(lambda: [story.row for story in collected(self.folder / id, record)])
         await asyncio.to_thread(write_rows, self.folder / id / STORIES, stories)
         self._change(id, status="embedding", collection=collection, message="waiting to begin", done=Amount())
@@ -447,8 +454,19 @@ def _corrected(file: FileRecord, changes: ImportChanges) -> FileRecord:
     return file.model_copy(update=update)
 
 
+def _nothing_read(record: ImportRecord) -> str:
+    """Describe why no file of an import could be read, and what to do."""
+    problems = [file.problem for file in record.files if file.problem is not None]
+    reason = problems[0] if problems else "there is none in the archive"
+    if len(problems) > 1:
+        reason += f"; {len(problems) - 1:,} more"
+    return f"no file could be read ({reason}): upload other files, which may be {', '.join(SUFFIXES)}"
+
+
 def _summary(record: ImportRecord) -> str:
     amount = record.amount
+    if not amount.stories:
+        return NO_STORY
     return f"{amount.stories:,} stories with {amount.words:,} words are ready"
 
 

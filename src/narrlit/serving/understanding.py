@@ -113,7 +113,7 @@ def _columns_of_files(folder: Path, record: FileRecord) -> dict[str, Mapping[str
 
 def _found(folder: Path, record: FileRecord) -> FoundFile:
     """Find the stories of one file."""
-    if record.problem is not None or record.kind in ("unknown", "archive"):
+    if not record.has_rows:
         problems = [] if record.problem is None else [record.problem]
         return FoundFile(record.model_copy(update={"warnings": problems}))
     rows = _rows(folder, record)
