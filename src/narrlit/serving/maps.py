@@ -4,7 +4,7 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list
 
 from narrlit.explore.mapping import map_stories
-from narrlit.explore.story_map import StoryMap, in_groups, plane_points
+from narrlit.explore.story_map import StoryMap, Tree, in_groups, plane_points
 from narrlit.serving.collection_models import MapAnswer, MapGroup, MapPoint, MapTree
 from narrlit.serving.shelf import Snapshot
 
@@ -27,10 +27,15 @@ def map_of(snapshot: Snapshot, groups: int | None) -> MapAnswer:
     story_map = map_stories(snapshot.stories).arranged
     if groups is not None:
         story_map = in_groups(story_map, similarities, groups)
-    tree, heat = None, None
-    if story_map.arrangement.tree is not None:
-        tree, heat = _tree(story_map)
-    return MapAnswer(points=_points(snapshot, story_map), groups=_groups(story_map), tree=tree, similarities=heat)
+    answer = MapAnswer(points=_points(snapshot, story_map), groups=_groups(story_map), tree=None, similarities=None)
+    tree = story_map.arrangement.tree
+    if tree is not None:
+        order = leaves_list(tree.linkage)
+        ids = story_map.frame["id"].iloc[order].tolist()
+        answer.tree = MapTree(merges=_merges(tree), order=ids)
+        similarities = tree.similarities[np.ix_(order, order)].astype(float)
+        answer.similarities = np.round(similarities, DIGITS).tolist()
+    return answer
 
 
 def _points(snapshot: Snapshot, story_map: StoryMap) -> list[MapPoint]:
@@ -57,13 +62,9 @@ def _groups(story_map: StoryMap) -> list[MapGroup]:
     return groups
 
 
-def _tree(story_map: StoryMap) -> tuple[MapTree, list[list[float]]]:
-    """Return the dendrogram, and the similarities in the order of its leaves."""
-    tree = story_map.arrangement.tree
-    if tree is None:
-        raise ValueError("a map in a plane has no tree")
-    merges = [(int(a), int(b), height, int(count)) for a, b, height, count in tree.linkage.tolist()]
-    order = leaves_list(tree.linkage)
-    ids = story_map.frame["id"].tolist()
-    heat = np.round(tree.similarities[np.ix_(order, order)].astype(float), DIGITS)
-    return MapTree(merges=merges, order=[ids[row] for row in order]), heat.tolist()
+def _merges(tree: Tree) -> list[tuple[int, int, float, int]]:
+    """Return the joins of a dendrogram: two branches, their height, and the number of stories."""
+    merges = []
+    for left, right, height, count in tree.linkage.tolist():
+        merges.append((int(left), int(right), height, int(count)))
+    return merges
