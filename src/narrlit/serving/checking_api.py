@@ -10,7 +10,6 @@ from narrlit.explore.labeled_pairs import label_pairs
 from narrlit.explore.pair_checking import PairsToCheck
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.reader_agreement import reader_agreement
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.serving.checking import Checking
 from narrlit.serving.checking_models import (
     LONGEST_NAME,
@@ -162,32 +161,24 @@ async def catalog_table(
 
 def _check_column(snapshot: Snapshot, column: str) -> None:
     """Refuse a column that a collection lacks."""
-    names = [each.name for each in snapshot.columns]
-    if column not in names:
-        known = ", ".join(names) or "none"
-        raise RefusedError(400, f"column: no column {printable(column, 60)!r}; columns: {known}", "column")
+    snapshot.column(column, option="column", parameter="column")
 
 
 def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogAnswer:
     """Leave out the stories whose values have been decided."""
     decided = checking.catalog_decisions(name).decided(catalog.column)
     open_proposals = [proposal for proposal in catalog.proposals if proposal.id not in decided]
+    proposals = [ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals]
+    reliability = [ReliabilityAnswer.model_validate(part, from_attributes=True) for part in catalog.reliability]
     return CatalogAnswer(
         column=catalog.column,
-        accuracy=_accuracy(catalog.accuracy),
+        accuracy=AccuracyAnswer.model_validate(catalog.accuracy, from_attributes=True),
         baseline=catalog.baseline.accuracy,
         most_frequent=catalog.most_frequent,
-        reliability=[
-            ReliabilityAnswer(low=part.low, high=part.high, mean=part.mean, right=_accuracy(part.right))
-            for part in catalog.reliability
-        ],
-        proposals=[ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals],
+        reliability=reliability,
+        proposals=proposals,
         decided=len(catalog.proposals) - len(open_proposals),
     )
-
-
-def _accuracy(summary: AccuracySummary) -> AccuracyAnswer:
-    return AccuracyAnswer.model_validate(summary, from_attributes=True)
 
 
 def _decide_value(server: Server, collection: ServedCollection, body: ValueBody) -> None:

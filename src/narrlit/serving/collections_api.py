@@ -12,7 +12,6 @@ from narrlit.serving.collection_models import (
     CollectionAnswer,
     ColumnAnswer,
     Computing,
-    CountedValue,
     ExplainAnswer,
     ExplainBody,
     ExportBody,
@@ -141,9 +140,8 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
         snapshot = collection.snapshot()
     columns = []
     for column in snapshot.columns:
-        values = [CountedValue(value=each.value, count=each.count) for each in column.values]
         kind: Literal["text", "number"] = "number" if column.is_number else "text"
-        columns.append(ColumnAnswer(name=column.name, kind=kind, values=values, distinct=column.distinct))
+        columns.append(ColumnAnswer(name=column.name, kind=kind, values=column.values, distinct=column.distinct))
     return CollectionAnswer(
         name=collection.name,
         stories=len(snapshot),
@@ -163,7 +161,11 @@ def _list_stories(
     if ids is not None:
         row_of = snapshot.stories.snapshot.row_of
         allowed = set(rows)
-        rows = [row_of[id] for id in ids if id in row_of and row_of[id] in allowed]
+        rows = []
+        for id in ids:
+            row = row_of.get(id)
+            if row is not None and row in allowed:
+                rows.append(row)
     stories = []
     for row in rows[offset : offset + limit]:
         id = str(snapshot.cell(row, "id"))
