@@ -77,7 +77,9 @@ class Server:
 
     def without_paths(self, message: str) -> str:
         """Remove the folders of the server from a message."""
-        for folder in (self.shelf.folder, self.settings.data, *(index.parent for index in self.settings.indexes)):
+        folders = [self.shelf.folder, self.settings.data]
+        folders += [index.parent for index in self.settings.indexes]
+        for folder in folders:
             message = message.replace(f"{folder}/", "")
         return message
 
