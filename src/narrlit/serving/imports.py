@@ -25,6 +25,7 @@ from narrlit.serving.import_models import (
     ImportAnswer,
     ImportChanges,
     ImportRecord,
+    ImportStatus,
     ReadJob,
     ReadResult,
 )
@@ -123,8 +124,8 @@ class Imports:
             try:
                 await work
             except Exception as error:  # noqa: BLE001  (nothing else may end the server's work)
-                known = isinstance(error, NarrlitError | RefusedError)
-                message = str(error) if known else f"unexpected error: {type(error).__name__}"
+                is_expected = isinstance(error, NarrlitError | RefusedError)
+                message = str(error) if is_expected else f"unexpected error: {type(error).__name__}"
                 if id in self._records:
                     self._change(id, status="failed", message=message)
 
@@ -244,9 +245,12 @@ class Imports:
 
     def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
         """Record what the files are: the import is ready, or has failed if none of them could be read."""
+        status: ImportStatus = "failed"
+        message = _nothing_read(record)
         if any(file.has_rows for file in record.files):
-            return self._change(id, files=record.files, name=record.name, status="ready", message=_summary(record))
-        return self._change(id, files=record.files, name=record.name, status="failed", message=_nothing_read(record))
+            status = "ready"
+            message = _summary(record)
+        return self._change(id, files=record.files, name=record.name, status=status, message=message)
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
@@ -289,8 +293,8 @@ class Imports:
         files = list(self._record(id).files)
         for place, file in enumerate(files):
             if file.number == result.number:
-                found = {"is_read": True, "kind": result.kind, "notes": result.notes, "problem": result.problem}
-                files[place] = file.model_copy(update=found)
+                changes = {"is_read": True, "kind": result.kind, "notes": result.notes, "problem": result.problem}
+                files[place] = file.model_copy(update=changes)
         last = max(file.number for file in files)
         for number, unpacked in enumerate(result.unpacked, start=last + 1):
             files.append(FileRecord(number=number, name=unpacked.name, stored=unpacked.stored or None))

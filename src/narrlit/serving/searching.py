@@ -37,13 +37,13 @@ def search(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
     with collection.lock:
         snapshot = collection.snapshot()
         where = collection.condition(body.filters)
-        wanted = body.k
+        results = body.k
         while True:
-            table = _results(collection, snapshot, body, wanted, where)
+            table = _results(collection, snapshot, body, results, where)
             hits = _hits(snapshot, table, body.fold_copies)
-            if len(hits) >= body.k or len(table) < wanted:
+            if len(hits) >= body.k or len(table) < results:
                 break
-            wanted *= 2
+            results *= 2  # near-copies left fewer hits
     measure = body.measure or snapshot.stories.measure
     return SearchAnswer(hits=hits[: body.k], measure=measure, seconds=time.perf_counter() - began)
 
@@ -79,10 +79,18 @@ def compare(collection: ServedCollection, body: ExplainBody) -> ExplainAnswer:
         links.append(
             ExplainedLink(left=link.passage_a - 1, right=link.passage_b - 1, similarity=link.match, share=link.share)
         )
-    sides = []
-    for story, passages in zip((left, right), pair.passages, strict=True):
-        sides.append(ExplainedSide(title=story.id, passages=list(place_all(story.text, passages))))
-    return ExplainAnswer(similarity=pair.similarity, left=sides[0], right=sides[1], links=links)
+    passages_left, passages_right = pair.passages
+    return ExplainAnswer(
+        similarity=pair.similarity,
+        left=_explained_side(left, passages_left),
+        right=_explained_side(right, passages_right),
+        links=links,
+    )
+
+
+def _explained_side(story: Story, passages: Sequence[str]) -> ExplainedSide:
+    """Return a story of an explanation with its passages in place."""
+    return ExplainedSide(title=story.id, passages=list(place_all(story.text, passages)))
 
 
 def _results(
