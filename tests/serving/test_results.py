@@ -41,9 +41,15 @@ def settled(results, function):
 
 def test_a_result_is_computed_once(results):
     calls = []
-    compute = lambda: calls.append(1) or "a map"  # noqa: E731
-    assert settled(results, compute) == results.get(KEY, compute) == asyncio.run(results.wait_for(KEY, compute))
-    assert len(calls) == 1
+
+    def compute():
+        calls.append(1)
+        return "a map"
+
+    assert settled(results, compute) == "a map"
+    assert results.get(KEY, compute) == "a map"
+    assert asyncio.run(results.wait_for(KEY, compute)) == "a map"
+    assert calls == [1]
 
 
 def test_a_failure_is_returned_once_to_who_asks_again(results):

@@ -33,8 +33,8 @@ def map_of(snapshot: Snapshot, groups: int | None) -> MapAnswer:
         order = leaves_list(tree.linkage)
         ids = story_map.frame["id"].iloc[order].tolist()
         answer.tree = MapTree(merges=_merges(tree), order=ids)
-        similarities = tree.similarities[np.ix_(order, order)].astype(float)
-        answer.similarities = np.round(similarities, DIGITS).tolist()
+        ordered = tree.similarities[np.ix_(order, order)].astype(float)
+        answer.similarities = np.round(ordered, DIGITS).tolist()
     return answer
 
 

@@ -137,7 +137,7 @@ class Snapshot:
 
     def metadata(self, row: int) -> dict[str, Value]:
         """Return the values of a story in the metadata columns, without empty cells."""
-        metadata = {}
+        metadata: dict[str, Value] = {}
         for column in self.columns:
             value = self.cell(row, column.name)
             if value is not None:
