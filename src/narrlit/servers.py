@@ -101,7 +101,8 @@ class Endpoint:
 
     async def error(self, error: Exception) -> ModelError:
         """Describe a failed request on one line without the key: the reply of the server, and what to do."""
-        names, status = self._names, getattr(error, "status_code", None)
+        names = self._names
+        status = getattr(error, "status_code", None)
         answer = self._without_key(getattr(error, "body", None) or error.__cause__ or error)
         if isinstance(error, self._openai.APITimeoutError):
             text = f"no answer in time; raise {names.timeout}, or lower {names.concurrency}"
@@ -127,12 +128,13 @@ class Endpoint:
         try:
             async with self.client() as client:
                 models = await client.with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
-            known = [model.id for model in models.data]
+            served = [model.id for model in models.data]
         except Exception:  # noqa: BLE001 (this only improves a message)
             return "does the URL end in /v1?"
-        if self.model in known:
+        if self.model in served:
             return f"the model is served, but not for this task; with vLLM: vllm serve {self.model}{self._names.serve}"
-        return f"it serves {self._without_key(', '.join(known[:5])) or 'no model'}: name one with {self._names.model}"
+        names = self._without_key(", ".join(served[:5])) or "no model"
+        return f"it serves {names}: name one with {self._names.model}"
 
     def _key(self) -> str:
         key = os.environ.get(self._key_variable, "").strip()
@@ -144,7 +146,10 @@ class Endpoint:
 
     def _without_key(self, text: object) -> str:
         key = self._key()
-        return printable(str(text) if key == NO_KEY else str(text).replace(key, "[key]"))
+        message = str(text)
+        if key != NO_KEY:
+            message = message.replace(key, "[key]")
+        return printable(message)
 
 
 def run(work: Coroutine[object, object, T]) -> T:
@@ -187,7 +192,10 @@ def _bounded_client(openai: Any, max_bytes: int) -> Any:
                         await response.aclose()
             except TimeoutError as error:
                 raise httpx.ReadTimeout("the reply did not end in time", request=request) from error
-            headers = [(name, value) for name, value in response.headers.items() if name.lower() not in CODING_HEADERS]
+            headers = []
+            for name, value in response.headers.items():
+                if name.lower() not in CODING_HEADERS:
+                    headers.append((name, value))
             return BoundedResponse(response.status_code, headers=headers, content=content, request=request)
 
         async def _read(self, response: Any, request: Any) -> bytes:

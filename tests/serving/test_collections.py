@@ -164,6 +164,14 @@ def test_invalid_searches_are_refused(client, body, parameter):
     assert (error["parameter"] or "") == (parameter or "")
 
 
+@pytest.mark.parametrize("side", [{}, {"id": "cinderella", "text": "A girl is poor."}])
+def test_a_side_of_an_explanation_is_either_a_story_or_a_text(client, side):
+    other = {"id": "cinderella"}
+    error = post(client, "/collections/tales/explain", status=400, left=side, right=other)["error"]
+    assert error["parameter"] == "left"
+    assert "give either the id of a story, or a text" in error["message"]
+
+
 def test_a_value_is_never_sql(client):
     found = post(client, "/collections/tales/search", query="x", filters={"atu": ["' OR '1'='1"]})
     assert found["hits"] == []
@@ -197,7 +205,10 @@ def test_an_explanation_is_that_of_the_library(client, tales_index):
 def drawn(client, path, **params):
     def finished():
         answer = client.get(path, params=params)
-        return answer if answer.status_code != 202 else None
+        if answer.status_code == 202:
+            assert answer.json() == {"status": "computing"}
+            return None
+        return answer
 
     return wait_until(finished)
 

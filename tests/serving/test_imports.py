@@ -166,8 +166,43 @@ def test_an_upload_above_its_limits_leaves_nothing_behind(client):
     assert sorted((client.data / "imports").iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"picture.png": b"x", "fake.pdf": b"MZ"}, "picture.png: files of this type are not read; 1 more"),
+        ({"empty.zip": zipped({".DS_Store": "x"})}, "there is none in the archive"),
+    ],
+)
+def test_an_import_of_which_no_file_can_be_read_has_failed(client, files, reason):
+    failed = upload(client, files)
+    assert (failed["status"], failed["stories"]) == ("failed", 0)
+    assert failed["message"].startswith(f"no file could be read ({reason}): upload other files, which may be .txt, ")
+
+    path = f"/imports/{failed['id']}"
+    renamed = client.patch(path, json={"name": "Tales"}).json()
+    assert (renamed["status"], renamed["name"], renamed["message"]) == ("failed", "Tales", failed["message"])
+    assert client.post(f"{path}/start", json={}).status_code == 400
+
+
+def test_a_source_of_which_no_file_can_be_read_makes_no_collection(tmp_path, served_encoder):
+    (tmp_path / "tales").mkdir()
+    (tmp_path / "tales" / "fake.pdf").write_bytes(b"MZ")
+    source = tmp_path / "tales"
+    with (
+        running_server(tmp_path / "data", served_encoder, model="minilm", source=source) as server,
+        httpx.Client(base_url=server.url, timeout=120) as client,
+    ):
+        [begun] = client.get("/imports").json()
+        failed = finished(client, begun["id"], "reading")
+        assert failed["status"] == "failed"
+        assert failed["message"].startswith("no file could be read (fake.pdf is no pdf file")
+        assert client.get("/collections").json() == []
+
+
 def test_what_an_import_is_not_ready_for_is_refused(client):
     ready = upload(client, {"table.csv": b"a,b\n1,2\n"})
+    assert (ready["status"], ready["stories"]) == ("ready", 0)
+    assert "choose the columns" in ready["message"]
     assert "column" in ready["files"][0]["warnings"][0]
     path = f"/imports/{ready['id']}"
     assert client.post(f"{path}/start", json={}).status_code == 400

@@ -141,19 +141,23 @@ class Batcher:
                     return []
                 self._changed.wait()
                 self._drop_cancelled()
-            share = BATCH_CHARACTERS // len(self._requests)
-            left = BATCH_CHARACTERS
-            batch = []
-            for _ in range(len(self._requests)):
-                request = self._requests.popleft()
-                texts = request.take(share)
-                batch.append(Piece(request, texts))
-                if request.taken < len(request.texts):
-                    self._requests.append(request)
-                left -= sum(map(len, texts))
-                if left <= 0:
-                    break
-            return batch
+            return self._take_batch()
+
+    def _take_batch(self) -> list[Piece]:
+        """Take a share of each request, in turn, until the batch is full."""
+        share = BATCH_CHARACTERS // len(self._requests)
+        left = BATCH_CHARACTERS
+        batch = []
+        for _ in range(len(self._requests)):
+            request = self._requests.popleft()
+            texts = request.take(share)
+            batch.append(Piece(request, texts))
+            if request.taken < len(request.texts):
+                self._requests.append(request)
+            left -= sum(map(len, texts))
+            if left <= 0:
+                break
+        return batch
 
     def _drop_cancelled(self) -> None:
         self._requests = deque(request for request in self._requests if not request.result.cancelled())

@@ -3,7 +3,6 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from narrlit.errors import printable
 from narrlit.explore.catalog import Catalog, FilledCatalog
@@ -11,7 +10,6 @@ from narrlit.explore.labeled_pairs import label_pairs
 from narrlit.explore.pair_checking import PairsToCheck
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.reader_agreement import reader_agreement
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.serving.checking import Checking
 from narrlit.serving.checking_models import (
     LONGEST_NAME,
@@ -32,6 +30,7 @@ from narrlit.serving.collection_models import Computing
 from narrlit.serving.files import content_of, file_answer
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.results import computing_answer
 from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
 
@@ -98,7 +97,7 @@ async def agreement(name: str, request: Request, server: ServerOf) -> AgreementA
 
 async def _pairs_for(server: Server, collection: ServedCollection, reader: str, limit: int) -> PairsAnswer:
     snapshot = await server.workers.run(collection.snapshot)
-    pairs = await server.workers.wait_for(server.checking.pairs(collection.name, snapshot))
+    pairs = await server.checking.pairs(collection.name, snapshot)
     return await server.workers.run(_undecided, server.checking, collection, pairs, reader, limit)
 
 
@@ -138,11 +137,10 @@ async def propose_values(name: str, column: str, request: Request, server: Serve
     collection = server.shelf.get(name)
     snapshot = await while_connected(request, server.workers.run(collection.snapshot))
     _check_column(snapshot, column)
-    proposing = server.checking.catalog(name, snapshot, column)
-    if not proposing.done() or proposing.cancelled():  # cancelled: the collection has changed in this moment
-        return JSONResponse(Computing().model_dump(), 202)
-    answer = server.workers.run(_catalog_answer, server.checking, name, proposing.result())
-    return await while_connected(request, answer)
+    catalog = server.checking.catalog(name, snapshot, column)
+    if catalog is None:
+        return computing_answer()
+    return await while_connected(request, server.workers.run(_catalog_answer, server.checking, name, catalog))
 
 
 @router.put("/collections/{name}/catalog/decisions", status_code=204)
@@ -163,32 +161,24 @@ async def catalog_table(
 
 def _check_column(snapshot: Snapshot, column: str) -> None:
     """Refuse a column that a collection lacks."""
-    names = [each.name for each in snapshot.columns]
-    if column not in names:
-        known = ", ".join(names) or "none"
-        raise RefusedError(400, f"column: no column {printable(column, 60)!r}; columns: {known}", "column")
+    snapshot.column(column, option="column", parameter="column")
 
 
 def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogAnswer:
     """Leave out the stories whose values have been decided."""
     decided = checking.catalog_decisions(name).decided(catalog.column)
     open_proposals = [proposal for proposal in catalog.proposals if proposal.id not in decided]
+    proposals = [ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals]
+    reliability = [ReliabilityAnswer.model_validate(part, from_attributes=True) for part in catalog.reliability]
     return CatalogAnswer(
         column=catalog.column,
-        accuracy=_accuracy(catalog.accuracy),
+        accuracy=AccuracyAnswer.model_validate(catalog.accuracy, from_attributes=True),
         baseline=catalog.baseline.accuracy,
         most_frequent=catalog.most_frequent,
-        reliability=[
-            ReliabilityAnswer(low=part.low, high=part.high, mean=part.mean, right=_accuracy(part.right))
-            for part in catalog.reliability
-        ],
-        proposals=[ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals],
+        reliability=reliability,
+        proposals=proposals,
         decided=len(catalog.proposals) - len(open_proposals),
     )
-
-
-def _accuracy(summary: AccuracySummary) -> AccuracyAnswer:
-    return AccuracyAnswer.model_validate(summary, from_attributes=True)
 
 
 def _decide_value(server: Server, collection: ServedCollection, body: ValueBody) -> None:

@@ -13,6 +13,12 @@ MOST_HITS = 500
 MOST_LISTED = 1000
 
 
+def check_one_of(first: str | None, second: str | None, message: str) -> None:
+    """Raise ValueError with the message unless exactly one of two fields has a value."""
+    if (first is None) == (second is None):
+        raise ValueError(message)
+
+
 class CountedValue(BaseModel):
     """Value of a column, and the number of stories that have it."""
 
@@ -94,8 +100,7 @@ class SearchBody(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "SearchBody":
-        if (self.query is None) == (self.like is None):
-            raise ValueError("give either query, a text, or like, the id of a story")
+        check_one_of(self.query, self.like, "give either query, a text, or like, the id of a story")
         return self
 
 
@@ -135,8 +140,7 @@ class ComparedSide(BaseModel):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "ComparedSide":
-        if (self.id is None) == (self.text is None):
-            raise ValueError("give either the id of a story, or a text")
+        check_one_of(self.id, self.text, "give either the id of a story, or a text")
         return self
 
 
@@ -211,7 +215,6 @@ class Computing(BaseModel):
     """Answer about work that is not done yet: ask again."""
 
     status: Literal["computing"] = "computing"
-    done: float = 0.0
 
 
 class ExportBody(BaseModel):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from narrlit.explore.selection import select
 from narrlit.serving import searching
@@ -13,7 +12,6 @@ from narrlit.serving.collection_models import (
     CollectionAnswer,
     ColumnAnswer,
     Computing,
-    CountedValue,
     ExplainAnswer,
     ExplainBody,
     ExportBody,
@@ -26,8 +24,10 @@ from narrlit.serving.collection_models import (
     StorySummary,
 )
 from narrlit.serving.files import content_of, file_answer
+from narrlit.serving.maps import map_of
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
+from narrlit.serving.results import ResultKey, computing_answer
 from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
 from narrlit.serving.uploads import SUFFIXES
@@ -113,12 +113,8 @@ async def draw_map(
     """Return the map of a collection, or 202 while it is computed."""
     collection = server.shelf.get(name)
     snapshot = await while_connected(request, server.workers.run(collection.snapshot))
-    drawing = server.maps.get(collection, snapshot, groups)
-    if not drawing.done() or drawing.cancelled():  # cancelled: the collection has changed in this moment
-        return JSONResponse(Computing().model_dump(), 202)
-    if drawing.exception() is not None:
-        server.maps.forget(drawing)
-    return drawing.result()
+    story_map = server.maps.get(ResultKey(name, snapshot.version, groups), map_of, snapshot, groups)
+    return computing_answer() if story_map is None else story_map
 
 
 @router.post("/collections/{name}/export", response_class=Response)
@@ -144,9 +140,8 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
         snapshot = collection.snapshot()
     columns = []
     for column in snapshot.columns:
-        values = [CountedValue(value=each.value, count=each.count) for each in column.values]
         kind: Literal["text", "number"] = "number" if column.is_number else "text"
-        columns.append(ColumnAnswer(name=column.name, kind=kind, values=values, distinct=column.distinct))
+        columns.append(ColumnAnswer(name=column.name, kind=kind, values=column.values, distinct=column.distinct))
     return CollectionAnswer(
         name=collection.name,
         stories=len(snapshot),
@@ -166,7 +161,11 @@ def _list_stories(
     if ids is not None:
         row_of = snapshot.stories.snapshot.row_of
         allowed = set(rows)
-        rows = [row_of[id] for id in ids if id in row_of and row_of[id] in allowed]
+        rows = []
+        for id in ids:
+            row = row_of.get(id)
+            if row is not None and row in allowed:
+                rows.append(row)
     stories = []
     for row in rows[offset : offset + limit]:
         id = str(snapshot.cell(row, "id"))

@@ -75,6 +75,16 @@ class FileRecord(FileAnswer):
     notes: list[str] = []
     wanted: ChosenColumns | None = None
 
+    @property
+    def has_rows(self) -> bool:
+        """True if rows were read from it."""
+        return self.problem is None and self.kind not in ("unknown", "archive")
+
+    @property
+    def is_story(self) -> bool:
+        """True if the whole file is one story."""
+        return self.kind in ("text", "document")
+
     def answer(self) -> FileAnswer:
         """Return the file without what is only recorded."""
         fields = {name: getattr(self, name) for name in FileAnswer.model_fields}
@@ -140,6 +150,11 @@ class ImportRecord(BaseModel):
     source: str | None = None
 
     @property
+    def unread_files(self) -> list[FileRecord]:
+        """Files that are still to be read."""
+        return [file for file in self.files if not file.is_read]
+
+    @property
     def used_files(self) -> list[FileRecord]:
         """Files that are not left out."""
         return [file for file in self.files if not file.skipped]
@@ -147,8 +162,9 @@ class ImportRecord(BaseModel):
     @property
     def amount(self) -> Amount:
         """Number of stories and words of all files that are not left out."""
-        files = self.used_files
-        return Amount(stories=sum(file.stories for file in files), words=sum(file.words for file in files))
+        stories = sum(file.stories for file in self.used_files)
+        words = sum(file.words for file in self.used_files)
+        return Amount(stories=stories, words=words)
 
     def answer(self, seconds_left: float | None = None) -> ImportAnswer:
         """Return the import without what is only recorded."""

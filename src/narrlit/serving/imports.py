@@ -1,9 +1,10 @@
 """Imports of files into collections, which survive the end of the server at any moment."""
 
 import asyncio
+import re
 import shutil
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from narrlit.serving.import_models import (
     ImportAnswer,
     ImportChanges,
     ImportRecord,
+    ImportStatus,
     ReadJob,
     ReadResult,
 )
@@ -38,6 +40,7 @@ FOLDER = "imports"
 RECORD, STORIES, UPLOADS, ROWS = "import.json", "stories.jsonl", "uploads", "rows"
 NEW = ".new-"
 READER, EMBEDDER = "narrlit.serving.reading_worker", "narrlit.serving.embedding_worker"
+NO_STORY = "no file has a story: choose the columns of texts, or upload other files"
 SAVED_SECONDS = 2
 """Seconds between two records of progress."""
 
@@ -56,9 +59,11 @@ class Pace:
 
     def seconds_left(self, done: Amount, total: Amount) -> float | None:
         """Estimate the time that is left; None at the beginning."""
-        elapsed = time.monotonic() - self.began
         embedded = done.words - self.words
-        return None if embedded <= 0 else (total.words - done.words) * elapsed / embedded
+        if embedded <= 0:
+            return None
+        elapsed = time.monotonic() - self.began
+        return (total.words - done.words) * elapsed / embedded
 
 
 class Imports:
@@ -119,8 +124,8 @@ class Imports:
             try:
                 await work
             except Exception as error:  # noqa: BLE001  (nothing else may end the server's work)
-                known = isinstance(error, NarrlitError | RefusedError)
-                message = str(error) if known else f"unexpected error: {type(error).__name__}"
+                is_expected = isinstance(error, NarrlitError | RefusedError)
+                message = str(error) if is_expected else f"unexpected error: {type(error).__name__}"
                 if id in self._records:
                     self._change(id, status="failed", message=message)
 
@@ -143,8 +148,9 @@ class Imports:
         """Describe an import."""
         record = self._record(id)
         pace = self._paces.get(id)
-        left = pace.seconds_left(record.done, record.amount) if pace and record.status == "embedding" else None
-        return record.answer(left)
+        if pace is None or record.status != "embedding":
+            return record.answer()
+        return record.answer(pace.seconds_left(record.done, record.amount))
 
     def writing_to(self, collection: str) -> str | None:
         """Return the id of the import that writes to a collection, or will when it is resumed."""
@@ -164,7 +170,7 @@ class Imports:
         record = self._record(id).model_copy(update=changes)
         self._records[id] = record
         if save:
-            self._write(record)
+            _write_record(self.folder / id, record)
         return record
 
     def _is_due(self) -> bool:
@@ -173,10 +179,6 @@ class Imports:
         if is_due:
             self._saved = time.monotonic()
         return is_due
-
-    def _write(self, record: ImportRecord) -> None:
-        with atomic_path(self.folder / record.id / RECORD) as temporary:
-            temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
     # Files -----------------------------------------------------------------------------------------------------------
 
@@ -193,7 +195,8 @@ class Imports:
     async def take(self, source: Path) -> None:
         """Take a file or folder of this machine, and import it into a collection of its name, unless it is there."""
         name = collection_name(source.stem if source.is_file() else source.name)
-        if name in self._shelf.names() or any(each.source == str(source) for each in self._records.values()):
+        sources = {record.source for record in self._records.values()}
+        if name in self._shelf.names() or str(source) in sources:
             return
         folder = self._new_folder()
         files = await asyncio.to_thread(_copied, source, folder / UPLOADS)
@@ -218,8 +221,7 @@ class Imports:
         id = f"{time.strftime('%Y%m%d-%H%M%S')}-{token_hex(3)}"
         proposed = name or proposed_name([file.name for file in files])
         record = ImportRecord(id=id, name=proposed, files=files, collection=collection, source=source)
-        with atomic_path(folder / RECORD) as temporary:
-            temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        _write_record(folder, record)
         folder.rename(self.folder / id)
         self._records[id] = record
         self._run(id, self._read(id))
@@ -230,17 +232,25 @@ class Imports:
     async def _read(self, id: str) -> None:
         """Read the files that are not read yet, then describe them; start if the collection was named beforehand."""
         async with self._reading:
-            while pending := [file for file in self._record(id).files if not file.is_read]:
-                total = len(self._record(id).files)
-                self._change(id, message=f"{total - len(pending):,} of {total:,} files read")
+            while pending := self._record(id).unread_files:
+                self._change(id, message=_files_read(self._record(id).files))
                 await self._read_some(id, pending)
             record = await asyncio.to_thread(understand, self.folder / id, self._record(id))
         if record.amount.stories > self._limits.stories:
             problem = f"{record.amount.stories:,} stories, but {self._limits.stories:,} at most are imported at once"
             raise OptionError(f"{problem}: leave files out")
-        self._change(id, files=record.files, status="ready", message=_summary(record))
-        if record.collection is not None:
+        understood = self._set_understood(id, record)
+        if understood.status == "ready" and record.collection is not None:
             await self._begin_embedding(id, record.collection)
+
+    def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
+        """Record what the files are: the import is ready, or has failed if none of them could be read."""
+        status: ImportStatus = "failed"
+        message = _nothing_read(record)
+        if any(file.has_rows for file in record.files):
+            status = "ready"
+            message = _summary(record)
+        return self._change(id, files=record.files, name=record.name, status=status, message=message)
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
@@ -253,15 +263,7 @@ class Imports:
         if not readable:
             return
         limits = self._limits
-        job = ReadJob(
-            folder=str(self.folder / id),
-            files=readable,
-            most_bytes=limits.reading_bytes,
-            most_unpacked=limits.unpacked_bytes,
-            most_files=limits.files,
-            most_rows=limits.stories,
-        )
-        worker = await WorkerProcess.start(READER, job.model_dump_json())
+        worker = await WorkerProcess.start(READER, self._read_job(id, readable).model_dump_json())
         problem = f"can't be read with {limits.reading_bytes // 2**20:,} MB of memory: it may be damaged"
         try:
             async for line in worker.reports(limits.reading_seconds):
@@ -270,25 +272,34 @@ class Imports:
             problem = f"takes more than {limits.reading_seconds:g} seconds to read: divide it"
         finally:
             await worker.stop()
-        done = {file.number for file in self._record(id).files if file.is_read}
-        failed = next((file for file in readable if file.number not in done), None)
-        if failed is not None:
-            self._note(id, ReadResult(number=failed.number, problem=f"{failed.name} {problem}"))
+        sent = {file.number for file in readable}
+        for file in self._record(id).unread_files:
+            if file.number in sent:  # the first one ended the process, those after it are read by another
+                self._note(id, ReadResult(number=file.number, problem=f"{file.name} {problem}"))
+                return
+
+    def _read_job(self, id: str, files: list[FileRecord]) -> ReadJob:
+        return ReadJob(
+            folder=str(self.folder / id),
+            files=files,
+            most_bytes=self._limits.reading_bytes,
+            most_unpacked=self._limits.unpacked_bytes,
+            most_files=self._limits.files,
+            most_rows=self._limits.stories,
+        )
 
     def _note(self, id: str, result: ReadResult) -> None:
         """Record what was found in a file, and the files of an archive."""
         files = list(self._record(id).files)
         for place, file in enumerate(files):
             if file.number == result.number:
-                found = {"is_read": True, "kind": result.kind, "notes": result.notes, "problem": result.problem}
-                files[place] = file.model_copy(update=found)
-        number = max(file.number for file in files)
-        for unpacked in result.unpacked:
-            number += 1
+                changes = {"is_read": True, "kind": result.kind, "notes": result.notes, "problem": result.problem}
+                files[place] = file.model_copy(update=changes)
+        last = max(file.number for file in files)
+        for number, unpacked in enumerate(result.unpacked, start=last + 1):
             files.append(FileRecord(number=number, name=unpacked.name, stored=unpacked.stored or None))
-        read = sum(file.is_read for file in files)
         is_due = bool(result.unpacked) or self._is_due()
-        self._change(id, save=is_due, files=files, message=f"{read:,} of {len(files):,} files read")
+        self._change(id, save=is_due, files=files, message=_files_read(files))
 
     # Corrections -----------------------------------------------------------------------------------------------------
 
@@ -301,7 +312,7 @@ class Imports:
         name = collection_name(changes.name) if changes.name is not None else record.name
         corrected = record.model_copy(update={"files": files, "name": name})
         understood = await asyncio.to_thread(understand, self.folder / id, corrected)
-        self._change(id, files=understood.files, name=name, status="ready", message=_summary(understood))
+        self._set_understood(id, understood)
         return self.get(id)
 
     # Embedding -------------------------------------------------------------------------------------------------------
@@ -321,9 +332,8 @@ class Imports:
         if other not in (None, id):
             raise RefusedError(409, f"another import adds to {collection}: give another name", "collection")
         if not record.amount.stories:
-            raise RefusedError(400, "no file has a story: choose the columns of texts, or upload other files", "files")
-        stories = await asyncio.to_thread(lambda: [story.row for story in collected(self.folder / id, record)])
-        await asyncio.to_thread(write_rows, self.folder / id / STORIES, stories)
+            raise RefusedError(400, NO_STORY, "files")
+        await asyncio.to_thread(_write_stories, self.folder / id, record)
         self._change(id, status="embedding", collection=collection, message="waiting to begin", done=Amount())
         self._run(id, self._embed(id))
 
@@ -391,17 +401,19 @@ def collection_name(text: str) -> str:
     >>> collection_name("My tales: 1812/1857"), collection_name("...")
     ('My tales 1812 1857', 'stories')
     """
-    cleaned = "".join(sign if sign.isalnum() or sign in " _.()'-" else " " for sign in text)
-    name = " ".join(cleaned.split()).strip(" .()'-_")[:80].strip()
+    words = re.sub(r"[^\w .()'-]", " ", text).split()
+    name = " ".join(words).strip(" .()'-_")[:80].strip()
     return name if NAME.fullmatch(name) else "stories"
 
 
 def proposed_name(names: list[str]) -> str:
     """Propose the name of a collection: that of the folder or the only file."""
-    first = names[0].split("/")
-    if len(first) > 1:
-        return collection_name(first[0])
-    return collection_name(Path(first[0]).stem) if len(names) == 1 else "stories"
+    folder, separator, _ = names[0].partition("/")
+    if separator:
+        return collection_name(folder)
+    if len(names) == 1:
+        return collection_name(Path(names[0]).stem)
+    return "stories"
 
 
 def files_of(source: Path) -> list[Path]:
@@ -413,7 +425,7 @@ def files_of(source: Path) -> list[Path]:
     paths = [source] if source.is_file() else sorted(source.rglob("*"))
     files = []
     for path in paths:
-        name = path.name if path == source else str(path.relative_to(source))
+        name = _name_in(source, path)
         if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
             files.append(path)
     if not files:
@@ -423,15 +435,31 @@ def files_of(source: Path) -> list[Path]:
     return files
 
 
+def _name_in(source: Path, path: Path) -> str:
+    """Return the name of a file with its folders below the source."""
+    return path.name if path == source else str(path.relative_to(source))
+
+
 def _copied(source: Path, folder: Path) -> list[FileRecord]:
     """Copy a file, or the files of a folder."""
     files = []
     for number, path in enumerate(files_of(source), start=1):
-        name = path.name if path == source else str(path.relative_to(source))
+        name = _name_in(source, path)
         stored = stored_name(number, name)
         shutil.copyfile(path, folder / str(stored))
         files.append(FileRecord(number=number, name=name, stored=stored))
     return files
+
+
+def _write_record(folder: Path, record: ImportRecord) -> None:
+    with atomic_path(folder / RECORD) as temporary:
+        temporary.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _write_stories(folder: Path, record: ImportRecord) -> None:
+    """Write the stories of an import for the process that embeds them."""
+    rows = [story.row for story in collected(folder, record)]
+    write_rows(folder / STORIES, rows)
 
 
 def _corrected(file: FileRecord, changes: ImportChanges) -> FileRecord:
@@ -447,9 +475,25 @@ def _corrected(file: FileRecord, changes: ImportChanges) -> FileRecord:
     return file.model_copy(update=update)
 
 
+def _nothing_read(record: ImportRecord) -> str:
+    """Describe why no file of an import could be read, and what to do."""
+    problems = [file.problem for file in record.files if file.problem is not None]
+    reason = problems[0] if problems else "there is none in the archive"
+    if len(problems) > 1:
+        reason += f"; {len(problems) - 1:,} more"
+    return f"no file could be read ({reason}): upload other files, which may be {', '.join(SUFFIXES)}"
+
+
 def _summary(record: ImportRecord) -> str:
     amount = record.amount
+    if not amount.stories:
+        return NO_STORY
     return f"{amount.stories:,} stories with {amount.words:,} words are ready"
+
+
+def _files_read(files: Sequence[FileRecord]) -> str:
+    read = sum(file.is_read for file in files)
+    return f"{read:,} of {len(files):,} files read"
 
 
 def _progress(done: Amount, total: Amount) -> str:

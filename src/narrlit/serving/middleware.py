@@ -168,22 +168,23 @@ class RequiredToken:
             return
         headers = Headers(scope=scope)
         query = scope["query_string"].decode("latin-1")
-        given = parse_qs(query).get("token")
-        if given and self._matches(given[0]) and scope["method"] == "GET":
+        tokens = parse_qs(query).get("token")
+        if tokens and self._matches(tokens[0]) and scope["method"] == "GET":
             await self._with_cookie(scope["path"], query)(scope, receive, send)
         elif self._is_authorized(headers):
             await self.app(scope, receive, send)
         else:
             await answer(self._refusal())(scope, receive, send)
 
-    def _matches(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), str(self.token).encode())
+    def _matches(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), str(self.token).encode())
 
     def _is_authorized(self, headers: Headers) -> bool:
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._matches(credentials.strip()):
             return True
-        return hmac.compare_digest(_cookies(headers).get(COOKIE, "").encode(), self._cookie_value.encode())
+        cookie = _cookies(headers).get(COOKIE, "")
+        return hmac.compare_digest(cookie.encode(), self._cookie_value.encode())
 
     @property
     def _cookie_value(self) -> str:
@@ -192,7 +193,8 @@ class RequiredToken:
 
     def _with_cookie(self, path: str, query: str) -> Response:
         """Set the cookie, and redirect to the address without the token."""
-        rest = urlencode([(name, value) for name, value in parse_qsl(query) if name != "token"])
+        others = [(name, value) for name, value in parse_qsl(query) if name != "token"]
+        rest = urlencode(others)
         location = "/" + path.lstrip("/\\")  # never another host
         response = RedirectResponse(f"{location}?{rest}" if rest else location, 303)
         response.set_cookie(COOKIE, self._cookie_value, httponly=True, samesite="strict", path="/")
@@ -273,9 +275,9 @@ def allowed_names(settings: ServerSettings) -> frozenset[str]:
     """Return the names under which a server answers."""
     if settings.is_loopback:
         return LOOPBACK_NAMES | {settings.host.strip("[]").lower()}
-    machine = {socket.gethostname().lower(), socket.getfqdn().lower()}
-    named = {name.strip().lower() for name in settings.names}
-    return LOOPBACK_NAMES | machine | named | {settings.host.strip("[]").lower()}
+    host = settings.host.strip("[]")
+    names = [host, socket.gethostname(), socket.getfqdn(), *map(str.strip, settings.names)]
+    return LOOPBACK_NAMES.union(map(str.lower, names))
 
 
 def host_name(host: str) -> str:

@@ -23,7 +23,8 @@ def place(text: str, passage: str, start: int = 0) -> PlacedPassage:
     >>> place("A king fell ill.\n His sons rode out.", "ill. His sons")
     PlacedPassage(text='ill. His sons', start=12, end=26)
     """
-    pattern = re.compile(r"\s*".join(re.escape(word) for word in passage.split()))
+    words = map(re.escape, passage.split())
+    pattern = re.compile(r"\s*".join(words))
     match = pattern.search(text, start) or pattern.search(text)
     first, end = match.span() if match else (0, 0)
     return PlacedPassage(text=passage, start=first, end=end)

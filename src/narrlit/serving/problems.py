@@ -104,10 +104,11 @@ def refusal_of(error: NarrlitError) -> RefusedError:
     >>> refusal_of(OptionError("`k=0`: must be at least 1")).parameter
     'k'
     """
-    parameter = _PARAMETER.search(str(error)) if isinstance(error, OptionError) else None
-    kinds = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
+    match = _PARAMETER.search(str(error)) if isinstance(error, OptionError) else None
+    parameter = None if match is None else match[1]
+    codes = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
     status = 503 if isinstance(error, MissingExtraError) else 400
-    return RefusedError(status, printable(error, 1000), parameter[1] if parameter else None, kinds.get(type(error)))
+    return RefusedError(status, printable(error, 1000), parameter, codes.get(type(error)))
 
 
 def refusal_of_http(error: HTTPException) -> RefusedError:

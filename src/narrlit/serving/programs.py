@@ -175,7 +175,7 @@ async def similarity(body: SimilarityRequest, request: Request, server: ServerOf
 @router.post("/v2/rerank")
 async def rerank(body: RerankRequest, request: Request, server: ServerOf) -> RerankAnswer:
     """Order documents by their cosine with a query, the most similar first."""
-    documents = [Document(text=each) if isinstance(each, str) else each for each in body.documents]
+    documents = [document_of(value) for value in body.documents]
     texts = [document.text for document in documents]
     vectors = unit_vectors(await embed(server, request, [body.query, *texts], "documents", body.model))
     scores = np.clip(vectors[1:] @ vectors[0], -1, 1)
@@ -216,6 +216,11 @@ async def embed(
             raise RefusedError(400, f"{parameter}: text {number} is blank; give a text with words", parameter)
         server.check_length(text, parameter)
     return await while_connected(request, server.batcher.embed(texts))
+
+
+def document_of(value: str | Document) -> Document:
+    """Return a document that is given as such or as its text."""
+    return Document(text=value) if isinstance(value, str) else value
 
 
 def usage_of(texts: Sequence[str]) -> Usage:

@@ -81,7 +81,7 @@ def _check_expansion(path: Path) -> None:
     """Refuse a document that is much larger inside (a zip bomb)."""
     with zipfile.ZipFile(path) as archive:
         parts = archive.infolist()
-    size = sum(part.file_size for part in parts)
+    size = _size(parts)
     if size > MOST_EXPANDED or len(parts) > MOST_PARTS:
         raise DataError(f"{path} has {size:,} bytes when it is unpacked, but {MOST_EXPANDED:,} at most are read")
 
@@ -89,9 +89,8 @@ def _check_expansion(path: Path) -> None:
 def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
     """Copy the files of an archive; archives in it are not unpacked."""
     with zipfile.ZipFile(path) as archive:
-        files = [part for part in archive.infolist() if not part.is_dir()]
-        parts = [part for part in files if not is_left_out(clean_name(part.filename))]
-        size = sum(part.file_size for part in parts)
+        parts = _parts(archive)
+        size = _size(parts)
         if len(parts) > job.most_files:
             raise DataError(f"{path} has {counted(len(parts), 'file')}, but {job.most_files:,} at most are read")
         if size > job.most_unpacked:
@@ -111,6 +110,20 @@ def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
     job.most_unpacked -= size
     job.most_files -= len(parts)
     return unpacked
+
+
+def _parts(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """List the files of an archive that are not left out."""
+    parts = []
+    for part in archive.infolist():
+        if not part.is_dir() and not is_left_out(clean_name(part.filename)):
+            parts.append(part)
+    return parts
+
+
+def _size(parts: list[zipfile.ZipInfo]) -> int:
+    """Number of bytes of files after they are unpacked."""
+    return sum(part.file_size for part in parts)
 
 
 def _copy(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path) -> None:

@@ -1,6 +1,7 @@
 """Searches and explanations of a collection, as its routes answer them."""
 
 import time
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -36,13 +37,13 @@ def search(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
     with collection.lock:
         snapshot = collection.snapshot()
         where = collection.condition(body.filters)
-        wanted = body.k
+        results = body.k
         while True:
-            table = _results(collection, snapshot, body, wanted, where)
+            table = _results(collection, snapshot, body, results, where)
             hits = _hits(snapshot, table, body.fold_copies)
-            if len(hits) >= body.k or len(table) < wanted:
+            if len(hits) >= body.k or len(table) < results:
                 break
-            wanted *= 2
+            results *= 2  # near-copies left fewer hits
     measure = body.measure or snapshot.stories.measure
     return SearchAnswer(hits=hits[: body.k], measure=measure, seconds=time.perf_counter() - began)
 
@@ -78,10 +79,18 @@ def compare(collection: ServedCollection, body: ExplainBody) -> ExplainAnswer:
         links.append(
             ExplainedLink(left=link.passage_a - 1, right=link.passage_b - 1, similarity=link.match, share=link.share)
         )
-    sides = []
-    for story, passages in zip((left, right), pair.passages, strict=True):
-        sides.append(ExplainedSide(title=story.id, passages=list(place_all(story.text, passages))))
-    return ExplainAnswer(similarity=pair.similarity, left=sides[0], right=sides[1], links=links)
+    passages_left, passages_right = pair.passages
+    return ExplainAnswer(
+        similarity=pair.similarity,
+        left=_explained_side(left, passages_left),
+        right=_explained_side(right, passages_right),
+        links=links,
+    )
+
+
+def _explained_side(story: Story, passages: Sequence[str]) -> ExplainedSide:
+    """Return a story of an explanation with its passages in place."""
+    return ExplainedSide(title=story.id, passages=list(place_all(story.text, passages)))
 
 
 def _results(
@@ -90,37 +99,49 @@ def _results(
     """Search the index."""
     if body.query is not None:
         return collection.index.search(body.query, k, where=where, measure=body.measure)
-    snapshot.row_of(str(body.like))
-    return collection.index.like(str(body.like), k, where=where, measure=body.measure)
+    id = str(body.like)
+    snapshot.row_of(id)
+    return collection.index.like(id, k, where=where, measure=body.measure)
 
 
 def _hits(snapshot: Snapshot, table: pd.DataFrame, fold_copies: bool) -> list[Hit]:
     """Turn results into hits; a near-copy of a better hit is listed with it instead."""
     hits: list[Hit] = []
     rows: list[int] = []
-    for found in table.itertuples():
-        row = snapshot.row_of(found.id)
-        cosines = similar_rows(snapshot, row, rows) if fold_copies else ()
-        original = next((hit for hit, cosine in zip(hits, cosines, strict=False) if cosine >= NEAR_COPY), None)
+    for result in table.itertuples():
+        row = snapshot.row_of(result.id)
+        original = _original(snapshot, row, hits, rows) if fold_copies else None
         if original is not None:
-            original.copies.append(Copy(id=found.id, title=snapshot.title(row)))
-            continue
-        rows.append(row)
-        passage = place(snapshot.text(row), found.snippet)
-        before, after = context(snapshot.text(row), passage)
-        hits.append(
-            Hit(
-                id=found.id,
-                title=snapshot.title(row),
-                similarity=found.similarity,
-                passage=passage,
-                before=before,
-                after=after,
-                copies=[],
-                metadata=snapshot.metadata(row),
-            )
-        )
+            original.copies.append(Copy(id=result.id, title=snapshot.title(row)))
+        else:
+            hits.append(_hit(snapshot, row, result.similarity, result.snippet))
+            rows.append(row)
     return hits
+
+
+def _original(snapshot: Snapshot, row: int, hits: Sequence[Hit], rows: Sequence[int]) -> Hit | None:
+    """Return the first hit, in one of these rows, of which a story is a near-copy."""
+    cosines = similar_rows(snapshot, row, rows)
+    for hit, cosine in zip(hits, cosines, strict=True):
+        if cosine >= NEAR_COPY:
+            return hit
+    return None
+
+
+def _hit(snapshot: Snapshot, row: int, similarity: float, snippet: str) -> Hit:
+    text = snapshot.text(row)
+    passage = place(text, snippet)
+    before, after = context(text, passage)
+    return Hit(
+        id=str(snapshot.cell(row, "id")),
+        title=snapshot.title(row),
+        similarity=similarity,
+        passage=passage,
+        before=before,
+        after=after,
+        copies=[],
+        metadata=snapshot.metadata(row),
+    )
 
 
 def _side(snapshot: Snapshot, side: ComparedSide) -> Story:

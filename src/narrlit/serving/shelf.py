@@ -19,24 +19,15 @@ from narrlit.explore.index import Index, IndexedCollection
 from narrlit.explore.index_storage import quoted
 from narrlit.explore.options import index_at
 from narrlit.files import exclusive
+from narrlit.serving.collection_models import CountedValue, Value
 from narrlit.serving.problems import RefusedError, missing
 
-Value = str | int | float | bool | None
 NAME = re.compile(r"\w[\w .()'-]{0,79}")
 """Names of collections, which are names of folders."""
 FOLDER = "collections"
 DELETED = ".deleted-"
 MOST_VALUES = 50
 """Values of a column that are listed, the most frequent ones."""
-NUMBERS = (int, float)
-
-
-@dataclass(frozen=True)
-class ColumnValue:
-    """Value of a column, and the number of stories that have it."""
-
-    value: Value
-    count: int
 
 
 @dataclass(frozen=True)
@@ -52,15 +43,16 @@ class Column:
 
     name: str
     is_number: bool
-    values: list[ColumnValue]
+    values: list[CountedValue]
     distinct: int
 
     @classmethod
     def of(cls, name: str, cells: Sequence[Value]) -> "Column":
         """Count the values of a column; empty cells are left out."""
-        counts = Counter(cell for cell in cells if cell is not None)
-        values = [ColumnValue(value, count) for value, count in counts.most_common(MOST_VALUES)]
-        is_number = bool(counts) and all(isinstance(cell, NUMBERS) and not isinstance(cell, bool) for cell in counts)
+        counts = Counter(cells)
+        del counts[None]
+        values = [CountedValue(value=value, count=count) for value, count in counts.most_common(MOST_VALUES)]
+        is_number = bool(counts) and all(map(_is_number, counts))
         return cls(name, is_number, values, len(counts))
 
     def parse(self, text: str) -> Value:
@@ -107,8 +99,12 @@ class Snapshot:
         version = index.version
         stories = index.collection()
         frame = stories.frame
-        columns = [Column.of(name, list(map(plain_value, frame[name]))) for name in frame.columns[3:]]
-        return cls(version, stories, [len(text.split()) for text in frame["text"]], columns)
+        words = [len(text.split()) for text in frame["text"]]
+        columns = []
+        for name in frame.columns[3:]:  # those before are id, title and text
+            cells = [plain_value(value) for value in frame[name]]
+            columns.append(Column.of(name, cells))
+        return cls(version, stories, words, columns)
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -127,7 +123,8 @@ class Snapshot:
 
     def cell(self, row: int, column: str) -> Value:
         """Return the value of a story in a column."""
-        return plain_value(self.stories.frame.iat[row, self.stories.frame.columns.get_loc(column)])
+        frame = self.stories.frame
+        return plain_value(frame.iat[row, frame.columns.get_loc(column)])
 
     def text(self, row: int) -> str:
         """Return the text of a story."""
@@ -135,15 +132,25 @@ class Snapshot:
 
     def title(self, row: int) -> str:
         """Return the title of a story; its id if it has none."""
-        return str(self.cell(row, "title") or self.cell(row, "id"))
+        title = self.cell(row, "title") or self.cell(row, "id")
+        return str(title)
 
     def metadata(self, row: int) -> dict[str, Value]:
         """Return the values of a story in the metadata columns, without empty cells."""
-        cells = {column.name: self.cell(row, column.name) for column in self.columns}
-        return {name: value for name, value in cells.items() if value is not None}
+        metadata: dict[str, Value] = {}
+        for column in self.columns:
+            value = self.cell(row, column.name)
+            if value is not None:
+                metadata[column.name] = value
+        return metadata
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str, option: str = "filter", parameter: str = "filters") -> Column:
         """Return a metadata column.
+
+        Args:
+            name: name of the column.
+            option: option that has the name, for the message of a refusal.
+            parameter: parameter of the request that is refused.
 
         Raises:
             RefusedError: if there is none with this name.
@@ -152,7 +159,7 @@ class Snapshot:
             if column.name == name:
                 return column
         known = ", ".join(column.name for column in self.columns) or "none"
-        raise RefusedError(400, f"filter: no column {printable(name, 60)!r}; columns: {known}", "filters")
+        raise RefusedError(400, f"{option}: no column {printable(name, 60)!r}; columns: {known}", parameter)
 
     @property
     def vectors(self) -> FloatArray:
@@ -202,8 +209,11 @@ class ServedCollection:
     def condition(self, filters: dict[str, list[Value]]) -> str | None:
         """Write a condition in SQL: each column has one of its values; None without filters."""
         snapshot = self.snapshot()
-        parts = [one_of(snapshot.column(name), values) for name, values in filters.items()]
-        return " AND ".join(parts) or None
+        conditions = []
+        for name, values in filters.items():
+            column = snapshot.column(name)
+            conditions.append(one_of(column, values))
+        return " AND ".join(conditions) or None
 
 
 class Shelf:
@@ -226,8 +236,11 @@ class Shelf:
 
     def names(self) -> list[str]:
         """List the names of the collections."""
-        own = [path.name for path in self.folder.iterdir() if path.name[0] != "." and index_at(path)]
-        return sorted({*own, *self._elsewhere})
+        names = set(self._elsewhere)
+        for path in self.folder.iterdir():
+            if not path.name.startswith(".") and index_at(path):
+                names.add(path.name)
+        return sorted(names)
 
     def get(self, name: str) -> ServedCollection:
         """Return a collection.
@@ -279,23 +292,31 @@ class Shelf:
 
 def plain_value(value: object) -> Value:
     """Return a cell as JSON can have it; dates and infinite numbers become text."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    return str(value)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def one_of(column: Column, values: Sequence[Value]) -> str:
     """Write a condition in SQL: a column has one of these values; None stands for an empty cell."""
     name = f"`{column.name}`"  # LanceDB has no columns with a backtick in their names
-    wanted = [value for value in values if value is not None]
-    literals = ", ".join(column.literal(value) for value in wanted)
-    parts = [f"{name} IN ({literals})"] if wanted else []
-    if len(wanted) < len(values):
-        parts.append(f"{name} IS NULL")
-    return f"({' OR '.join(parts) or 'FALSE'})"
+    literals = [column.literal(value) for value in values if value is not None]
+    conditions = []
+    if literals:
+        conditions.append(f"{name} IN ({', '.join(literals)})")
+    if None in values:
+        conditions.append(f"{name} IS NULL")
+    return f"({' OR '.join(conditions) or 'FALSE'})"
 
 
 def similar_rows(snapshot: Snapshot, row: int, others: Sequence[int]) -> FloatArray:
     """Compute the cosine of a story with others, (R,)."""
-    cosines: FloatArray = snapshot.vectors[np.array(others, dtype=np.int64)] @ snapshot.vectors[row]
+    vectors = snapshot.vectors[np.array(others, dtype=np.int64)]
+    cosines: FloatArray = vectors @ snapshot.vectors[row]
     return cosines

@@ -10,11 +10,12 @@ from narrlit import __version__
 from narrlit.errors import printable
 from narrlit.serving.batching import Batcher
 from narrlit.serving.checking import Checking
+from narrlit.serving.collection_models import MapAnswer
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.imports import Imports
-from narrlit.serving.maps import Maps
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import RefusedError
+from narrlit.serving.results import Results
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import Shelf
 from narrlit.serving.workers import Workers
@@ -53,7 +54,7 @@ class Server:
         self.imports = Imports(settings.data, settings.limits, self.shelf, settings.model)
         self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
-        self.maps = Maps(self._drawing)
+        self.maps: Results[MapAnswer] = Results(self._drawing)
         self.checking = Checking(settings.data, self._drawing)
 
     @property
@@ -76,7 +77,9 @@ class Server:
 
     def without_paths(self, message: str) -> str:
         """Remove the folders of the server from a message."""
-        for folder in (self.shelf.folder, self.settings.data, *(index.parent for index in self.settings.indexes)):
+        folders = [self.shelf.folder, self.settings.data]
+        folders += [index.parent for index in self.settings.indexes]
+        for folder in folders:
             message = message.replace(f"{folder}/", "")
         return message
 

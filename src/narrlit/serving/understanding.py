@@ -1,9 +1,9 @@
-"""What the files of an import are: stories, tables with columns, and what to look at before they are embedded."""
+"""Description of the files of an import: stories, columns of tables, and warnings before they are embedded."""
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -22,6 +22,8 @@ FILE_NAME = "file_name"
 """Column with which a table describes other files."""
 SHORT, LONG = 30, 20_000
 """Words below and above which a story is worth a look."""
+Cells = Mapping[str, object]
+"""Cells of a row, by the names of their columns."""
 TITLE_CHARACTERS, TITLE_WORDS = 60, 8
 """Most characters and words of a line that may be the title of another story."""
 WORDS_BETWEEN = 60
@@ -42,7 +44,7 @@ class FoundStory:
     id: str
     title: str
     text: str
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Cells = field(default_factory=dict)
 
     @property
     def words(self) -> int:
@@ -67,7 +69,7 @@ class FoundFile:
 
     record: FileRecord
     stories: Sequence[FoundStory] = ()
-    cells: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    cells: Mapping[str, Cells] = field(default_factory=dict)
 
 
 def understand(folder: Path, record: ImportRecord) -> ImportRecord:
@@ -77,9 +79,7 @@ def understand(folder: Path, record: ImportRecord) -> ImportRecord:
         folder: folder of the import.
         record: the import, whose files have been read.
     """
-    files = []
-    for found in found_files(folder, record.files):
-        files.append(_described(found))
+    files = [_described(found) for found in found_files(folder, record.files)]
     return record.model_copy(update={"files": files})
 
 
@@ -92,34 +92,37 @@ def collected(folder: Path, record: ImportRecord) -> Iterator[FoundStory]:
 
 def found_files(folder: Path, records: Sequence[FileRecord]) -> Iterator[FoundFile]:
     """Read the rows of files again, give each story a unique id, and add the columns of tables that describe files."""
-    cells: dict[str, Mapping[str, object]] = {}
-    for record in records:
-        if not record.skipped:
-            cells |= _columns_of_files(folder, record)
+    cells = _cells_of_files(folder, records)
     taken: Counter[str] = Counter()
     for record in records:
         found = _found(folder, record)
-        stories = [_with_cells(story, record, cells) for story in found.stories]
-        stories, warnings = _unique(stories, Counter() if record.skipped else taken)
-        described = record.model_copy(update={"warnings": [*found.record.warnings, *warnings]})
-        kept = {"kind": found.record.kind, "columns": found.record.columns, "chosen": found.record.chosen}
-        yield FoundFile(described.model_copy(update=kept), stories, found.cells)
+        stories = found.stories
+        if record.is_story:
+            path = PurePosixPath(record.name)
+            row = cells.get(path.name) or cells.get(path.stem) or {}
+            stories = [_with_cells(story, row) for story in stories]
+        ids = Counter() if record.skipped else taken  # a file that is left out takes no ids from others
+        stories, warnings = _unique(stories, ids)
+        described = found.record.model_copy(update={"warnings": [*found.record.warnings, *warnings]})
+        yield FoundFile(described, stories, found.cells)
 
 
-def _columns_of_files(folder: Path, record: FileRecord) -> dict[str, Mapping[str, object]]:
-    """Return the cells of a table for other files, by the names of these."""
-    return dict(_found(folder, record).cells) if record.kind in ("table", "metadata") else {}
+def _cells_of_files(folder: Path, records: Sequence[FileRecord]) -> dict[str, Cells]:
+    """Return the cells of all tables that describe other files, by the names of these."""
+    cells: dict[str, Cells] = {}
+    for record in records:
+        if record.kind in ("table", "metadata") and not record.skipped:
+            cells |= _found(folder, record).cells
+    return cells
 
 
 def _found(folder: Path, record: FileRecord) -> FoundFile:
     """Find the stories of one file."""
-    if record.problem is not None or record.kind in ("unknown", "archive"):
+    if not record.has_rows:
         problems = [] if record.problem is None else [record.problem]
         return FoundFile(record.model_copy(update={"warnings": problems}))
     rows = _rows(folder, record)
-    if record.kind in ("text", "document"):
-        return _document(record, rows)
-    return _table(record, rows)
+    return _document(record, rows) if record.is_story else _table(record, rows)
 
 
 def _rows(folder: Path, record: FileRecord) -> RowFile:
@@ -145,24 +148,38 @@ def _document(record: FileRecord, rows: RowFile) -> FoundFile:
 
 def _table(record: FileRecord, rows: RowFile) -> FoundFile:
     """Take the rows of a file as stories, by its columns; or as columns of other files."""
-    columns = rows.columns
-    if FILE_NAME in columns and record.wanted is None:
-        cells = {}
-        for row in rows.rows:
-            name = str(row.value.get(FILE_NAME) or "")
-            hidden = (FILE_NAME, "text")
-            cells[name] = {key: cell for key, cell in row.value.items() if key not in hidden and cell not in (None, "")}
+    if FILE_NAME in rows.columns and record.wanted is None:
+        cells = _cells_by_file(rows)
         if cells.keys() - {""}:
-            found = record.model_copy(update={"kind": "metadata", "columns": columns, "warnings": []})
+            found = record.model_copy(update={"kind": "metadata", "columns": rows.columns, "warnings": []})
             return FoundFile(found, cells=cells)
+    return _table_of_stories(record, rows)
+
+
+def _cells_by_file(rows: RowFile) -> dict[str, Cells]:
+    """Return the cells of a table that describes other files, by the names of these; empty cells are left out."""
+    cells_by_file: dict[str, Cells] = {}
+    for row in rows.rows:
+        name = str(row.value.get(FILE_NAME) or "")
+        cells = {}
+        for column, cell in row.value.items():
+            if column not in (FILE_NAME, "text") and cell not in (None, ""):
+                cells[column] = cell
+        cells_by_file[name] = cells
+    return cells_by_file
+
+
+def _table_of_stories(record: FileRecord, rows: RowFile) -> FoundFile:
+    """Take the rows of a file as stories, by the columns that were chosen, or else by their names."""
     wanted = record.wanted or ChosenColumns()
-    found = record.model_copy(update={"kind": "table", "columns": columns})
+    found = record.model_copy(update={"kind": "table", "columns": rows.columns})
     try:
         stories = parse_stories(rows, strict=False, layout=Layout(wanted.text, wanted.id, wanted.title))
     except NarrlitError as error:
         message = printable(error, 300).replace("`layout.text` names another", "choose another")
         return FoundFile(found.model_copy(update={"warnings": [message], "chosen": wanted}))
-    chosen = ChosenColumns(**{role: stories.columns.get(role) for role in ("text", "title", "id")})
+    columns = stories.columns
+    chosen = ChosenColumns(text=columns.get("text"), title=columns.get("title"), id=columns.get("id"))
     warnings = [*record.notes, *_warnings_of_rows(stories)]
     return FoundFile(found.model_copy(update={"chosen": chosen, "warnings": warnings}), _stories_of(record, stories))
 
@@ -172,21 +189,22 @@ def _stories_of(record: FileRecord, stories: Stories) -> list[FoundStory]:
     stem = PurePosixPath(record.name).stem
     found = []
     rows = zip(stories, stories.ids, stories.titles, stories.metadata, strict=True)
-    for number, (story, id, title, metadata) in enumerate(rows, start=1):
-        cells = {_column_name(name): value for name, value in metadata.items()}
-        found.append(FoundStory(id or f"{stem}-{number}", title or "", story.source_text, cells))
+    for number, (story, id, title, cells) in enumerate(rows, start=1):
+        found.append(FoundStory(id or f"{stem}-{number}", title or "", story.source_text, _metadata(cells)))
     return found
 
 
-def _with_cells(story: FoundStory, record: FileRecord, cells: Mapping[str, Mapping[str, object]]) -> FoundStory:
-    """Add the columns of a table that describes files to the story of a file."""
-    if record.kind not in ("text", "document"):
-        return story
-    path = PurePosixPath(record.name)
-    row = dict(cells.get(path.name) or cells.get(path.stem) or {})
-    title = str(row.pop("title", "") or story.title)
-    id = str(row.pop("id", "") or story.id)
-    return replace(story, id=id, title=title, metadata={_column_name(name): value for name, value in row.items()})
+def _with_cells(story: FoundStory, cells: Cells) -> FoundStory:
+    """Add the cells of a table that describes files to the story of a file."""
+    others = dict(cells)
+    title = str(others.pop("title", "") or story.title)
+    id = str(others.pop("id", "") or story.id)
+    return replace(story, id=id, title=title, metadata=_metadata(others))
+
+
+def _metadata(cells: Cells) -> dict[str, object]:
+    """Return cells by names that columns of an index may have."""
+    return {_column_name(name): value for name, value in cells.items()}
 
 
 def _unique(stories: Sequence[FoundStory], taken: Counter[str]) -> tuple[list[FoundStory], list[str]]:
@@ -221,7 +239,7 @@ def _column_name(name: str) -> str:
 def _described(found: FoundFile) -> FileRecord:
     """Count the stories of a file and show the first ones."""
     texts = [story.text for story in found.stories]
-    languages = detect_languages(texts).most_common(1)
+    languages = detect_languages(texts)
     preview = []
     for story in found.stories[:PREVIEWED]:
         beginning = printable(story.text, BEGINNING)
@@ -230,33 +248,33 @@ def _described(found: FoundFile) -> FileRecord:
     changes = {
         "stories": len(texts),
         "words": sum(story.words for story in found.stories),
-        "language": languages[0][0] if languages else None,
+        "language": max(languages, key=languages.__getitem__, default=None),
         "preview": preview,
     }
     return found.record.model_copy(update=changes)
 
 
 def _warnings_of_rows(stories: Stories) -> list[str]:
-    """Say what is odd about the rows of a table."""
+    """Warn of odd rows of a table."""
     report = stories.report
     warnings = []
     if report.dropped:
-        warnings.append(f"{counted(sum(report.dropped.values()), 'row')} left out: {counts(report.dropped)}")
+        dropped = sum(report.dropped.values())
+        warnings.append(f"{counted(dropped, 'row')} left out: {counts(report.dropped)}")
     if report.suspicious:
         warnings.append(f"look at the encoding: {counts(report.suspicious)}")
-    lengths = [len(story.text.split()) for story in stories]
-    warnings += _warnings_of_lengths(lengths)
-    texts = Counter(story.text for story in stories)
-    copies = sum(count - 1 for count in texts.values())
+    texts = [story.text for story in stories]
+    warnings += _warnings_of_lengths([len(text.split()) for text in texts])
+    copies = len(texts) - len(set(texts))
     if copies:
         warnings.append(f"{counted(copies, 'story')} with the text of another one")
     return warnings
 
 
-def _warnings_of_lengths(lengths: Iterable[int]) -> list[str]:
-    counted_lengths = list(lengths)
-    short = sum(length < SHORT for length in counted_lengths)
-    long = sum(length > LONG for length in counted_lengths)
+def _warnings_of_lengths(lengths: Sequence[int]) -> list[str]:
+    """Warn of stories with very few or very many words."""
+    short = sum(length < SHORT for length in lengths)
+    long = sum(length > LONG for length in lengths)
     warnings = []
     if short:
         warnings.append(f"{counted(short, 'story')} with fewer than {SHORT} words")
@@ -266,11 +284,11 @@ def _warnings_of_lengths(lengths: Iterable[int]) -> list[str]:
 
 
 def _warnings_of_text(text: str) -> list[str]:
-    """Say what is odd about the text of a file: its length, or titles of several stories."""
+    """Warn of the text of a file that is very short or long, or has titles of several stories."""
     warnings = _warnings_of_lengths([len(text.split())])
     titles = titles_inside(text)
     if titles:
-        named = ", ".join(f"“{title}”" for title in titles[:3])
+        named = ", ".join(map("“{}”".format, titles[:3]))
         warnings.append(f"may hold several stories ({named}): if it does, make a file of each")
     return warnings
 
@@ -296,5 +314,8 @@ def titles_inside(text: str) -> list[str]:
 
 def _looks_like_title(block: str) -> bool:
     line = block.lstrip("# ")
-    is_short = 0 < len(line) <= TITLE_CHARACTERS and len(line.split()) <= TITLE_WORDS and "\n" not in line
-    return is_short and (line[0].isupper() or line[0].isdigit()) and line[-1].isalnum()
+    if not line or "\n" in line:
+        return False
+    is_short = len(line) <= TITLE_CHARACTERS and len(line.split()) <= TITLE_WORDS
+    begins_like_title = line[0].isupper() or line[0].isdigit()
+    return is_short and begins_like_title and line[-1].isalnum()

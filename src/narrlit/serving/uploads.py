@@ -31,9 +31,12 @@ def clean_name(name: str) -> str:
     ('tales/etc/passwd', 'tales/a.txt')
     """
     text = _CONTROL.sub("", name.encode("utf-8", "replace").decode()).replace("\\", "/")
-    parts = [part.strip() for part in text.split("/")]
-    wanted = [part for part in parts if part.strip(". ") and not re.fullmatch("[A-Za-z]:", part)]
-    return "/".join(wanted)[-LONGEST_NAME:]
+    parts = []
+    for part in map(str.strip, text.split("/")):
+        is_drive = re.fullmatch("[A-Za-z]:", part)
+        if part.strip(". ") and not is_drive:
+            parts.append(part)
+    return "/".join(parts)[-LONGEST_NAME:]
 
 
 def is_left_out(name: str) -> bool:

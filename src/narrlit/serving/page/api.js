@@ -44,12 +44,11 @@ export function path(...parts) {
 }
 
 /** Get what the server computes in the background: ask again while it answers 202. */
-export async function getComputed(address, signal, onProgress, pause) {
+export async function getComputed(address, signal, pause) {
   for (;;) {
     const response = await request("GET", address, { signal });
     const answer = await response.json();
     if (response.status !== 202) return answer;
-    onProgress(answer.done ?? null);
     await pause(700, signal);
   }
 }

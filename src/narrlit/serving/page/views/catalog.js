@@ -30,7 +30,7 @@ export async function catalogView({ collection, params, settings, signal }) {
 async function draw(place, collection, column, settings, signal) {
   const base = `${path("collections", collection.name)}/catalog`;
   try {
-    const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, () => null, pause);
+    const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, pause);
     place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings), filledTable(base, column));
   } catch (error) {
     if (!signal.aborted) place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));

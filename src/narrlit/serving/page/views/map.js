@@ -9,7 +9,7 @@ import { treeOf } from "../map_tree.js";
 import { button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
-import { counted, percent, t, term } from "../texts.js";
+import { counted, t, term } from "../texts.js";
 
 /** The value of the list of columns that stands for the groups that were found. */
 const GROUPS = "";
@@ -27,13 +27,8 @@ export async function mapView({ collection, params, signal }) {
 }
 
 async function draw(view, state, collection, params, signal) {
-  const onProgress = (done) => {
-    if (done === null) return;
-    state.querySelector("progress").value = done;
-    state.querySelector("p").textContent = `${t("map.computing")} ${percent(done)}`;
-  };
   try {
-    const map = await getComputed(`${path("collections", collection.name)}/map`, signal, onProgress, pause);
+    const map = await getComputed(`${path("collections", collection.name)}/map`, signal, pause);
     state.remove();
     view.append(...mapParts(map, collection, params, signal));
   } catch (error) {
