@@ -19,7 +19,7 @@ from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.experiments import report
 from narrlit.experiments.fusion_weights import best_elsewhere, simplex_grid
 from narrlit.experiments.report import Entry, Report
-from narrlit.experiments.systems import SystemAnswers
+from narrlit.experiments.systems import Flags, SystemAnswers, flag_words
 from narrlit.metrics.baselines import jaccard_scores
 from narrlit.metrics.significance import (
     AccuracySummary,
@@ -66,10 +66,15 @@ def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | No
             scores = jaccard_scores(labeled.texts())
             facets[name] = SystemAnswers.scored(name, "baseline", labeled.labels == 1, scores).margin
         elif name == "length":
-            facets[name] = [len(" ".join(texts).split()) / 3 for texts in labeled.texts()]
+            facets[name] = [_mean_length(texts) for texts in labeled.texts()]
         else:
             facets[name] = cells.get(name)
     return facets
+
+
+def _mean_length(texts: Sequence[str]) -> float:
+    """Compute the mean number of words in the stories of a triple."""
+    return len(" ".join(texts).split()) / len(texts)
 
 
 def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]]:
@@ -83,9 +88,10 @@ def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]
     cells = {}
     for name in names:
         if name not in columns:
+            shown = ", ".join(printable(column, 30) for column in columns[:12])
             raise OptionError(
-                f"`by={name}`: {path} has no such column{did_you_mean(name, columns)}; found: "
-                f"{', '.join(printable(column, 30) for column in columns[:12])}; or give {', '.join(FACETS)}"
+                f"`by={name}`: {path} has no such column{did_you_mean(name, columns)}; found: {shown}; "
+                f"or give {', '.join(FACETS)}"
             )
         cells[name] = [row.get(name) for row in rows]
     return cells
@@ -121,12 +127,14 @@ def divide(values: Values, most: int = MOST_VALUES) -> Bins:
 
 def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
     """Convert values to numbers; return None if one is not a finite number, or is a boolean."""
-    if any(isinstance(value, bool) for value in values):
-        return None
-    try:
-        numbers = np.array([float(value) for value in values])
-    except (TypeError, ValueError):
-        return None
+    numbers = np.empty(len(values))
+    for index, value in enumerate(values):
+        if isinstance(value, bool):
+            return None
+        try:
+            numbers[index] = float(value)
+        except (TypeError, ValueError):
+            return None
     return numbers if np.isfinite(numbers).all() else None
 
 
@@ -148,12 +156,19 @@ def _end(number: float) -> str:
 
 def _divide_by_value(values: Values) -> Bins:
     """Divide values by equality, most frequent first; the rarest of many values become `others`."""
-    names = ["none" if value in (None, "") else printable(value, 40) for value in values]
-    by_frequency = [name for name, _ in Counter(names).most_common()]
-    bin_of = {name: min(rank, MOST_ROWS - 1) for rank, name in enumerate(by_frequency)}
-    if len(by_frequency) > MOST_ROWS:
-        by_frequency = [*by_frequency[: MOST_ROWS - 1], "others"]
-    return Bins(np.array([bin_of[name] for name in names]), by_frequency)
+    names = [_value_name(value) for value in values]
+    bin_of: dict[str, int] = {}
+    for rank, (name, _) in enumerate(Counter(names).most_common()):
+        bin_of[name] = min(rank, MOST_ROWS - 1)
+    bin_names = list(bin_of)
+    if len(bin_names) > MOST_ROWS:
+        bin_names[MOST_ROWS - 1 :] = ["others"]
+    return Bins(np.array([bin_of[name] for name in names]), bin_names)
+
+
+def _value_name(value: object) -> str:
+    """Format a value as the name of its bin."""
+    return "none" if value in (None, "") else printable(value, 40)
 
 
 def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[Entry]:
@@ -170,7 +185,8 @@ def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[E
             if number == len(entries):
                 entries.append({"bin": name, "systems": {}})
             correct = system.correct[bins.numbers == number]
-            entries[number]["systems"][system.name] = AccuracySummary(len(correct), int(correct.sum())).as_dict()
+            accuracy = AccuracySummary(len(correct), int(correct.sum()))
+            entries[number]["systems"][system.name] = accuracy.as_dict()
     return entries
 
 
@@ -262,12 +278,15 @@ class Difference:
         """True if the adjusted p is below the level."""
         return self.adjusted_p is not None and self.adjusted_p < LEVEL
 
+    def points_needed(self, level: float) -> float:
+        """Compute the smallest difference, in points of accuracy, for which p reaches a level."""
+        design_effect = 1 if self.design_effect is None else self.design_effect
+        difference = smallest_difference(self.n, self.discordance * design_effect, alpha=level)
+        return 100 * (difference + 1 / self.n)  # exact tests need 1/n more
+
     def record(self) -> Entry:
         """Return all known values as plain data."""
-        record: Entry = {
-            **self.counts.as_dict(),
-            "discordance": self.discordance,
-        }
+        record: Entry = {**self.counts.as_dict(), "discordance": self.discordance}
         for name in ("p_by_story", "design_effect", "adjusted_p"):
             value = getattr(self, name)
             if value is not None:
@@ -303,13 +322,13 @@ class ComparedSystem:
     difference: Difference | None = None
 
     @classmethod
-    def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "ComparedSystem":
-        """Compute the intervals of a system, and compare it with the first, unless it is the first."""
+    def of(cls, system: SystemAnswers, shared: SharedStories, difference: Difference | None = None) -> "ComparedSystem":
+        """Compute the intervals of a system; `difference` is that to the first system."""
         return cls(
-            system,
-            interval_by_story(system.correct, shared) if shared.num_sharing else None,
-            shared.design_effect(system.correct) if _is_testable(shared) else None,
-            None if system is first else Difference.of(system, first, shared),
+            answers=system,
+            interval_by_story=interval_by_story(system.correct, shared) if shared.num_sharing else None,
+            design_effect=shared.design_effect(system.correct) if _is_testable(shared) else None,
+            difference=difference,
         )
 
     @property
@@ -360,9 +379,10 @@ class ComparedSystem:
 
     def _flags_cell(self) -> str:
         """List the flags; details about the training are in the notes."""
-        flags = self.answers.flags
-        words = [name if value is True else f"{name} {value}" for name, value in flags.items() if name != SEEN]
-        if SEEN in flags:
+        flags = dict(self.answers.flags)
+        seen = flags.pop(SEEN, None)
+        words = flag_words(flags)
+        if seen is not None:
             words.append(SEEN)
         return ", ".join(words)
 
@@ -377,20 +397,21 @@ def _p_cell(p: float | None) -> str:
 def _rows(compared: Sequence[ComparedSystem], first: str) -> list[Entry]:
     """Format a table of systems, without columns that are empty."""
     rows = [system.row(first) for system in compared]
-    filled: set[str] = set()
-    for row in rows:
-        filled.update(name for name, cell in row.items() if cell)
-    return [{name: cell for name, cell in row.items() if name in filled} for row in rows]
+    for column in column_names(rows):
+        if not any(row[column] for row in rows):
+            for row in rows:
+                del row[column]
+    return rows
 
 
 def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories) -> list[ComparedSystem]:
     """Compare systems with the first one, with p corrected for the number of comparisons."""
-    first, *others = [ComparedSystem.of(system, systems[0], shared) for system in systems]
-    differences = [system.difference for system in others if system.difference is not None]
+    first, *others = systems
+    differences = [Difference.of(system, first, shared) for system in others]
     adjusted = holm([difference.p_to_adjust for difference in differences])
-    compared = [first]
+    compared = [ComparedSystem.of(first, shared)]
     for system, difference, p in zip(others, differences, adjusted, strict=True):
-        compared.append(replace(system, difference=replace(difference, adjusted_p=p)))
+        compared.append(ComparedSystem.of(system, shared, replace(difference, adjusted_p=p)))
     return compared
 
 
@@ -402,10 +423,10 @@ def _compare_combinations(
         return []
     oracle, *others = combinations
     # The oracle is an upper bound, for which a test would be meaningless.
-    return [
-        ComparedSystem.of(oracle, oracle, shared),
-        *(ComparedSystem.of(combination, first, shared) for combination in others),
-    ]
+    compared = [ComparedSystem.of(oracle, shared)]
+    for combination in others:
+        compared.append(ComparedSystem.of(combination, shared, Difference.of(combination, first, shared)))
+    return compared
 
 
 # Report --------------------------------------------------------------------------------------------------------------
@@ -414,61 +435,123 @@ def _compare_combinations(
 def compare_systems(
     systems: Sequence[SystemAnswers], labeled: Triples, facets: Mapping[str, Values | None], about: Entry
 ) -> Report:
-    """Compare systems with the first one on N labeled triples; `facets` is the result of `read_facets`."""
+    """Compare systems with the first one on N labeled triples.
+
+    Args:
+        systems: one or more systems.
+        labeled: the triples.
+        facets: values of the triples by name, from `read_facets`.
+        about: plain data with which the report begins.
+    """
     groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
     shared = SharedStories(story_numbers(labeled))
-    first = systems[0]
-    compared = _compare_with_first(systems, shared)
     combinations, weights = combine([system for system in systems if system.kind != "baseline"], groups)
-    combined = _compare_combinations(combinations, first, shared)
-    by = {name: _by_facet(systems, values) for name, values in facets.items()}
-    agreement = _agreement(systems)
+    figures = ComparisonFigures(
+        systems=systems,
+        shared=shared,
+        num_groups=len(np.unique(groups)),
+        compared=_compare_with_first(systems, shared),
+        combined=_compare_combinations(combinations, systems[0], shared),
+        weights=weights,
+        by={name: _by_facet(systems, values) for name, values in facets.items()},
+        agreement=_agreement(systems),
+    )
+    return figures.report(about)
 
-    tables = {"": _rows(compared, first.name), "Combined": _rows(combined, first.name)}
-    for name, bins in by.items():
-        tables[f"Accuracy by {name}"] = _facet_rows(name, bins)
-    sentence = None
-    notes = []
-    if len(systems) > 1:
-        tables["Same answers"] = _agreement_rows(agreement)
-        sentence = conclusion(compared, shared)
-        notes.append(sentence)
-    notes += report.note_lines(_notes(systems, shared, weights, list(by)))
-    notes.append(report.INDEPENDENCE)
-    notes += _training_notes(systems)
 
-    entries = [system.record() for system in compared]
-    combined_entries = [system.record() for system in combined]
-    return Report(
-        content={
+@dataclass(frozen=True, eq=False)
+class ComparisonFigures:
+    """Figures of a comparison of systems on the same triples.
+
+    Attributes:
+        systems: the systems; each is compared with the first.
+        shared: dependence of the triples.
+        num_groups: number of groups of triples without common stories.
+        compared: accuracies and differences of the systems.
+        combined: accuracies and differences of their combinations.
+        weights: weights of the weighted mean, by fold.
+        by: accuracies by bin, by the name of the facet.
+        agreement: shares of equal answers, by the names of both systems.
+    """
+
+    systems: Sequence[SystemAnswers]
+    shared: SharedStories
+    num_groups: int
+    compared: Sequence[ComparedSystem]
+    combined: Sequence[ComparedSystem]
+    weights: Sequence[Sequence[float]]
+    by: Mapping[str, Sequence[Entry]]
+    agreement: Mapping[str, Mapping[str, float]]
+
+    def report(self, about: Entry) -> Report:
+        """Report the figures, after plain data about the comparison."""
+        sentence = conclusion(self.compared, self.shared) if len(self.systems) > 1 else None
+        systems = [system.record() for system in self.compared]
+        combined = [system.record() for system in self.combined]
+        content = {
             **about,
             "conclusion": sentence,
-            "groups": len(np.unique(groups)),
-            "triples_sharing_stories": shared.num_sharing,
-            "degrees_of_freedom": shared.degrees_of_freedom if shared.num_sharing else None,
-            "systems": entries,
-            "combined": combined_entries,
-            "weights_by_fold": weights,
-            "by": by,
-            "same_answers": agreement,
-        },
-        tables={title: rows for title, rows in tables.items() if rows},
-        notes=notes,
-        records=[*entries, *combined_entries],
-        intervals={entry["system"]: entry for entry in [*entries, *combined_entries]},
-    )
+            "groups": self.num_groups,
+            "triples_sharing_stories": self.shared.num_sharing,
+            "degrees_of_freedom": self.shared.degrees_of_freedom if self.shared.num_sharing else None,
+            "systems": systems,
+            "combined": combined,
+            "weights_by_fold": self.weights,
+            "by": self.by,
+            "same_answers": self.agreement,
+        }
+        records = systems + combined
+        intervals = {record["system"]: record for record in records}
+        return Report(content, self._tables(), self._notes(sentence), records, intervals)
 
+    def _tables(self) -> dict[str, list[Entry]]:
+        """Format systems, combinations, accuracies by facet and agreement, by title; empty tables are left out."""
+        first = self.systems[0].name
+        tables = {"": _rows(self.compared, first), "Combined": _rows(self.combined, first)}
+        for name, bins in self.by.items():
+            tables[f"Accuracy by {name}"] = _facet_rows(name, bins)
+        if len(self.systems) > 1:
+            tables["Same answers"] = _agreement_rows(self.agreement)
+        return {title: rows for title, rows in tables.items() if rows}
 
-def _training_notes(systems: Sequence[SystemAnswers]) -> list[str]:
-    """List the systems that have, or may have, seen these triples in training."""
-    return [f"{system.name}: {system.flags[SEEN]}." for system in systems if SEEN in system.flags]
+    def _notes(self, sentence: str | None) -> list[str]:
+        """List the conclusion, explanations of columns and rows, and systems that may have been trained on triples."""
+        notes = [] if sentence is None else [sentence]
+        notes += report.note_lines(self._explanations())
+        notes.append(report.INDEPENDENCE)
+        for system in self.systems:
+            if SEEN in system.flags:
+                notes.append(f"{system.name}: {system.flags[SEEN]}.")
+        return notes
+
+    def _explanations(self) -> dict[str, str]:
+        """Explain the columns and rows of the tables, by name."""
+        first, num_comparisons = self.systems[0].name, len(self.systems) - 1
+        notes = {}
+        if num_comparisons:
+            notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other is"
+            tested = "p by story" if self.shared.num_sharing else "p"
+            notes["adjusted_p"] = f"{tested}, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
+        if self.shared.num_sharing:
+            notes["by_story"] = by_story_note(self.shared)
+        if self.weights:
+            notes["weighted_mean"] = (
+                "mean of the systems' score differences, each divided by its root mean square, with weights (in the "
+                f"order of the table) that were best on the other folds: {'; '.join(map(_weights_text, self.weights))}"
+            )
+        for name in self.by:
+            if name in FACETS:
+                notes[f"by_{name}"] = FACETS[name]
+        return notes
 
 
 def _agreement(systems: Sequence[SystemAnswers]) -> dict[str, dict[str, float]]:
     """Compute the share of equal answers for each pair of systems."""
     agreement: dict[str, dict[str, float]] = {}
     for system in systems:
-        agreement[system.name] = {other.name: float((system.answers == other.answers).mean()) for other in systems}
+        shares = agreement[system.name] = {}
+        for other in systems:
+            shares[other.name] = float((system.answers == other.answers).mean())
     return agreement
 
 
@@ -476,35 +559,16 @@ def _agreement_rows(agreement: Mapping[str, Mapping[str, float]]) -> list[Entry]
     """Format the shares of equal answers."""
     rows = []
     for name, shares in agreement.items():
-        cells = {other: f"{share:.2f}" for other, share in shares.items()}
-        rows.append({"system": name, **cells})
+        row = {"system": name}
+        for other, share in shares.items():
+            row[other] = f"{share:.2f}"
+        rows.append(row)
     return rows
 
 
-def _notes(
-    systems: Sequence[SystemAnswers], shared: SharedStories, weights: Sequence[Sequence[float]], facets: Sequence[str]
-) -> dict[str, str]:
-    """Explain the columns and rows of the tables, by name."""
-    first, num_comparisons = systems[0].name, len(systems) - 1
-    notes = {}
-    if num_comparisons:
-        notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other is"
-        tested = "p by story" if shared.num_sharing else "p"
-        notes["adjusted_p"] = f"{tested}, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
-    if shared.num_sharing:
-        notes["by_story"] = by_story_note(shared)
-    if weights:
-        weights_of_folds = []
-        for weights_of_fold in weights:
-            weights_of_folds.append(", ".join(f"{weight:g}" for weight in weights_of_fold))
-        notes["weighted_mean"] = (
-            "mean of the systems' score differences, each divided by its root mean square, with weights (in the order "
-            f"of the table) that were best on the other folds: {'; '.join(weights_of_folds)}"
-        )
-    for name in facets:
-        if name in FACETS:
-            notes[f"by_{name}"] = FACETS[name]
-    return notes
+def _weights_text(weights: Sequence[float]) -> str:
+    """Format the weights of a fold."""
+    return ", ".join(f"{weight:g}" for weight in weights)
 
 
 def by_story_note(shared: SharedStories) -> str:
@@ -536,8 +600,11 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     worse: list[str] = []
     undecided: dict[str, Difference] = {}
     trained: list[str] = []
+    num_undecided = 0  # including systems that were trained on the triples
     for system in others:
         difference = system.difference
+        if difference is not None and not difference.is_significant:
+            num_undecided += 1
         if difference is None or system.is_trained_on_triples:
             trained.append(system.name)
         elif not difference.is_significant:
@@ -553,9 +620,7 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
         parts.append(f"{', '.join(worse)}: worse than {first.name}")
     if undecided:
         # Holm compares the smallest remaining p with the level divided by the number of remaining comparisons.
-        differences = [system.difference for system in others if system.difference is not None]
-        comparisons_left = sum(not difference.is_significant for difference in differences)
-        needed = _points_needed(list(undecided.values()), LEVEL / comparisons_left, shared)
+        needed = _points_needed(list(undecided.values()), LEVEL / num_undecided, shared)
         n = first.answers.summary.n
         parts.append(f"{', '.join(undecided)}: a difference to {first.name} cannot be shown at n = {n}; {needed}")
     if trained:
@@ -569,11 +634,7 @@ def _points_needed(differences: Sequence[Difference], level: float, shared: Shar
         return "triples that share so many stories can't show any difference"
     if shared.num_sharing:
         level = 2 * norm.sf(t.isf(level / 2, shared.degrees_of_freedom))
-    n = shared.num_triples
-    points = []
-    for difference in differences:
-        share = difference.discordance * (1 if difference.design_effect is None else difference.design_effect)
-        points.append(100 * (smallest_difference(n, share, alpha=level) + 1 / n))  # exact tests need 1/n more
+    points = [difference.points_needed(level) for difference in differences]
     if min(points) >= 100:
         return "these triples can't show any difference"
     least, most = f"{min(points):.0f}", f"{min(max(points), 100):.0f}"
@@ -589,18 +650,12 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
     if len(systems) < 2:
         return [], []
     first, labels = systems[0], systems[0].labels
-    seen = {}
-    for system in systems:
-        if SEEN in system.flags:
-            seen[SEEN] = system.flags[SEEN]
-    combined = replace(first, flags=seen, scores=None, vectors=None)
+    combined = replace(first, flags=_training_flag(systems), scores=None, vectors=None)
     answers = np.stack([system.answers for system in systems])
     any_right = (answers == labels).any(axis=0)
     results = [replace(combined, name="at least one right (oracle)", answers=any_right == labels)]
     if len(systems) > 2:
-        votes = 2 * answers.sum(axis=0) - len(systems)  # votes for A minus votes for B
-        majority = np.where(votes == 0, first.answers, votes > 0)
-        results.append(replace(combined, name="majority vote", answers=majority))
+        results.append(replace(combined, name="majority vote", answers=_majority(answers)))
     scores = [system.scores for system in systems if system.scores is not None]
     num_folds = min(FOLDS, len(np.unique(groups)))
     if len(scores) < 2 or num_folds < 2:
@@ -608,6 +663,22 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
     means, weights = weighted_mean(scores, labels, grouped_folds(groups, num_folds))
     results.append(replace(combined, name="weighted mean", answers=means > 0))
     return results, weights
+
+
+def _majority(answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the most frequent answer (N,) of K systems (K, N), with an equal vote that of the first system."""
+    votes_a = answers.sum(axis=0)
+    votes_b = len(answers) - votes_a
+    return np.where(votes_a == votes_b, answers[0], votes_a > votes_b)
+
+
+def _training_flag(systems: Sequence[SystemAnswers]) -> Flags:
+    """Return the flag of a combination of systems, if one of them may have been trained on the triples."""
+    flags: Flags = {}
+    for system in systems:
+        if SEEN in system.flags:
+            flags[SEEN] = system.flags[SEEN]
+    return flags
 
 
 def weighted_mean(
@@ -625,7 +696,8 @@ def weighted_mean(
     Returns:
         The means (N,), and the weights of each fold.
     """
-    differences = np.stack([of_system[:, 0] - of_system[:, 1] for of_system in scores])
+    by_system = np.stack(scores)
+    differences = by_system[:, :, 0] - by_system[:, :, 1]
     differences /= np.maximum(np.sqrt(np.square(differences).mean(axis=1, keepdims=True)), 1e-12)
     grid = simplex_grid(_grid_step(len(differences)), len(differences))
     means = grid @ differences
@@ -633,7 +705,7 @@ def weighted_mean(
     result = np.empty(len(labels))
     for rows, setting in zip(folds, settings, strict=True):
         result[rows] = means[setting, rows]
-    return result, [grid[setting].tolist() for setting in settings]
+    return result, grid[settings].tolist()
 
 
 def _grid_step(num_systems: int) -> float:

@@ -228,10 +228,9 @@ def compare(
         raise OptionError("`systems` is empty: name at least one")
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
     facets = read_facets(by, labeled)
-    answers = [
-        answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress)
-        for name, system in named.items()
-    ]
+    answers = []
+    for name, system in named.items():
+        answers.append(answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress))
     about: dict[str, object] = {"triples": {"n": len(labeled)}}
     if labeled.report is not None:
         path = str(labeled.report.path)

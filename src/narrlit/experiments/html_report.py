@@ -24,7 +24,7 @@ from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.metrics.set_checks import check_tables
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.run_file import Evaluation
+from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 
@@ -129,12 +129,11 @@ def html_report(
     shown = systems[:MOST_SYSTEMS]
     with_vectors = [system for system in shown if system.vectors is not None]
     no_baselines = [system for system in shown if system.kind != "baseline"]
-    validated_runs = {name: run for name, run in runs.items() if run.record.validations}
     facets = dict(comparison.content["by"])
     quartiles = facets.pop("margin")
     sections = [
         _summary(systems, comparison, runs),
-        *_training(validated_runs),
+        *_training(runs),
         *_maps(with_vectors, labeled, projection),
         *_distances(with_vectors),
         *_subsets(shown, facets),
@@ -168,8 +167,8 @@ def _plots(sections: Sequence[Section]) -> dict[str, object]:
 def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
     """Return sentences about the accuracy of the first system, the differences that are shown, and flags."""
     first = systems[0].summary
-    claim = _claim(first)
-    findings = [f"{systems[0].name}: {accuracy_cell(first.as_dict())} on {counted(first.n, 'triple')}, {claim}."]
+    accuracy = accuracy_cell(first.as_dict())
+    findings = [f"{systems[0].name}: {accuracy} on {counted(first.n, 'triple')}, {_claim(first)}."]
     if comparison.content["conclusion"]:
         findings.append(comparison.content["conclusion"])
     for system in systems:
@@ -195,9 +194,11 @@ def _flags(flags: Flags, evaluations: bool = True) -> str:
     if "seen_in_training" in flags:
         words.append(str(flags["seen_in_training"]))
     if evaluations and "num_evaluations" in flags:
-        words.append(f"chosen among {counted(int(flags['num_evaluations']), 'evaluation')} on its validation triples")
+        count = counted(int(flags["num_evaluations"]), "evaluation")
+        words.append(f"chosen among {count} on its validation triples")
     if "track" in flags:
-        words.append(f"{'vectors' if flags['track'] == 'B' else 'answers'} of Track {flags['track']}")
+        scored = "vectors" if flags["track"] == "B" else "answers"
+        words.append(f"{scored} of Track {flags['track']}")
     return "; ".join(words)
 
 
@@ -219,8 +220,9 @@ def _run_row(name: str, run: Run) -> Entry:
     """Tabulate a run's accuracies on its own validation triples."""
     record = run.record
     last = record.validations[-1] if record.validations else None
+    evaluations = {"untrained": record.untrained, "last epoch": last, "best": record.best}
     row: Entry = {"run": name}
-    for title, evaluation in {"untrained": record.untrained, "last epoch": last, "best": record.best}.items():
+    for title, evaluation in evaluations.items():
         if evaluation is not None:
             row[title] = accuracy_cell(summary_of(evaluation).as_dict())
     row["gain, best"] = difference_cell(comparison_of(record))
@@ -231,8 +233,13 @@ def _run_row(name: str, run: Run) -> Entry:
 def _command_row(name: str, run: Run) -> Entry:
     """Tabulate how a run was trained."""
     record = run.record
-    trained = {"objective": record.model.objective, "encoder": record.encoder, "seed": record.seed}
-    return {"run": name, **trained, "command": record.command.line}
+    return {
+        "run": name,
+        "objective": record.model.objective,
+        "encoder": record.encoder,
+        "seed": record.seed,
+        "command": record.command.line,
+    }
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -248,9 +255,21 @@ def _plot(x_label: str, y_label: str, **options: Any) -> Any:
 
 def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
     """List the colors and names of a figure's systems; a single system needs no key."""
-    if len(names) < 2:
-        return []
-    return [(COLORS[number], name) for number, name in enumerate(names)]
+    return list(zip(COLORS, names, strict=False)) if len(names) > 1 else []
+
+
+def _shifts(num_systems: int, width: float) -> Floats:
+    """Compute positions (num_systems,) around 0, so that the intervals of systems do not cover each other."""
+    return width * ((np.arange(num_systems) + 0.5) / num_systems - 0.5)
+
+
+def _in_bins(name: str, bins: Sequence[Entry], positions: Floats) -> list[tuple[float, Row]]:
+    """List the accuracies of a system by bin, with their positions; a system without scores has no margin."""
+    entries = []
+    for position, entry in zip(positions, bins, strict=True):
+        if name in entry["systems"]:
+            entries.append((position, entry["systems"][name]))
+    return entries
 
 
 def _intervals(plot: Any, entries: Sequence[tuple[float, Row]], number: int, horizontal: bool = False) -> None:
@@ -281,29 +300,40 @@ def _intervals(plot: Any, entries: Sequence[tuple[float, Row]], number: int, hor
 
 def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
     """Plot validation accuracy and training loss by epoch."""
-    names = list(runs)[:MOST_SYSTEMS]
-    if not names:
+    validated = [(name, run) for name, run in runs.items() if run.record.validations][:MOST_SYSTEMS]
+    if not validated:
         return
     accuracy, losses = _plot("epochs", "validation accuracy"), _plot("epochs", "training loss")
     accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
     for plot in (accuracy, losses):
         plot.xaxis.ticker.min_interval = 1
-    for number, name in enumerate(names):
-        record = runs[name].record
-        points = [(_epochs(evaluation), evaluation) for evaluation in record.validations]
-        if record.untrained is not None:
-            points.insert(0, (0, record.untrained))
-        shift = 0.05 * number  # so that intervals of several runs do not cover each other
-        _intervals(accuracy, [(epochs + shift, summary_of(point).as_dict()) for epochs, point in points], number)
-        steps, values = _losses(runs[name].folder)
-        if len(steps):
-            last = record.validations[-1]
-            steps_per_epoch = (last.step or 0) / _epochs(last)
-            losses.line((steps + 1) / steps_per_epoch, values, color=COLORS[number], line_width=2)
+    for number, (_, run) in enumerate(validated):
+        _draw_validations(accuracy, run.record, number)
+        _draw_losses(losses, run, COLORS[number])
     figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
     if losses.renderers:
         figures["Loss of training batches"] = losses
-    yield Section("Training", "", _keys(names), figures)
+    yield Section("Training", "", _keys([name for name, _ in validated]), figures)
+
+
+def _draw_validations(plot: Any, record: RunFile, number: int) -> None:
+    """Draw the validation accuracies of a run by epoch, from the untrained model on; `number` is that of the run."""
+    shift = 0.05 * number  # so that intervals of several runs do not cover each other
+    entries = []
+    if record.untrained is not None:
+        entries.append((shift, summary_of(record.untrained).as_dict()))
+    for evaluation in record.validations:
+        entries.append((_epochs(evaluation) + shift, summary_of(evaluation).as_dict()))
+    _intervals(plot, entries, number)
+
+
+def _draw_losses(plot: Any, run: Run, color: str) -> None:
+    """Draw the training losses of a run by epoch."""
+    steps, values = _losses(run.folder)
+    if len(steps):
+        last = run.record.validations[-1]
+        steps_per_epoch = (last.step or 0) / _epochs(last)
+        plot.line((steps + 1) / steps_per_epoch, values, color=color, line_width=2)
 
 
 def _epochs(evaluation: Evaluation) -> int:
@@ -314,8 +344,9 @@ def _epochs(evaluation: Evaluation) -> int:
 def _losses(folder: Path) -> Floats:
     """Read steps and training losses (2, N) from a run's TensorBoard files; none without files."""
     events = EventAccumulator(str(folder), size_guidance={"scalars": 2000}).Reload()
-    scalars = events.Scalars("train/loss") if "train/loss" in events.Tags()["scalars"] else []
-    points = [(event.step, event.value) for event in scalars]
+    if "train/loss" not in events.Tags()["scalars"]:
+        return np.empty((2, 0))
+    points = [(event.step, event.value) for event in events.Scalars("train/loss")]
     return np.array(points, dtype=np.float64).reshape(-1, 2).T
 
 
@@ -341,7 +372,8 @@ class MappedTriples:
     def choose(cls, labeled: Triples) -> "MappedTriples":
         """Choose triples evenly spaced in the file."""
         rows = np.unique(np.linspace(0, len(labeled) - 1, MAPPED).astype(int))
-        order = np.where((labeled.labels[rows] == 1)[:, None], [[0, 1, 2]], [[0, 2, 1]])
+        a_is_closer = labeled.labels[rows] == 1
+        order = np.where(a_is_closer[:, None], [[0, 1, 2]], [[0, 2, 1]])
         indices = np.take_along_axis(labeled.indices[rows], order, axis=1)
         _, first, corners = np.unique(indices, return_index=True, return_inverse=True)
         texts = []
@@ -352,21 +384,21 @@ class MappedTriples:
     def points(self, vectors: FloatArray, project: Callable[[Floats], Floats]) -> Floats:
         """Project the vectors (T, 3, D) of all triples to the corners (N, 3, 2)."""
         ordered = np.take_along_axis(vectors[self.rows], self.order[:, :, None], axis=1)
-        stories = ordered.reshape(3 * len(self.rows), -1)[self.first]
-        return project(stories)[self.corners]
+        stories = ordered.reshape(3 * len(self.rows), -1)
+        points = project(stories[self.first])
+        return points[self.corners]
 
     def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, object]:
         """Collect the data of a map, one row per triple: positions of its corners, texts and answer."""
         answers = []
-        for row, good in zip(self.rows, right, strict=True):
-            answers.append(f"Row {row + 1}, {'right' if good else 'wrong'}")
+        for row, is_right in zip(self.rows, right, strict=True):
+            answers.append(f"Row {row + 1}, {'right' if is_right else 'wrong'}")
         columns: dict[str, object] = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
         columns["anchor"], columns["closer"], columns["other"] = self.texts
         for axis, name in enumerate("xy"):
             values = points[:, :, axis]
             columns[f"{name}s"] = values.tolist()
-            for corner in range(3):
-                columns[f"{name}{corner}"] = values[:, corner]
+            columns[f"{name}0"], columns[f"{name}1"], columns[f"{name}2"] = values.T
         return columns
 
 
@@ -383,10 +415,11 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
         columns = mapped.columns(mapped.points(vectors, project), right)
         plot = _map(columns, f"map {len(figures)}")
         figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
-    count = len(mapped.rows)
-    some = f" {count} of {len(labeled)} triples, evenly spaced." if count < len(labeled) else ""
+    note = f"Projection: {method}."
+    if len(mapped.rows) < len(labeled):
+        note += f" {len(mapped.rows)} of {len(labeled)} triples, evenly spaced."
     key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
-    yield Section("Map of the stories", f"Projection: {method}.{some}", key, figures)
+    yield Section("Map of the stories", note, key, figures)
 
 
 def _map(columns: Mapping[str, object], name: str) -> Any:
@@ -413,55 +446,80 @@ def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Flo
         umap = require("umap", "report")
         neighbors = min(15, stories - 1)
         return "UMAP", umap.UMAP(n_neighbors=neighbors, metric="cosine", random_state=0, n_jobs=1).fit_transform
-
     return "two principal components (PCA)", PCA(2, svd_solver="full").fit_transform
 
 
 def _draw_histogram(plot: Any, values: Floats, edges: Floats, color: str) -> None:
     """Draw a histogram of values (N,) with bin edges (B + 1,), and their mean as a line."""
     counts, _ = np.histogram(values, edges)
+    mean = values.mean()
     plot.quad(top=counts, bottom=0, left=edges[:-1], right=edges[1:], color=color, fill_alpha=0.35)
-    plot.line([values.mean()] * 2, [0, 1.08 * counts.max()], color=color, line_width=3)
+    plot.line([mean, mean], [0, 1.08 * counts.max()], color=color, line_width=3)
 
 
 def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
     """Plot histograms of the distances between anchor and both candidates."""
+    if not systems:
+        return
     figures = {}
     for system in systems:
-        scores: Any = system.scores
-        closer_first = np.where(system.labels[:, None], scores, scores[:, ::-1])
-        both = 1 - closer_first  # (N, 2) distances of the closer and of the other candidate
-        num_bins = int(np.clip(len(both) // 5, 8, 30))
-        edges = np.histogram_bin_edges(both, bins=num_bins)
-        plot = _plot("cosine distance from the anchor", "triples")
-        words = []
-        for name, distances, color in zip(("closer", "other"), both.T, COLORS, strict=False):
-            _draw_histogram(plot, distances, edges, color)
-            words.append(f"{name} {distances.mean():.3f} ± {distances.std():.3f}")
-        figures[f"{system.name}: {', '.join(words)}"] = plot
-    if figures:
-        key = list(zip(COLORS, ("closer candidate", "other candidate"), strict=False))
-        yield Section("Distances from the anchor", "", key, figures)
+        closer, other = _candidate_distances(system)
+        caption = f"{system.name}: closer {_mean_text(closer)}, other {_mean_text(other)}"
+        figures[caption] = _distance_plot(closer, other)
+    key = [(COLORS[0], "closer candidate"), (COLORS[1], "other candidate")]
+    yield Section("Distances from the anchor", "", key, figures)
+
+
+def _candidate_distances(system: SystemAnswers) -> tuple[Floats, Floats]:
+    """Compute the distances (N,) of the closer candidates from their anchors, and those of the other candidates."""
+    scores: Any = system.scores
+    distances_a, distances_b = 1 - scores.T
+    closer = np.where(system.labels, distances_a, distances_b)
+    other = np.where(system.labels, distances_b, distances_a)
+    return closer, other
+
+
+def _mean_text(values: Floats) -> str:
+    """Format mean and standard deviation."""
+    return f"{values.mean():.3f} ± {values.std():.3f}"
+
+
+def _distance_plot(closer: Floats, other: Floats) -> Any:
+    """Plot histograms of two kinds of distances (N,) with the same bins."""
+    num_bins = int(np.clip(len(closer) // 5, 8, 30))
+    edges = np.histogram_bin_edges([closer, other], bins=num_bins)
+    plot = _plot("cosine distance from the anchor", "triples")
+    _draw_histogram(plot, closer, edges, COLORS[0])
+    _draw_histogram(plot, other, edges, COLORS[1])
+    return plot
 
 
 def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Entry]]) -> Iterator[Section]:
     """Plot accuracies by subset of the triples, from `compare_systems`."""
-    figures = {}
+    if not facets:
+        return
     everything = {"bin": "all", "systems": {system.name: system.summary.as_dict() for system in systems}}
+    figures = {}
     for name, bins in facets.items():
-        lines = [everything, *bins]
-        plot = _plot("accuracy", "", height=80 + len(lines) * (16 + 12 * len(systems)), x_range=(-0.02, 1.02))
-        plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
-        for number, system in enumerate(systems):
-            shift = 0.7 * ((number + 0.5) / len(systems) - 0.5)
-            entries = [(-row - shift, entry["systems"][system.name]) for row, entry in enumerate(lines)]
-            _intervals(plot, entries, number, horizontal=True)
-        plot.yaxis.ticker = [-row for row in range(len(lines))]
-        plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(lines)}
-        plot.ygrid.visible = False
-        figures[f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"] = plot
-    if figures:
-        yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
+        caption = f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"
+        figures[caption] = _subset_plot(systems, [everything, *bins])
+    yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
+
+
+def _subset_plot(systems: Sequence[SystemAnswers], bins: Sequence[Entry]) -> Any:
+    """Plot accuracies by bin, from top to bottom."""
+    height = 80 + len(bins) * (16 + 12 * len(systems))
+    plot = _plot("accuracy", "", height=height, x_range=(-0.02, 1.02))
+    plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
+    positions = -np.arange(len(bins))
+    shifts = _shifts(len(systems), width=0.7)
+    for number, system in enumerate(systems):
+        entries = _in_bins(system.name, bins, positions - shifts[number])
+        _intervals(plot, entries, number, horizontal=True)
+    plot.yaxis.ticker = positions.tolist()
+    plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(bins)}
+    plot.ygrid.visible = False
+    return plot
 
 
 def _margins(systems: Sequence[SystemAnswers], quartiles: Sequence[Entry]) -> Iterator[Section]:
@@ -470,14 +528,11 @@ def _margins(systems: Sequence[SystemAnswers], quartiles: Sequence[Entry]) -> It
         return
     plot = _plot("quartile of the margin, from uncertain to certain", "accuracy", y_range=(-0.02, 1.02))
     plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
+    positions = np.arange(1, len(quartiles) + 1)
+    shifts = _shifts(len(systems), width=0.3)
     for number, system in enumerate(systems):
-        shift = 0.3 * ((number + 0.5) / len(systems) - 0.5)
-        entries = []
-        for quartile, entry in enumerate(quartiles, 1):
-            if system.name in entry["systems"]:  # a system without scores has no margin
-                entries.append((quartile + shift, entry["systems"][system.name]))
-        _intervals(plot, entries, number)
-    plot.xaxis.ticker = list(range(1, len(quartiles) + 1))
+        _intervals(plot, _in_bins(system.name, quartiles, positions + shifts[number]), number)
+    plot.xaxis.ticker = positions.tolist()
     plot.xgrid.visible = False
     names = [system.name for system in systems]
     yield Section("Margin against accuracy", "", _keys(names), {"Accuracy with 95 % interval": plot})
@@ -493,9 +548,9 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
     for system in systems:
         if system.margin is None or system.correct.all():
             continue
-        order = np.argsort(system.margin, kind="stable").tolist()
-        wrong = [row for row in order if not system.correct[row]]
-        errors[system.name] = [_wrong_answer(system, row, texts[row]) for row in wrong[:ERRORS]]
+        order = np.argsort(system.margin, kind="stable")
+        worst = order[~system.correct[order]][:ERRORS].tolist()
+        errors[system.name] = [_wrong_answer(system, row, texts[row]) for row in worst]
     if errors:
         yield Section("Worst errors", errors=errors)
 
@@ -504,11 +559,14 @@ def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> Wron
     """Describe a wrong answer of a system to the triple in a row."""
     scores: Any = system.scores
     anchor, *candidates = [printable(text, LONG_TEXT) for text in texts]
-    common = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
-    stories: dict[str, list[Piece]] = {"Anchor": [(anchor, False)]}
+    words = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
     closer = 0 if system.labels[row] else 1
-    for name, side in (("Closer", closer), ("Answered", 1 - closer)):
-        stories[f"{name}, score {scores[row, side]:.3f}"] = _marked(candidates[side], common)
+    answered = 1 - closer
+    stories = {
+        "Anchor": [(anchor, False)],
+        f"Closer, score {scores[row, closer]:.3f}": _marked(candidates[closer], words),
+        f"Answered, score {scores[row, answered]:.3f}": _marked(candidates[answered], words),
+    }
     return WrongAnswer(row + 1, stories)
 
 
@@ -530,7 +588,8 @@ def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: 
         rows += _data_rows(name, run)
     yield Section("Data sets", tables={"": rows})
     for name, check in checks.items():
-        tables = {title: cells for title, cells in check_tables(check).items() if title != "Files"}
+        tables = check_tables(check)
+        tables.pop("Files", None)
         yield Section("Check of the data", f"Of {name}.", lines=check["verdict"], tables=tables)
 
 
@@ -540,7 +599,8 @@ def _data_rows(name: str, run: Run) -> list[Entry]:
     for role, part in run.record.data.items():
         usage = {"used by": name, "as": role}
         for file in part.files:
-            rows.append({**usage, "data": Path(file.path).name, "rows": "" if file.rows is None else file.rows})
+            num_rows = "" if file.rows is None else file.rows
+            rows.append({**usage, "data": Path(file.path).name, "rows": num_rows})
         world = part.storyworld
         if world is not None:
             rows.append({**usage, "data": f"StoryWorld, seed {world.seed}", "rows": world.triples})

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from narrlit.experiments.report import difference_cell
 from narrlit.llm.judge import Judgement
@@ -74,6 +73,10 @@ class MarginPart:
         """Convert to JSON values."""
         return {"margin": [self.low, self.high], "accuracy": _as_dicts(self.accuracies)}
 
+    def row(self) -> dict[str, str]:
+        """Format a row of a table."""
+        return {"difference of similarities": f"{self.low:.4f} to {self.high:.4f}", **_cells(self.accuracies)}
+
 
 @dataclass(frozen=True)
 class LabelPart:
@@ -85,6 +88,10 @@ class LabelPart:
     def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
         return {"label": self.label, "accuracy": _as_dicts(self.accuracies)}
+
+    def row(self) -> dict[str, str]:
+        """Format a row of a table."""
+        return {"label": self.label, **_cells(self.accuracies)}
 
 
 @dataclass(frozen=True)
@@ -121,14 +128,10 @@ class JudgeFigures:
     def of(cls, judgements: Sequence[Judgement], labels: Choices) -> "JudgeFigures":
         """Compute all figures of N judgements."""
         systems = _systems(judgements)
-        labeled = [index for index, label in enumerate(labels) if label is not None]
+        labeled = _labeled(labels)
         margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
         compared = {name: systems[name] for name in SYSTEMS}
         reasons = Counter(judgement.fallback for judgement in judgements if judgement.fallback)
-        swap_agreement = None
-        if "swapped" in systems:
-            same = accuracy_of(systems["as_given"], systems["swapped"])
-            swap_agreement = Share(same.correct, same.n)
         return cls(
             triples=len(judgements),
             labeled=len(labeled),
@@ -137,7 +140,7 @@ class JudgeFigures:
             fallbacks=Share(reasons.total(), len(judgements)),
             reasons=dict(reasons.most_common()),
             overrides=overrides(systems["model"], systems["similarities"], labels),
-            swap_agreement=swap_agreement,
+            swap_agreement=_swap_agreement(systems),
             shown_first=_shown_first(judgements),
             by_margin=by_margin(margins, compared, labels),
             by_label=by_label(compared, labels),
@@ -160,13 +163,13 @@ class JudgeFigures:
 
     def __str__(self) -> str:
         """Format tables and notes in Markdown."""
-        lines = [self._first_table(), *(f"- {note}." for note in self._notes()), ""]
-        label_rows = [{"label": part.label, **_cells(part.accuracies)} for part in self.by_label]
-        margin_rows = []
-        for part in self.by_margin:
-            margin = f"{part.low:.4f} to {part.high:.4f}"
-            margin_rows.append({"difference of similarities": margin, **_cells(part.accuracies)})
-        lines += [markdown_table("", rows) for rows in (label_rows, margin_rows) if rows]
+        lines = [self._first_table()]
+        for note in self._notes():
+            lines.append(f"- {note}.")
+        lines.append("")
+        for parts in (self.by_label, self.by_margin):
+            if parts:
+                lines.append(markdown_table("", [part.row() for part in parts]))
         return "\n".join(lines)
 
     def _first_table(self) -> str:
@@ -180,9 +183,11 @@ class JudgeFigures:
 
     def _notes(self) -> list[str]:
         """Describe fallbacks, overrides and the effect of order."""
-        reasons = "".join(f"; {count} {reason}" for reason, count in self.reasons.items())
+        fallbacks = [str(self.fallbacks)]
+        for reason, count in self.reasons.items():
+            fallbacks.append(f"{count} {reason}")
         notes = [
-            f"Fallbacks to the similarities: {self.fallbacks}{reasons}",
+            f"Fallbacks to the similarities: {'; '.join(fallbacks)}",
             f"Overrides of the similarities: {self.overrides.share}; accuracy of these {_cell(self.overrides.right)}",
         ]
         if self.swap_agreement is not None:
@@ -199,8 +204,12 @@ def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
     >>> print(accuracy_of([True, False, None, True], [True, True, True, None]))
     0.500 [0.095, 0.905] (1 of 2)
     """
-    known = [x == y for x, y in zip(choices, labels, strict=True) if x is not None and y is not None]
-    return AccuracySummary(n=len(known), correct=sum(known))
+    n = correct = 0
+    for choice, label in zip(choices, labels, strict=True):
+        if choice is not None and label is not None:
+            n += 1
+            correct += choice == label
+    return AccuracySummary(n, correct)
 
 
 def overrides(model: Choices, similarities: Choices, labels: Choices) -> Overrides:
@@ -217,15 +226,14 @@ def by_margin(
     margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
 ) -> list[MarginPart]:
     """Compute accuracies by the difference of the similarities, in parts of equal size, largest difference first."""
-    labeled = [index for index, label in enumerate(labels) if label is not None]
-    order = sorted(labeled, key=lambda index: -margins[index])
-    ends = [len(order) * part // parts for part in range(parts + 1)]
+    order = sorted(_labeled(labels), key=lambda index: -margins[index])
+    n = len(order)
     divided = []
-    for start, end in pairwise(ends):
-        if end > start:
-            indices = order[start:end]
+    for part in range(parts):
+        indices = order[n * part // parts : n * (part + 1) // parts]
+        if indices:
             low, high = margins[indices[-1]], margins[indices[0]]
-            divided.append(MarginPart(low, high, _accuracies_at(indices, systems, labels)))
+            divided.append(MarginPart(low, high, _accuracies(systems, _only(indices, labels))))
     return divided
 
 
@@ -235,68 +243,100 @@ def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[LabelPart]
     for name, label in (("A", True), ("B", False)):
         indices = [index for index, known in enumerate(labels) if known is label]
         if indices:
-            parts.append(LabelPart(name, _accuracies_at(indices, systems, labels)))
+            parts.append(LabelPart(name, _accuracies(systems, _only(indices, labels))))
     return parts
 
 
 def _systems(judgements: Sequence[Judgement]) -> dict[str, Choices]:
     """Collect the choices of language model and similarities, alone and combined, and by order of A and B."""
-    systems: dict[str, Choices] = {
-        "hybrid": [judgement.a_is_closer for judgement in judgements],
-        "similarities": [judgement.by_similarity for judgement in judgements],
-        "model": [judgement.choice for judgement in judgements],
-    }
-    if len(judgements[0].answers) > 1:
-        systems["as_given"] = [judgement.answers[0].a_is_closer for judgement in judgements]
-        systems["swapped"] = [judgement.answers[1].a_is_closer for judgement in judgements]
+    rows = [_choices(judgement) for judgement in judgements]
+    systems: dict[str, Choices] = {}
+    for name in rows[0]:
+        systems[name] = [row[name] for row in rows]
     return systems
+
+
+def _choices(judgement: Judgement) -> dict[str, bool | None]:
+    """List the choices for a triple by system."""
+    choices: dict[str, bool | None] = {
+        "hybrid": judgement.a_is_closer,
+        "similarities": judgement.by_similarity,
+        "model": judgement.choice,
+    }
+    if len(judgement.answers) > 1:
+        as_given, swapped = judgement.answers
+        choices |= {"as_given": as_given.a_is_closer, "swapped": swapped.a_is_closer}
+    return choices
+
+
+def _labeled(labels: Choices) -> list[int]:
+    """List the triples with a label."""
+    return [index for index, label in enumerate(labels) if label is not None]
+
+
+def _swap_agreement(systems: Mapping[str, Choices]) -> Share | None:
+    """Count the triples with the same choice when A and B are swapped; None if they were not swapped."""
+    if "swapped" not in systems:
+        return None
+    same = accuracy_of(systems["as_given"], systems["swapped"])
+    return Share(same.correct, same.n)
 
 
 def _accuracies_of_all(
     systems: Mapping[str, Choices], margins: Sequence[float], labels: Choices
 ) -> dict[str, AccuracySummary]:
     """Compute the accuracy of each system on all labeled triples, in the order of `NAMES`."""
-    accuracies = {name: accuracy_of(choices, labels) for name, choices in systems.items()}
-    ties = sum(margin == 0 and label is not None for margin, label in zip(margins, labels, strict=True))
+    accuracies = _accuracies(systems, labels)
+    ties = sum(margins[index] == 0 for index in _labeled(labels))
     accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
     accuracies["model_of_all"] = replace(accuracies["model"], n=accuracies["hybrid"].n)
     return {name: accuracies[name] for name in NAMES if name in accuracies}
 
 
-def _accuracies_at(
-    indices: Sequence[int], systems: Mapping[str, Choices], labels: Choices
-) -> dict[str, AccuracySummary]:
-    """Compute the accuracy of each system on some of the triples."""
-    known = [labels[index] for index in indices]
-    accuracies = {}
-    for name, choices in systems.items():
-        accuracies[name] = accuracy_of([choices[index] for index in indices], known)
-    return accuracies
+def _accuracies(systems: Mapping[str, Choices], labels: Choices) -> dict[str, AccuracySummary]:
+    """Compute the accuracy of each system."""
+    return {name: accuracy_of(choices, labels) for name, choices in systems.items()}
+
+
+def _only(indices: Sequence[int], labels: Choices) -> Choices:
+    """Remove the labels of all triples except some, so that accuracies refer to these."""
+    remaining: list[bool | None] = [None] * len(labels)
+    for index in indices:
+        remaining[index] = labels[index]
+    return remaining
 
 
 def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> PairedComparison:
     """Compare the language model with similarities to the similarities alone."""
-    wrong = {index for index in labeled if systems["hybrid"][index] != labels[index]}
-    other_wrong = {index for index in labeled if systems["similarities"][index] != labels[index]}
-    return paired(wrong, other_wrong, len(labeled))
+    wrong = _wrong(systems["hybrid"], labels, labeled)
+    wrong_by_similarity = _wrong(systems["similarities"], labels, labeled)
+    return paired(wrong, wrong_by_similarity, len(labeled))
+
+
+def _wrong(choices: Choices, labels: Choices, labeled: Sequence[int]) -> set[int]:
+    """Collect the labeled triples with a wrong choice."""
+    return {index for index in labeled if choices[index] != labels[index]}
 
 
 def _shown_first(judgements: Sequence[Judgement]) -> Share:
     """Count the answers for the candidate that the request shows first: A or, if swapped, B."""
-    chosen = []
+    count = total = 0
     for judgement in judgements:
         for order, answer in enumerate(judgement.answers):
+            a_is_first = order == 0
             if answer.a_is_closer is not None:
-                a_is_first = order == 0
-                chosen.append(answer.a_is_closer == a_is_first)
-    return Share(sum(chosen), len(chosen))
+                total += 1
+                count += answer.a_is_closer == a_is_first
+    return Share(count, total)
 
 
 def _as_dicts(accuracies: Accuracies) -> dict[str, object]:
+    """Convert accuracies to JSON values."""
     return {name: accuracy.as_dict() for name, accuracy in accuracies.items()}
 
 
 def _cells(accuracies: Accuracies) -> dict[str, str]:
+    """Format accuracies by system."""
     return {name: _cell(accuracy) for name, accuracy in accuracies.items()}
 
 

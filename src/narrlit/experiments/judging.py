@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from narrlit.api import Model, encoder_of
 from narrlit.cache.space import model_identity
@@ -81,10 +83,12 @@ class Judgements:
         """Description of `failed` in one line; empty if every request got a reply."""
         if not self.failed:
             return ""
+        numbers = list(map(str, self.failed[:SHOWN]))
+        if len(self.failed) > SHOWN:
+            numbers.append("...")
         reasons = Counter(str(judgement.fallback) for judgement in self.rows if judgement.failed)
-        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        numbers = ", ".join(map(str, self.failed[:SHOWN])) + (", ..." if len(self.failed) > SHOWN else "")
-        return f"{len(self.failed)} of {len(self.rows)} triples fell back ({numbers}): {counts}"
+        counts = [f"{count} {reason}" for reason, count in reasons.most_common()]
+        return f"{len(self.failed)} of {len(self.rows)} triples fell back ({', '.join(numbers)}): {', '.join(counts)}"
 
     def table(self) -> pd.DataFrame:
         """Tabulate the triples: label, similarities, answers, the reason of a fallback, and the decision."""
@@ -160,8 +164,9 @@ def judge(  # noqa: PLR0913 (options)
     rows = _read(triples, labels, progress)
     fitted = encoder_of(encoder).fitted_for(rows.stories)
     job = JudgeJob(rows, fitted, llm, prompt, swap)
-    files = [target, *(_file_next_to(target, suffix) for suffix in (f"{REPORT}.json", f"{REPORT}.md", DETAILS))]
-    check_continued(files, files[1], job.digest, overwrite)
+    report = _file_next_to(target, f"{REPORT}.json")
+    files = [target, report, _file_next_to(target, f"{REPORT}.md"), _file_next_to(target, DETAILS)]
+    check_continued(files, report, job.digest, overwrite)
     model = LLM(llm, _file_next_to(target, ANSWERS), progress)
     if job.seen_in_training is not None:
         say(f"warning: {fitted.name} was {job.seen_in_training}")
@@ -199,8 +204,9 @@ class JudgeJob:
     @cached_property
     def digest(self) -> str:
         """Digest of the job; a call with the same digest resumes an earlier one."""
+        texts = self.triples.texts()
         model = [self.llm.endpoint().model, self.llm.seed, asdict(self.sampling)]
-        return json_digest([self.triples.texts(), self._encoder_record, model, self.instruction.digest, self.swap])
+        return json_digest([texts, self._encoder_record, model, self.instruction.digest, self.swap])
 
     @property
     def _encoder_record(self) -> dict[str, object]:
@@ -223,9 +229,7 @@ class JudgeJob:
         scores = self.encoder.score(self.triples, progress=progress)
         if progress:
             say_truncated(self.encoder.coverage, self.encoder.facts.max_length, *self.encoder.facts.unit)
-        return [
-            ScoredTriple(texts, (a, b)) for texts, (a, b) in zip(self.triples.texts(), scores.tolist(), strict=True)
-        ]
+        return scored_triples(self.triples, scores)
 
     def record(self, usage: Usage) -> dict[str, object]:
         """Return plain data for the report, with counts of requests."""
@@ -249,6 +253,14 @@ class JudgeJob:
         if self.seen_in_training is not None:
             record["seen_in_training"] = self.seen_in_training
         return record
+
+
+def scored_triples(triples: Triples, scores: NDArray[np.float64]) -> list[ScoredTriple]:
+    """Combine the texts of N triples with their cosines (N, 2)."""
+    scored = []
+    for texts, (a, b) in zip(triples.texts(), scores.tolist(), strict=True):
+        scored.append(ScoredTriple(texts, (a, b)))
+    return scored
 
 
 def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bool) -> Triples:

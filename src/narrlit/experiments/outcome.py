@@ -1,8 +1,9 @@
 """Accuracies of fits: of a single fit, pooled over folds, and compared on the same triples."""
 
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import astuple, dataclass
+
+import numpy as np
 
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.run_file import Evaluation, RunFile
@@ -112,20 +113,19 @@ def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
         names.append(REFERENCE)
     scores = {}
     for name in names:
-        scores[name] = _pooled({fold: fit.scores[name] for fold, fit in outcomes.items()})
-    flags = set(chain.from_iterable(fit.flags for fit in fits))
-    return Outcome(scores, sum(fit.num_evaluations for fit in fits), sorted(flags))
+        by_fold = {fold: fit.scores[name] for fold, fit in outcomes.items()}
+        scores[name] = _pooled(by_fold)
+    num_evaluations = sum(fit.num_evaluations for fit in fits)
+    flags: set[str] = set()
+    for fit in fits:
+        flags.update(fit.flags)
+    return Outcome(scores, num_evaluations, sorted(flags))
 
 
 def _pooled(scores: Mapping[int, Scored]) -> Scored:
     """Add up one evaluation of every fold."""
-    summaries = [score.summary for score in scores.values()]
-    summary = AccuracySummary(
-        n=sum(fold.n for fold in summaries),
-        correct=sum(fold.correct for fold in summaries),
-        ties=sum(fold.ties for fold in summaries),
-        undefined=sum(fold.undefined for fold in summaries),
-    )
+    counts = [astuple(score.summary) for score in scores.values()]
+    summary = AccuracySummary(*np.sum(counts, axis=0).tolist())
     wrong: set[Hashable] = set()
     for fold, score in scores.items():
         if score.wrong is None:

@@ -1,7 +1,7 @@
 """Plans: several fits in one folder, which can be interrupted and resumed, and one table of their accuracies."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,11 @@ class PlannedFit:
         """Seed of the fit."""
         seed: int | None = self.config["seed_everything"]
         return seed
+
+    def check_data(self, run: Run) -> None:
+        """Raise an error if the run used other data than planned."""
+        if self.check is not None:
+            self.check(run)
 
 
 @dataclass(frozen=True)
@@ -118,25 +123,25 @@ class Plan:
 
     def keep_configs(self) -> None:
         """Write the configurations, or check that those in the folder are equal; a folder without any must be new."""
-        known = any((self.folder / f"{name}.yaml").is_file() for name in self.configs)
-        for number, (name, config) in enumerate(self.configs.items()):
-            new = self.folder if not known and number == 0 else self.folder / name
-            keep_config(self.folder / f"{name}.yaml", config, new, self.place)
+        is_new = not any((self.folder / f"{name}.yaml").is_file() for name in self.configs)
+        for name, config in self.configs.items():
+            folder = self.folder if is_new else self.folder / name
+            keep_config(self.folder / f"{name}.yaml", config, folder, self.place)
+            is_new = False
 
     def run_fits(self) -> list[FinishedFit]:
         """Run the unfinished fits; data are checked before the first fit and after each fit."""
         runs = {fit.name: Run.at(self.folder / fit.name) for fit in self.fits}
         for fit in self.fits:
-            if runs[fit.name].finished and fit.check is not None:
-                fit.check(runs[fit.name])
+            if runs[fit.name].finished:
+                fit.check_data(runs[fit.name])
         for number, fit in enumerate(self.fits, 1):
             if runs[fit.name].finished:
                 say(f"{fit.name}: already finished")
                 continue
             say(f"\n{fit.name}, fit {number} of {len(self.fits)}: {fit.about}")
             runs[fit.name] = run_fit(self.folder / fit.name, fit.config)
-            if fit.check is not None:
-                fit.check(runs[fit.name])
+            fit.check_data(runs[fit.name])
         return [FinishedFit(fit, runs[fit.name]) for fit in self.fits]
 
 
@@ -168,12 +173,24 @@ class Accuracy:
     def of(cls, name: str, scored: Scored, system: str, fold: int | None, seed: int | None) -> "Accuracy":
         """Convert one evaluation."""
         low, high = scored.summary.interval if scored.accuracy is not None else (None, None)
-        return cls(system, fold, seed, f"accuracy_{name}", scored.accuracy, scored.summary.n, low, high)
+        return cls(
+            system=system,
+            fold=fold,
+            seed=seed,
+            metric=f"accuracy_{name}",
+            value=scored.accuracy,
+            n=scored.summary.n,
+            low=low,
+            high=high,
+        )
 
 
 def pooled_accuracies(system: str, outcome: Outcome, seed: int | None = None) -> list[Accuracy]:
     """Tabulate accuracies that are pooled over folds."""
-    return [Accuracy.of(name, scored, system, None, seed) for name, scored in outcome.scores.items()]
+    rows = []
+    for name, scored in outcome.scores.items():
+        rows.append(Accuracy.of(name, scored, system, None, seed))
+    return rows
 
 
 def accuracies_of(fits: Sequence[FinishedFit]) -> list[Accuracy]:
@@ -221,7 +238,7 @@ class PlanResult:
     def table(self) -> pd.DataFrame:
         """Tabulate every accuracy: system, fold, seed, metric, value, n, low, high (95 % interval)."""
         columns = [field.name for field in fields(Accuracy)]
-        frame = pd.DataFrame([asdict(accuracy) for accuracy in self.accuracies], columns=columns, dtype=object)
+        frame = pd.DataFrame(list(self.accuracies), columns=columns, dtype=object)
         return frame.where(frame.notna(), None)
 
     def plot(self) -> "Axes":
@@ -267,8 +284,10 @@ def config_changes(before: object, after: object, name: str = "") -> list[str]:
     >>> config_changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
     ['b.c: 2 -> 3']
     """
+    if before == after:
+        return []
     if not (isinstance(before, dict) and isinstance(after, dict)):
-        return [] if before == after else [f"{name}: {before} -> {after}"]
+        return [f"{name}: {before} -> {after}"]
     changes: list[str] = []
     for key in {**before, **after}:
         inner = f"{name}.{key}" if name else str(key)

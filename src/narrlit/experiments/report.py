@@ -42,14 +42,16 @@ class Report:
 
     def markdown(self) -> str:
         """Format tables and notes for the terminal and a Markdown file."""
-        return "\n".join([*(markdown_table(title, rows) for title, rows in self.tables.items()), *self.notes]) + "\n"
+        parts = [markdown_table(title, rows) for title, rows in self.tables.items()]
+        return "\n".join([*parts, *self.notes]) + "\n"
 
     def table(self) -> pd.DataFrame:
         """Tabulate the entries, one row per system, with columns such as `difference.p`, `low` and `high`."""
         frame = pd.json_normalize(list(self.records))
-        for column in [column for column in frame if column.endswith("interval")]:
-            ends = [value if isinstance(value, list) else (None, None) for value in frame.pop(column)]
-            frame[[column.replace("interval", "low"), column.replace("interval", "high")]] = ends
+        interval_columns = [column for column in frame if column.endswith("interval")]
+        for column in interval_columns:
+            low, high = column.replace("interval", "low"), column.replace("interval", "high")
+            frame[[low, high]] = [_ends(value) for value in frame.pop(column)]
         return frame.astype(object).where(frame.notna(), None)
 
     def write(self, folder: Path, name: str) -> None:
@@ -57,7 +59,10 @@ class Report:
 
         The CSV file has columns such as `last_epoch.accuracy`; intervals are `low` and `high`.
         """
-        latex = [pd.DataFrame(rows).fillna("").to_latex(index=False, escape=True) for rows in self.tables.values()]
+        latex = []
+        for rows in self.tables.values():
+            table = pd.DataFrame(rows).fillna("")
+            latex.append(table.to_latex(index=False, escape=True))
         keep_report(folder, name, self.content, self.markdown(), tex="\n".join(latex))
         if self.records:
             write_table(folder / f"{name}.csv", self.table().to_dict("records"))
@@ -74,9 +79,15 @@ class Report:
         return interval_plot(self.intervals)
 
 
+def _ends(interval: object) -> Sequence[float | None]:
+    """Return both ends of an interval in a table; None for both if there is no interval."""
+    return interval if isinstance(interval, list) else (None, None)
+
+
 def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others: str) -> None:
     """Write NAME.json and NAME.md, and other texts by their suffix."""
-    for suffix, text in {"json": json.dumps(content, indent=2) + "\n", "md": markdown, **others}.items():
+    texts = {"json": json.dumps(content, indent=2) + "\n", "md": markdown, **others}
+    for suffix, text in texts.items():
         write_text(folder / f"{name}.{suffix}", text)
 
 
@@ -107,7 +118,10 @@ def difference_cell(comparison: PairedComparison | None) -> str:
 
 def accuracy_cells(outcome: Outcome) -> dict[str, str]:
     """Format the accuracies of a fit after the last and the best epoch, by column title."""
-    return {f"accuracy, {spoken(name)}": accuracy_cell(outcome.scores[name].as_dict()) for name in EVALUATIONS}
+    cells = {}
+    for name in EVALUATIONS:
+        cells[f"accuracy, {spoken(name)}"] = accuracy_cell(outcome.scores[name].as_dict())
+    return cells
 
 
 def spoken(name: str) -> str:
@@ -176,13 +190,18 @@ def interval_plot(accuracies: Mapping[str, Row]) -> "Axes":
     """Plot accuracies with 95 % intervals, one line per system, and return the matplotlib axes."""
     from matplotlib.figure import Figure
 
-    known = {name: entry for name, entry in accuracies.items() if entry["accuracy"] is not None}
-    values = np.array([entry["accuracy"] for entry in known.values()])
-    ends = np.array([entry["interval"] for entry in known.values()]).reshape(-1, 2)
-    figure = Figure(figsize=(6, 1 + 0.35 * len(known)), layout="constrained")
+    names, values, intervals = [], [], []
+    for name, entry in accuracies.items():
+        if entry["accuracy"] is not None:
+            names.append(name)
+            values.append(entry["accuracy"])
+            intervals.append(entry["interval"])
+    ends = np.array(intervals).reshape(-1, 2)
+    errors = np.abs(ends.T - np.array(values))
+    figure = Figure(figsize=(6, 1 + 0.35 * len(names)), layout="constrained")
     axes = figure.subplots()
-    axes.errorbar(values, range(len(known)), xerr=np.abs(ends.T - values), fmt="o", capsize=3, color="black")
-    axes.set_yticks(range(len(known)), list(known))
+    axes.errorbar(values, range(len(names)), xerr=errors, fmt="o", capsize=3, color="black")
+    axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0.5, color="lightgray", zorder=0)
     axes.set_xlabel("accuracy, 95 % interval")

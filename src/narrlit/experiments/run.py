@@ -109,7 +109,10 @@ class Run:
         wrong = {evaluation.epoch: evaluation.wrong for evaluation in answers.evaluations}
         last = record.validations[-1]
         best = record.best or last  # there is no best evaluation if all scores are NaN
-        scores = {LAST: Scored.of(last, wrong[last.epoch or 0]), BEST: Scored.of(best, wrong[best.epoch or 0])}
+        scores = {
+            LAST: Scored.of(last, wrong[last.epoch or 0]),
+            BEST: Scored.of(best, wrong[best.epoch or 0]),
+        }
         if record.reference is not None:
             before = answers.frozen if record.frozen is not None else answers.untrained
             scores[REFERENCE] = Scored.of(record.reference, before)

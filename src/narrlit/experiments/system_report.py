@@ -119,8 +119,11 @@ def _runs(systems: Mapping[str, System]) -> dict[str, Run]:
     """Read the records of the systems that are runs."""
     runs = {}
     for name, system in systems.items():
-        encoder = getattr(system, "encoder", system)
-        model = fspath(system) if isinstance(system, str | PathLike) else getattr(encoder, "name", name)
+        if isinstance(system, str | PathLike):
+            model = fspath(system)
+        else:
+            encoder = getattr(system, "encoder", system)
+            model = getattr(encoder, "name", name)
         path = find_record(model)
         if path is not None:
             runs[name] = Run(path.parent, RunFile.read(path))
@@ -130,7 +133,8 @@ def _runs(systems: Mapping[str, System]) -> dict[str, Run]:
 def _triples(triples: str | Path | Triples | None, runs: Mapping[str, Run]) -> tuple[str, str | Path | Triples]:
     """Return the name of the triples, and the triples; None: the validation triples of the first run."""
     if isinstance(triples, Triples):
-        return ("the triples" if triples.report is None else Path(triples.report.path).name), triples
+        source = "the triples" if triples.report is None else Path(triples.report.path).name
+        return source, triples
     if triples is not None:
         return Path(triples).name, triples
     for name, run in runs.items():

@@ -32,6 +32,15 @@ Flags = dict[str, bool | int | str]
 """Contamination and provenance flags of an accuracy, by name."""
 
 
+def flag_words(flags: Flags) -> list[str]:
+    """Format flags: the name and, unless it is True, the value.
+
+    >>> flag_words({"transductive": True, "num_evaluations": 3})
+    ['transductive', 'num_evaluations 3']
+    """
+    return [name if value is True else f"{name} {value}" for name, value in flags.items()]
+
+
 @dataclass(frozen=True, eq=False)
 class SystemAnswers:
     """Answers of one system to N labeled triples.
@@ -57,7 +66,8 @@ class SystemAnswers:
     @classmethod
     def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
         """Answer by scores (N, 2): A if its score is strictly higher."""
-        return cls(name, kind, labels, scores[:, 0] > scores[:, 1], scores, **others)
+        answers = scores[:, 0] > scores[:, 1]
+        return cls(name, kind, labels, answers, scores, **others)
 
     @property
     def correct(self) -> Bools:
@@ -76,7 +86,9 @@ class SystemAnswers:
     @property
     def summary(self) -> AccuracySummary:
         """Accuracy with its interval."""
-        ties = 0 if self.scores is None else int((self.scores[:, 0] == self.scores[:, 1]).sum())
+        ties = 0
+        if self.scores is not None:
+            ties = int((self.scores[:, 0] == self.scores[:, 1]).sum())
         return AccuracySummary(len(self.labels), int(self.correct.sum()), ties)
 
 
@@ -171,7 +183,9 @@ def flags_of_similarity(similarity: Similarity, labeled: Triples) -> Flags:
         return {}
     path = None if labeled.report is None else str(labeled.report.path)
     flags = flags_of(similarity.encoder.name, path)
-    return flags | ({"transductive": True} if similarity.encoder.is_transductive else {})
+    if similarity.encoder.is_transductive:
+        flags["transductive"] = True
+    return flags
 
 
 def _from_file(
@@ -197,7 +211,9 @@ def flags_of(model: str, triples: str | None) -> Flags:
     if record.num_evaluations:
         flags["num_evaluations"] = record.num_evaluations
     seen = None if triples is None else seen_in_training(model, file_digest(triples))
-    return flags | ({} if seen is None else {"seen_in_training": seen})
+    if seen is not None:
+        flags["seen_in_training"] = seen
+    return flags
 
 
 def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
@@ -215,11 +231,15 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
 
 
 def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
+    """Read a file of answers, whose texts, if any, must be those of the triples."""
     answers, scores = read_answers(path)
     fitting = _fitting(name, answers, labeled)
-    for row, texts in zip(read_rows(path).rows, labeled.texts(), strict=True):
-        for column, text in zip(("anchor_text", "text_a", "text_b"), texts, strict=True):
-            if isinstance(row.value, Mapping) and row.value.get(column, text) != text:
+    for row, (anchor, a, b) in zip(read_rows(path).rows, labeled.texts(), strict=True):
+        if not isinstance(row.value, Mapping):
+            continue
+        expected = {"anchor_text": anchor, "text_a": a, "text_b": b}
+        for column, text in expected.items():
+            if row.value.get(column, text) != text:
                 raise DataError(
                     f"{name}:{row.line}: {column} differs from that of the triples; give answers to the same triples"
                 )
@@ -286,28 +306,32 @@ def _from_vectors(
     if len(vectors) != len(texts):
         raise DataError(f"{name} has {len(vectors)} embeddings, {stories} {len(texts)} stories; give the embedded file")
     row_of = {story.text: row for row, story in enumerate(texts)}
-    needed = _texts(labeled)
-    absent = next((row for row, text in enumerate(needed) if text not in row_of), None)
-    if absent is not None:
-        raise DataError(
-            f"{stories} does not contain the story {printable(needed[absent], 60)!r} of triple {absent // 3 + 1}: give "
-            f"the stories of these triples, or leave {name} out"
-        )
-    chosen = vectors[[row_of[text] for text in needed]].astype(np.float32).reshape(len(labeled), 3, -1)
+    rows = []
+    for index, text in enumerate(_texts(labeled)):
+        if text not in row_of:
+            raise DataError(
+                f"{stories} does not contain the story {printable(text, 60)!r} of triple {index // 3 + 1}: give "
+                f"the stories of these triples, or leave {name} out"
+            )
+        rows.append(row_of[text])
+    chosen = vectors[rows].astype(np.float32).reshape(len(labeled), 3, -1)
     return SystemAnswers.scored(name, kind, labels, triple_cosines(chosen), vectors=chosen)
 
 
 def answer_rows(systems: Iterable[SystemAnswers], labeled: Triples) -> list[dict[str, object]]:
     """Tabulate answers, one row per triple: number from 1, label, and by system scores, margin and correctness."""
-    rows: list[dict[str, object]] = [
-        {"row": row, "anchor": printable(anchor, 60), "text_a_is_closer": bool(label)}
-        for row, ((anchor, _, _), label) in enumerate(zip(labeled.texts(), labeled.labels == 1, strict=True), 1)
-    ]
+    columns: dict[str, Sequence[object]] = {
+        "row": range(1, len(labeled) + 1),
+        "anchor": [printable(anchor, 60) for anchor, _, _ in labeled.texts()],
+        "text_a_is_closer": (labeled.labels == 1).tolist(),
+    }
     for system in systems:
-        for index, row in enumerate(rows):
-            row[f"{system.name}.answers_a"] = bool(system.answers[index])
-            if system.scores is not None and system.margin is not None:
-                row[f"{system.name}.score_a"], row[f"{system.name}.score_b"] = system.scores[index].tolist()
-                row[f"{system.name}.margin"] = float(system.margin[index])
-            row[f"{system.name}.right"] = bool(system.correct[index])
+        columns[f"{system.name}.answers_a"] = system.answers.tolist()
+        if system.scores is not None and system.margin is not None:
+            columns[f"{system.name}.score_a"], columns[f"{system.name}.score_b"] = system.scores.T.tolist()
+            columns[f"{system.name}.margin"] = system.margin.tolist()
+        columns[f"{system.name}.right"] = system.correct.tolist()
+    rows = []
+    for values in zip(*columns.values(), strict=True):
+        rows.append(dict(zip(columns, values, strict=True)))
     return rows

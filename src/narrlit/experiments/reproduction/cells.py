@@ -15,6 +15,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
+from narrlit.experiments.judging import scored_triples
 from narrlit.experiments.report import Spread
 from narrlit.experiments.reproduction.backbones import model_name
 from narrlit.experiments.reproduction.fits import RowFits
@@ -24,7 +25,7 @@ from narrlit.experiments.reproduction.tables import Cell, PaperRow
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.llm.client import LLM
-from narrlit.llm.judge import ScoredTriple, judge_triples
+from narrlit.llm.judge import judge_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.measures import open_measure
 from narrlit.metrics.significance import AccuracySummary, wilson_interval
@@ -140,18 +141,16 @@ class Computation:
         if key not in self.parts:
             encoder = open_encoder(model, texts=texts, loading=AS_TRAINED, fusion=fusion, cache=CACHE)
             self.parts[key], _ = encoder.embed_parts(prepared.stories)
-        scores = fused_scores(self.parts[key], prepared.indices, np.array([fusion.weights]))[0]
+        weights = np.array([fusion.weights])
+        [scores] = fused_scores(self.parts[key], prepared.indices, weights)
         return SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model in the environment decide, as `narrlit.judge` does."""
         scores: Any = answers.scores
-        scored: list[ScoredTriple] = []
-        for texts, (a, b) in zip(labeled.texts(), scores.tolist(), strict=True):
-            scored.append(ScoredTriple(texts, (a, b)))
         options = LLMOptions(temperature=self.inputs.tables.temperature)
         llm = LLM(options, self.inputs.folder / "judge.answers.sqlite")
-        judgements = judge_triples(llm, scored, load_prompt("judge"))
+        judgements = judge_triples(llm, scored_triples(labeled, scores), load_prompt("judge"))
         failed = sum(judgement.failed for judgement in judgements)
         if failed:
             raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")

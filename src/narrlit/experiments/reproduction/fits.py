@@ -58,18 +58,22 @@ class RowFits:
         """
         words = shlex.split(self.inputs.tables.fits[row.fit or ""])
         resolved = [self._with_files(word, row) for word in words]
-        return [*resolved, *self.inputs.backbone(row).options, *options, *self.inputs.record.options]
+        encoder = self.inputs.backbone(row).options
+        return [*resolved, *encoder, *options, *self.inputs.record.options]
 
     def _with_files(self, word: str, row: PaperRow) -> str:
         """Replace names of files, such as `{dev}`, with paths."""
+        return re.sub(r"{(\w+)}", lambda match: self._paths(match[1], row), word)
 
-        def paths(match: re.Match[str]) -> str:
-            files = [str(path) for path in self.inputs.files(match[1], row)]
-            return files[0] if len(files) == 1 else json.dumps(files)
-
-        return re.sub(r"{(\w+)}", paths, word)
+    def _paths(self, name: str, row: PaperRow) -> str:
+        """Format the path of a file by its name in tables; several paths are a JSON list."""
+        paths = [str(path) for path in self.inputs.files(name, row)]
+        return paths[0] if len(paths) == 1 else json.dumps(paths)
 
     def _folder(self, row: PaperRow, ending: str) -> Path:
         """Return the folder of a row's run, which rows with the same fit, encoder and views share."""
-        parts = [Path(part).name for part in (row.fit, row.encoder, row.views) if part]
-        return self.inputs.folder / "-".join([*parts, ending])
+        names = []
+        for part in (row.fit, row.encoder, row.views):
+            if part:
+                names.append(Path(part).name)
+        return self.inputs.folder / "-".join([*names, ending])

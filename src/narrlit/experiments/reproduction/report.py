@@ -8,6 +8,7 @@ from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.reproduction.inputs import UNLABELED
 from narrlit.experiments.reproduction.record import CellResult, Record
 from narrlit.experiments.reproduction.tables import Cell, PaperTables
+from narrlit.experiments.systems import flag_words
 from narrlit.metrics.significance import difference_interval
 
 NOT_RUN = "not run"
@@ -53,6 +54,11 @@ class ComparedCell:
         return "no published figure" if cell.published is None else None
 
     @property
+    def is_of_best_epoch(self) -> bool:
+        """True if the result is that of the best epoch on the same triples."""
+        return self.cell.split == "dev" and "num_evaluations" in self.result.flags
+
+    @property
     def difference(self) -> float | None:
         """Our accuracy minus the published one; None if they are not comparable."""
         published, accuracy = self.cell.published, self.result.accuracy
@@ -66,8 +72,7 @@ class ComparedCell:
         cell, result = self.cell, self.result
         if self.difference is None or not cell.published_n:
             return None
-        ends = difference_interval(result.accuracy or 0, result.n or 0, cell.published or 0, cell.published_n)
-        return list(ends)
+        return list(difference_interval(result.accuracy or 0, result.n or 0, cell.published or 0, cell.published_n))
 
     def as_dict(self) -> Entry:
         """Convert to JSON values."""
@@ -87,24 +92,27 @@ class ComparedCell:
 
     def cells(self) -> dict[str, str]:
         """Format as a row of the report."""
-        known = self.result.accuracy is not None
-        flags = [name if value is True else f"{name} {value}" for name, value in self.result.flags.items()]
-        published = self.cell.published
-        return {
+        published, result = self.cell.published, self.result
+        cells = {
             "row": self.cell.name,
             "column": self.cell.column,
             "published": "" if published is None else f"{published:.4f}".removesuffix("0"),
-            "ours": self._accuracy_cell() if known else "",
-            "95 % interval": _interval(self.result.interval or [], "{:.3f}") if known else "",
-            "n": str(self.result.n) if known else "",
+            "ours": "",
+            "95 % interval": "",
+            "n": "",
             "ours - published": self._difference_cell(),
-            "flags": ", ".join(flags),
+            "flags": ", ".join(flag_words(result.flags)),
         }
+        if result.accuracy is not None:
+            cells["ours"] = self._accuracy_cell()
+            cells["95 % interval"] = _interval(result.interval or [], "{:.3f}")
+            cells["n"] = str(result.n)
+        return cells
 
     def _accuracy_cell(self) -> str:
         """Format the accuracy with its standard deviation, if any."""
-        spread = self.result.standard_deviation
-        return f"{self.result.accuracy:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
+        accuracy, deviation = self.result.accuracy, self.result.standard_deviation
+        return f"{accuracy:.3f}" if deviation is None else f"{accuracy:.3f} ± {deviation:.3f}"
 
     def _difference_cell(self) -> str:
         """Format the difference, or the reason why there is none."""
@@ -118,7 +126,7 @@ class ComparedCell:
 
 def _interval(ends: Sequence[float], form: str) -> str:
     """Format the ends of an interval."""
-    return f"[{', '.join(form.format(end) for end in ends)}]"
+    return f"[{', '.join(map(form.format, ends))}]"
 
 
 def reproduction_report(system: str, tables: PaperTables, record: Record, cells: Sequence[Cell]) -> Report:
@@ -132,13 +140,12 @@ def reproduction_report(system: str, tables: PaperTables, record: Record, cells:
     """
     compared = [ComparedCell(cell, record.cells[cell.key]) for cell in cells if cell.key in record.cells]
     records = [comparison.as_dict() for comparison in compared]
-    content = record.model_dump(exclude={"cells"})
     intervals = {}
-    for comparison, entry in zip(compared, records, strict=True):
-        if comparison.result.accuracy is not None:
-            intervals[f"{comparison.cell.name}, {comparison.cell.column}"] = entry
+    for entry in records:
+        if entry.get("accuracy") is not None:
+            intervals[f"{entry['row']}, {entry['column']}"] = entry
     return Report(
-        content={**content, "cells": records},
+        content={**record.model_dump(exclude={"cells"}), "cells": records},
         tables=_tables(system, tables, compared),
         notes=_notes(record, compared),
         records=records,
@@ -167,9 +174,12 @@ def _notes(record: Record, compared: Sequence[ComparedCell]) -> list[str]:
 def _notes_on_inputs(record: Record, compared: Sequence[ComparedCell]) -> list[str]:
     """List the stand-ins for the paper's encoder and files, and the options of the fits."""
     notes = []
-    encoders = sorted({comparison.result.stand_in for comparison in compared if comparison.result.stand_in})
+    encoders = set()
+    for comparison in compared:
+        if comparison.result.stand_in:
+            encoders.add(comparison.result.stand_in)
     if encoders:
-        notes.append(f"Encoder: {', '.join(encoders)}.")
+        notes.append(f"Encoder: {', '.join(sorted(encoders))}.")
     for name, text in record.stand_ins.items():
         notes.append(f"{name.capitalize()}: {text}.")
     if record.options:
@@ -186,15 +196,18 @@ def _notes_on_accuracies(record: Record, compared: Sequence[ComparedCell]) -> li
         )
     if any(comparison.cell.split == "CV" for comparison in compared):
         notes.append(CROSS_VALIDATED)
-    if any(comparison.cell.split == "dev" and "num_evaluations" in comparison.result.flags for comparison in compared):
+    if any(comparison.is_of_best_epoch for comparison in compared):
         notes.append(BEST_EPOCH)
     return notes
 
 
 def _notes_on_gaps(compared: Sequence[ComparedCell]) -> list[str]:
     """Explain empty cells with a remedy, and differences."""
-    reasons = list(dict.fromkeys(comparison.incomparable or "" for comparison in compared))
-    notes = [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason.startswith(NOT_RUN)]
+    reasons = dict.fromkeys(comparison.incomparable or "" for comparison in compared)
+    notes = []
+    for reason in reasons:
+        if reason.startswith(NOT_RUN):
+            notes.append(f"{reason[:1].upper()}{reason[1:]}.")
     if any(reason.endswith("is not available") for reason in reasons):
         notes.append(ABSENT)
     if UNLABELED in reasons:
