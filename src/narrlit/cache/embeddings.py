@@ -17,7 +17,7 @@ from narrlit.data.batch import PackedFeatures, StoryInputs
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError
 from narrlit.models.config import EncoderConfig, Role
-from narrlit.models.embedding import unique
+from narrlit.models.embedding import Embeddings, text_of, unique
 from narrlit.models.pretrained import role_prompts
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -43,7 +43,10 @@ class CachedEmbeddings:
         """Open the cache of an encoder that computes on `device`; raise ModelError if the cache is damaged."""
         options = EmbeddingSource() if source is None else source
         prompts = role_prompts(config)
-        self._config, self._options, self._prompts, self._device = config, options, prompts, torch.device(device)
+        self._config = config
+        self._options = options
+        self._prompts = prompts
+        self._device = torch.device(device)
         parameters = options.server.parameters if options.kind == "server" else None
         self._space = EmbeddingSpace.of_frozen(config, options.dtype, parameters)
         self._source: Source | None = None
@@ -66,28 +69,33 @@ class CachedEmbeddings:
         """Compute the missing embeddings of different texts; return the keys of all."""
         keys = self._space.keys(self._prompts[role], texts)
         self.cache.refresh()
-        missing = set(self.cache.missing(keys))
-        known = [position for position in range(len(keys)) if position not in missing]
-        # Spread over all texts, because neighbors may be too similar to distinguish encoders.
-        compared = known[:: max(1, len(known) // COMPARED)][:COMPARED]
-        agrees = not compared
+        sample = self._cached_sample(keys)
+        agrees = not sample
+
+        def embed(positions: list[int]) -> Embeddings:
+            return self._open_source()([texts[position] for position in positions], role)
 
         def compute(positions: list[int]) -> tuple[torch.Tensor, Readings | None]:
             """Embed the texts at these positions, after a check that the source agrees with the cache."""
             nonlocal agrees
-            source = self._open_source()
             if not agrees and self._may_disagree():
-                cached = self.cache.read([keys[position] for position in compared]).float().numpy()
-                again = source([texts[position] for position in compared], role).embeddings
-                check_agreement(again, cached, f"embeddings cached in {self.cache.folder}")
+                cached = self.cache.read([keys[position] for position in sample]).float().numpy()
+                check_agreement(embed(sample).embeddings, cached, f"embeddings cached in {self.cache.folder}")
                 agrees = True
-            embedded = source([texts[position] for position in positions], role)
+            embedded = embed(positions)
             self.truncated += embedded.coverage.long
             return torch.from_numpy(embedded.embeddings), embedded.readings
 
         # Called even if nothing is missing, because the processes of a fit wait for each other in it.
         self.made += fill(self.cache, keys, compute, progress=progress)
         return keys
+
+    def _cached_sample(self, keys: Sequence[bytes]) -> list[int]:
+        """Choose positions of keys with cached embeddings, at most COMPARED of them."""
+        cached: list[int] = np.setdiff1d(np.arange(len(keys)), self.cache.missing(keys)).tolist()
+        # Spread over all texts, because neighbors may be too similar to distinguish encoders.
+        step = max(1, len(cached) // COMPARED)
+        return cached[::step][:COMPARED]
 
     def _open_source(self) -> Source:
         """Return the source of missing embeddings, which is opened on first use."""
@@ -125,18 +133,20 @@ class FrozenFeatures(StoryInputs[PackedFeatures]):
             num_stories: P, or half of it if candidates have a different prompt from anchors.
         """
         super().__init__(num_stories, symmetric=len(lengths) == num_stories)
-        self._embeddings, self._rows, self.lengths = embeddings, rows, lengths
+        self._embeddings = embeddings
+        self._rows = rows
         self._starts = np.concatenate([[0], lengths.cumsum()[:-1]]).astype(np.int64)
+        self.lengths = lengths
         self.dimension = embeddings.dimension
 
     def select(self, positions: IntArray) -> PackedFeatures:
         """Pack the stories at these positions (U,), in this order."""
         lengths = self.lengths[positions]
-        # The first row of each story, minus the number of rows before it in the batch.
-        shift = self._starts[positions] - (lengths.cumsum() - lengths)
-        chosen = self._rows[np.repeat(shift, lengths) + np.arange(lengths.sum())]
+        starts_in_batch = lengths.cumsum() - lengths
+        shift = self._starts[positions] - starts_in_batch
+        rows = self._rows[np.arange(lengths.sum()) + np.repeat(shift, lengths)]
         indices = torch.from_numpy(positions % self.num_stories)
-        return PackedFeatures(self._embeddings[chosen], tuple(lengths.tolist()), indices)
+        return PackedFeatures(self._embeddings[rows], tuple(lengths.tolist()), indices)
 
 
 def frozen_features(
@@ -145,21 +155,19 @@ def frozen_features(
     unit: Literal["story", "sentence"] = "story",
 ) -> FrozenFeatures:
     """Return the frozen embeddings of stories by story index; those that the cache lacks are computed."""
-    texts = [story if isinstance(story, str) else story.text for story in stories]
-    pieces = [split_sentences(text) for text in texts] if unit == "sentence" else [[text] for text in texts]
-    lengths = np.array([len(sentences) for sentences in pieces], dtype=np.int64)
-    if not lengths.all():
-        empty = int(lengths.argmin())
-        raise DataError(f"story {empty + 1} of {len(texts)} has no sentence: {texts[empty][:60]!r}")
+    pieces = _pieces(list(map(text_of, stories)), unit)
+    lengths = np.array(list(map(len, pieces)), dtype=np.int64)
     different, rows = unique(list(chain.from_iterable(pieces)))
     made, truncated = cached.made, cached.truncated
     roles: tuple[Role, ...] = ("anchor",) if cached.symmetric else ("anchor", "candidate")
     keys: list[bytes] = []
+    rows_by_role: list[IntArray] = []
     for role in roles:
+        rows_by_role.append(len(keys) + rows)
         keys += cached.fill(different, role)
-    # The embeddings of the second role follow those of the first.
-    rows = np.concatenate([rows + i * len(different) for i in range(len(roles))])
-    features = FrozenFeatures(cached.cache.mapped(keys), rows, np.tile(lengths, len(roles)), len(texts))
+    features = FrozenFeatures(
+        cached.cache.mapped(keys), np.concatenate(rows_by_role), np.tile(lengths, len(roles)), len(stories)
+    )
     features.provenance = {
         "embeddings": {
             "cache": str(cached.cache.folder),
@@ -171,3 +179,16 @@ def frozen_features(
         }
     }
     return features
+
+
+def _pieces(texts: Sequence[str], unit: Literal["story", "sentence"]) -> list[list[str]]:
+    """Split each text into the pieces that are embedded; raise DataError for a text without sentences."""
+    if unit == "story":
+        return [[text] for text in texts]
+    pieces = []
+    for number, text in enumerate(texts, 1):
+        sentences = split_sentences(text)
+        if not sentences:
+            raise DataError(f"story {number} of {len(texts)} has no sentence: {text[:60]!r}")
+        pieces.append(sentences)
+    return pieces

@@ -41,8 +41,9 @@ def fill(
     missing = from_first(lambda: cache.missing(keys))  # others may see fewer files in a network folder
     if in_step:
         return _compute(cache, keys, embed, missing, progress and rank() == 0, in_step=True)
-    bounds = [len(missing) * i // world_size() for i in range(world_size() + 1)]
-    share = missing[bounds[rank()] : bounds[rank() + 1]]
+    begin = len(missing) * rank() // world_size()
+    end = len(missing) * (rank() + 1) // world_size()
+    share = missing[begin:end]
     computed = together(lambda: _compute(cache, keys, embed, share, progress and rank() == 0))
     cache.refresh()
     return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
@@ -56,28 +57,34 @@ def _compute(
     progress: bool,
     in_step: bool = False,
 ) -> int:
+    """Compute the embeddings at these positions in shards, from a random one on; return how many were computed."""
     begin = 0 if in_step else SystemRandom().randrange(max(1, len(positions)))
     order = positions[begin:] + positions[:begin]
     computed = start = 0
     size = FEWEST
     with tqdm(total=len(order), desc="embedding", unit="text", disable=not progress, delay=0.5) as bar:
         while start < len(order):
-            span = left = order[start : start + size]
+            span = order[start : start + size]
             start += size
-            if not in_step:
-                cache.refresh()
-                missing = cache.missing([keys[position] for position in span])
-                left = [span[number] for number in missing]
-            if left:
+            missing = span if in_step else _missing(cache, keys, span)
+            if missing:
                 start_time = time.monotonic()
-                embeddings, readings = embed(left)
-                keys_of_shard = [keys[position] for position in left]
+                embeddings, readings = embed(missing)
+                keys_of_shard = [keys[position] for position in missing]
                 cache.add(keys_of_shard, embeddings, readings, write=rank() == 0 or not in_step)
-                computed += len(left)
-                size = _next_size(size, len(left), time.monotonic() - start_time)
-                size = from_first(partial(int, size)) if in_step else size
+                computed += len(missing)
+                size = _next_size(size, len(missing), time.monotonic() - start_time)
+                if in_step:
+                    size = from_first(partial(int, size))
             bar.update(len(span))
     return computed
+
+
+def _missing(cache: EmbeddingCache, keys: Sequence[bytes], positions: Sequence[int]) -> list[int]:
+    """Select the positions whose embeddings no process has added yet."""
+    cache.refresh()
+    missing = cache.missing([keys[position] for position in positions])
+    return [positions[number] for number in missing]
 
 
 def _next_size(size: int, computed: int, seconds: float) -> int:

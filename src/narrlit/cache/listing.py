@@ -103,8 +103,9 @@ def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None =
     folder = Path(folder)
     if not folder.is_dir():
         raise OptionError(f"{folder}: no such folder; embeddings are cached in runs/embeddings by default")
-    folders = {path.parent for path in folder.rglob(SPACE)}
-    folders |= {path.parent for path in folder.rglob(f"embeddings/*{SUFFIX}")}
+    folders: set[Path] = set()
+    for pattern in (SPACE, f"embeddings/*{SUFFIX}"):
+        folders.update(path.parent for path in folder.rglob(pattern))
     caches = [describe_cache(path) for path in sorted(folders)]
     if model is not None:
         caches = [cache for cache in caches if cache.model == model]
@@ -113,24 +114,33 @@ def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None =
 
 def describe_cache(folder: Path) -> CacheInfo:
     """Describe the cache in a folder; raise ModelError if its record is damaged."""
+    record = folder / SPACE
     space: dict[str, object] = {}
-    if (folder / SPACE).is_file():
-        with reading("embedding cache", folder / SPACE, "remove the folder", ModelError):
-            space = dict(json.loads((folder / SPACE).read_text(encoding="utf-8")))
+    if record.is_file():
+        with reading("embedding cache", record, "remove the folder", ModelError):
+            space = dict(json.loads(record.read_text(encoding="utf-8")))
     cache = EmbeddingCache(folder)
-    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    model, stored = str(space.get("model", folder.parent.name)), str(space.get("stored", "float32"))
-    return CacheInfo(folder, model, len(cache), cache.dimension, stored, size)
+    return CacheInfo(
+        folder,
+        model=str(space.get("model", folder.parent.name)),
+        embeddings=len(cache),
+        dimension=cache.dimension,
+        dtype=str(space.get("stored", "float32")),
+        bytes=sum(path.stat().st_size for path in folder.iterdir() if path.is_file()),
+    )
 
 
 def remove_cache(folder: Path) -> None:
     """Delete a cache, and its folder unless it contains other files; raise OptionError if it is not a cache."""
+    record = folder / SPACE
     files = list(folder.glob(f"[!.]*{SUFFIX}"))
-    if (folder / SPACE).is_file():
-        files.append(folder / SPACE)
+    if record.is_file():
+        files.append(record)
     if not files:
         raise OptionError(f"{folder} is not an embedding cache; `narrlit cache ls` lists all caches")
-    for path in [*files, *folder.glob(f".*{SUFFIX}"), *folder.glob(f"*{SUFFIX}{DAMAGED}")]:
+    unfinished = folder.glob(f".*{SUFFIX}")
+    damaged = folder.glob(f"*{SUFFIX}{DAMAGED}")
+    for path in [*files, *unfinished, *damaged]:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
@@ -143,5 +153,7 @@ def format_bytes(count: int) -> str:
     ('999 B', '1.2 kB', '56.8 GB')
     """
     units = ("B", "kB", "MB", "GB", "TB")
-    power = min(len(units) - 1, max(0, (len(str(count)) - 1) // 3))
-    return f"{count / 1000**power:.{min(power, 1)}f} {units[power]}"
+    thousands = max(0, (len(str(count)) - 1) // 3)
+    power = min(thousands, len(units) - 1)
+    decimals = min(power, 1)
+    return f"{count / 1000**power:.{decimals}f} {units[power]}"

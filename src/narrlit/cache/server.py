@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,10 @@ class ServerOptions:
         NAMES.check(self.api_key_variable, self.concurrency, self.max_retries, self.timeout)
         if self.batch_size < 1:
             raise OptionError(f"{_OPTION}.batch_size {self.batch_size}: must be at least 1")
-        reserved = [name for name in RESERVED_FIELDS if name in (self.parameters or {})]
-        if reserved:
-            raise OptionError(f"{_OPTION}.parameters: {reserved[0]} is set already: remove it")
+        parameters = self.parameters or {}
+        for name in RESERVED_FIELDS:
+            if name in parameters:
+                raise OptionError(f"{_OPTION}.parameters: {name} is set already: remove it")
 
 
 class Server:
@@ -84,6 +86,7 @@ class Server:
         return stacked(run(self._vectors(batches)), len(texts), str(self.endpoint))
 
     async def _vectors(self, batches: Sequence[list[str]]) -> list[Any]:
+        """Request the embeddings of batches of texts, several batches at a time; return them in one list."""
         slots = asyncio.Semaphore(self._options.concurrency)
         async with self.endpoint.client() as client:
             tasks = [asyncio.ensure_future(self._request(client, slots, batch)) for batch in batches]
@@ -96,6 +99,7 @@ class Server:
         return list(chain.from_iterable(answers))
 
     async def _request(self, client: Any, slots: asyncio.Semaphore, texts: list[str]) -> list[Any]:
+        """Request the embeddings of one batch of texts, in its order."""
         import openai
 
         body: dict[str, object] = {"model": self.endpoint.model, "input": texts, "encoding_format": "float"}
@@ -107,11 +111,12 @@ class Server:
         except (openai.APIError, ValueError) as error:
             raise await self.endpoint.error(error) from None  # the cause may contain the key
         try:  # servers may answer out of order
-            items = sorted((item["index"], position) for position, item in enumerate(answer["data"]))
-            vectors = [answer["data"][position]["embedding"] for _, position in items]
+            items = sorted(answer["data"], key=itemgetter("index"))
+            indices = [item["index"] for item in items]
+            vectors = [item["embedding"] for item in items]
         except (KeyError, TypeError):
-            items, vectors = [], []
-        if [index for index, _ in items] != list(range(len(texts))):
+            indices, vectors = [], []
+        if indices != list(range(len(texts))):
             needed = f"one embedding with each index of {len(texts)} texts"
             raise ModelError(f"{self.endpoint}: an answer does not have {needed}; does the URL end in /v1?")
         return vectors

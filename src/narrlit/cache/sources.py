@@ -62,36 +62,63 @@ class EmbeddingSource:
 def open_source(
     config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str], device: torch.device
 ) -> Source:
-    """Open a source; an encoder is loaded onto `device`."""
-    opened: Source
+    """Open a source; an encoder is loaded onto `device`.
+
+    Raises:
+        ModelError: if it can't be loaded or reached, or disagrees with the known embeddings.
+        OptionError: if it does not support the encoder's config.
+    """
     if source.kind == "encoder":
-        encoder = Encoder(config).to(device).eval()
-        if any(encoder.prompt(role) != prompt for role, prompt in prompts.items()):
+        opened = _open_encoder(config, prompts, device)
+    else:
+        opened = _open_server(config, source, prompts)
+    if source.known is not None:
+        texts, known = _read_known(source.known)
+        check_agreement(opened(texts, "story").embeddings, known, source.known)
+    return opened
+
+
+def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: torch.device) -> Source:
+    """Load the encoder onto a device; raise ModelError if it has other prompts."""
+    encoder = Encoder(config).to(device).eval()
+    for role, prompt in prompts.items():
+        if encoder.prompt(role) != prompt:
             raise ModelError(
                 f"{config.model}: its prompts could not be read before it was loaded; try again, or set encoder.prompts"
             )
-        opened = partial(embed, encoder, progress=False)
-    else:
-        if config.quantization is not None or config.normalize is not True:
-            raise OptionError(
-                f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true, "
-                "because the server decides about quantization, and servers differ in normalization"
-            )
-        server = VLLM(config) if source.kind == "vllm" else Server(source.source, config.model, source.server)
+    return partial(embed, encoder, progress=False)
 
-        def opened(texts: Sequence[str], role: Role) -> Embeddings:
-            vectors = server.embed([prompts[role] + text for text in texts])
-            unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-            return Embeddings(unit, Coverage(), np.zeros((len(unit), READING_COLUMNS)))
 
-    if source.known is not None:
-        with reading("known embeddings", source.known, "write it again: narrlit embed with `long=truncate`"):
-            lines = Path(source.known).read_text(encoding="utf-8").splitlines()
-            rows = [json.loads(line) for line in lines if line.strip()]
-            texts = [str(row["text"]) for row in rows]
-            known = np.array([row["embedding"] for row in rows], dtype=np.float32)
-        check_agreement(opened(texts, "story").embeddings, known, source.known)
-    return opened
+def _open_server(config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str]) -> Source:
+    """Open vLLM or a server; raise OptionError for settings of the encoder that it does not follow."""
+    if config.quantization is not None or config.normalize is not True:
+        raise OptionError(
+            f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true, "
+            "because the server decides about quantization, and servers differ in normalization"
+        )
+    server = VLLM(config) if source.kind == "vllm" else Server(source.source, config.model, source.server)
+
+    def embed_on_server(texts: Sequence[str], role: Role) -> Embeddings:
+        prompt = prompts[role]
+        vectors = server.embed([prompt + text for text in texts])
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit = vectors / np.maximum(lengths, 1e-30)
+        return Embeddings(unit, Coverage(), np.zeros((len(unit), READING_COLUMNS)))
+
+    return embed_on_server
+
+
+def _read_known(path: str) -> tuple[list[str], FloatArray]:
+    """Read N texts and their embeddings (N, D) from a file of `narrlit embed`."""
+    texts: list[str] = []
+    embeddings: list[list[float]] = []
+    with reading("known embeddings", path, "write it again: narrlit embed with `long=truncate`"):
+        for line in Path(path).read_text(encoding="utf-8").splitlines():
+            if line.strip():
+                row = json.loads(line)
+                texts.append(str(row["text"]))
+                embeddings.append(row["embedding"])
+        return texts, np.array(embeddings, dtype=np.float32)
 
 
 class VLLM:

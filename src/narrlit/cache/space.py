@@ -129,9 +129,11 @@ class EmbeddingSpace:
 
     def folder(self, root: Path) -> Path:
         """Return the folder of this space's cache under `root`."""
+        _, _, model = str(self.record["model"]).rpartition("/")
+        name = re.sub(r"[^\w.-]+", "-", model) or "model"
         described = json.dumps(self.record, sort_keys=True, ensure_ascii=False)
-        name = re.sub(r"[^\w.-]+", "-", str(self.record["model"]).rpartition("/")[2]) or "model"
-        return root / f"{name}-{hashlib.sha256(described.encode()).hexdigest()[:12]}"
+        digest = hashlib.sha256(described.encode()).hexdigest()
+        return root / f"{name}-{digest[:12]}"
 
 
 def content_keys(settings: Mapping[str, object], texts: Sequence[str]) -> list[bytes]:
@@ -167,18 +169,15 @@ def model_identity(model: str) -> tuple[str, str | None]:
 
 def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
     """Return the name of a run, from its folders, and a digest of its checkpoint and its encoder's files."""
-    if checkpoint.is_dir():  # sharded
-        digest = folder_digest(checkpoint)
-    else:
-        with checkpoint.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = folder_digest(checkpoint) if checkpoint.is_dir() else _file_digest(checkpoint)  # a folder if sharded
     record = read_record(model)
     backbone = None if record is None else record.encoder
     if backbone is None:
         with reading("checkpoint", checkpoint, error=ModelError):
             backbone = read_checkpoint(checkpoint)["hyper_parameters"]["encoder"]["model"]
     _, files = model_identity(backbone)
-    name = "-".join(folder.name for folder in checkpoint.absolute().parents[2:0:-1])
+    run_and_version = checkpoint.absolute().parents[2:0:-1]
+    name = "-".join(folder.name for folder in run_and_version)
     return name, f"{digest} {files}"
 
 
@@ -197,8 +196,12 @@ def folder_digest(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
-        if hidden or not path.is_file() or path.suffix == ".md":
-            continue
-        with path.open("rb") as file:
-            whole.update(f"{name.as_posix()}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\0".encode())
+        if not hidden and path.is_file() and path.suffix != ".md":
+            whole.update(f"{name.as_posix()}\0{_file_digest(path)}\0".encode())
     return whole.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    """Compute the SHA-256 of a file's contents."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -138,6 +138,13 @@ def _set_aside(path: Path, problem: str) -> None:
     say(f"shard of embeddings {path} is damaged ({problem}): {remedy}; its embeddings are computed again")
 
 
+class Location(NamedTuple):
+    """Place of an embedding: the file of its shard, and its row there."""
+
+    shard: Path
+    row: int
+
+
 class EmbeddingCache:
     """Embeddings by content key, in a folder that several processes may fill at once.
 
@@ -155,7 +162,7 @@ class EmbeddingCache:
         self.sources: set[str] = set()
         self._source = source
         self.dtype: torch.dtype = getattr(torch, dtype)
-        self._rows: dict[bytes, tuple[Path, int]] = {}
+        self._locations: dict[bytes, Location] = {}
         self._shards: dict[Path, Shard] = {}
         self._unverified: set[Path] = set()
         self._ignored: set[Path] = set()
@@ -168,43 +175,58 @@ class EmbeddingCache:
                 self._index(path)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._locations)
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
         """Return the positions of keys without an embedding, or with one in a damaged shard."""
-        used = {self._rows[key][0] for key in keys if key in self._rows}
+        used = {self._locations[key].shard for key in keys if key in self._locations}
         for path in used & self._unverified:
             self._unverified.remove(path)
             if not self._shards[path].verify():
                 self._forget(path)
-        return [position for position, key in enumerate(keys) if key not in self._rows]
+        return [position for position, key in enumerate(keys) if key not in self._locations]
 
     def add(
         self, keys: Sequence[bytes], embeddings: Tensor, readings: Readings | None = None, write: bool = True
     ) -> None:
         """Write the embeddings (N, D) of N keys as one shard, or only check them.
 
-        `readings` (N, 5) are the coverage of each text; None if it is not known.
+        Args:
+            keys: N keys of 32 bytes.
+            embeddings: (N, D).
+            readings: (N, 5) coverage of each text; None if it is not known.
+            write: write the shard.
+
+        Raises:
+            ModelError: if the embeddings are not finite, or have another shape than the keys or the cache requires.
         """
         if embeddings.ndim != 2 or len(embeddings) != len(keys):
             shape = tuple(embeddings.shape)
             raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
+        stored = self._stored(embeddings)
+        self._check_dimension(stored.shape[1], self.folder)
+        if write:
+            coverage = np.zeros((len(keys), READING_COLUMNS)) if readings is None else np.ascontiguousarray(readings)
+            self._write(keys, stored, coverage)
+
+    def _stored(self, embeddings: Tensor) -> Tensor:
+        """Convert embeddings (N, D) to the format on disk; raise ModelError if a number there is not finite."""
         stored = embeddings.detach().to("cpu", self.dtype).contiguous()
         broken = int((~torch.isfinite(stored)).any(1).sum())
         if broken:
             cause = "float16 is too narrow for them" if torch.isfinite(embeddings).all() else "the model is broken"
-            raise ModelError(f"{broken} of {len(keys)} embeddings for {self.folder} are not finite: {cause}")
-        self._check_dimension(stored.shape[1], self.folder)
-        if not write:
-            return
+            raise ModelError(f"{broken} of {len(embeddings)} embeddings for {self.folder} are not finite: {cause}")
+        return stored
+
+    def _write(self, keys: Sequence[bytes], embeddings: Tensor, readings: Readings) -> None:
+        """Write embeddings (N, D) and readings (N, 5) as a shard, which is named by its keys."""
         joined = b"".join(keys)
-        flat = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
-        rows = np.zeros((len(keys), READING_COLUMNS)) if readings is None else np.ascontiguousarray(readings)
+        rows_of_bytes = torch.frombuffer(bytearray(joined), dtype=torch.uint8).view(len(keys), KEY_BYTES)
         path = self.folder / (hashlib.sha256(joined).hexdigest()[:24] + SUFFIX)
         with atomic_path(path) as temporary:
-            digest = checksum(flat.numpy(), stored.numpy(), rows)
+            digest = checksum(rows_of_bytes.numpy(), embeddings.numpy(), readings)
             metadata = {"format": FORMAT, "makers": self._source, "checksum": digest}
-            tensors = {"keys": flat, "vectors": stored, "readings": torch.from_numpy(rows)}
+            tensors = {"keys": rows_of_bytes, "vectors": embeddings, "readings": torch.from_numpy(readings)}
             save_file(tensors, temporary, metadata=metadata)
         self._index(path)
 
@@ -214,13 +236,13 @@ class EmbeddingCache:
 
     def readings(self, keys: Sequence[bytes]) -> Readings:
         """Return how much of the texts of N keys the encoder has read, (N, 5); zeros where this is not known."""
-        rows = np.zeros((len(keys), READING_COLUMNS))
+        readings = np.zeros((len(keys), READING_COLUMNS))
         for position, key in enumerate(keys):
-            path, row = self._rows[key]
-            known = self._shards[path].readings
-            if known is not None:
-                rows[position] = np.asarray(known[row])
-        return rows
+            location = self._locations[key]
+            readings_of_shard = self._shards[location.shard].readings
+            if readings_of_shard is not None:
+                readings[position] = np.asarray(readings_of_shard[location.row])
+        return readings
 
     def mapped(self, keys: Sequence[bytes]) -> "MappedEmbeddings":
         """Map the embeddings of N keys into memory; indexing reads them."""
@@ -231,13 +253,14 @@ class EmbeddingCache:
         shard_of = np.empty(len(keys), dtype=np.int64)
         row_of = np.empty(len(keys), dtype=np.int64)
         for position, key in enumerate(keys):
-            path, row = self._rows[key]
-            shard_of[position] = number_of_shard.setdefault(path, len(number_of_shard))
-            row_of[position] = row
+            location = self._locations[key]
+            shard_of[position] = number_of_shard.setdefault(location.shard, len(number_of_shard))
+            row_of[position] = location.row
         tensors = [self._shards[path].vectors for path in number_of_shard] or [torch.empty(0, self.dimension)]
         return MappedEmbeddings(tensors, shard_of, row_of)
 
     def _index(self, path: Path) -> None:
+        """Open a shard and read its keys; raise ModelError if it has another dimension."""
         shard = Shard.open(path, "pt")
         if shard is None:
             self._ignored.add(path)
@@ -247,15 +270,17 @@ class EmbeddingCache:
         self._unverified.add(path)
         self.sources |= shard.sources
         for key, row in shard.rows():
-            self._rows.setdefault(key, (path, row))
+            self._locations.setdefault(key, Location(path, row))
 
     def _forget(self, path: Path) -> None:
         """Drop a shard; all of its embeddings are computed again, even those that another shard has too."""
         del self._shards[path]
         self._ignored.add(path)
-        self._rows = {key: row for key, row in self._rows.items() if row[0] != path}
+        remaining = {key: location for key, location in self._locations.items() if location.shard != path}
+        self._locations = remaining
 
     def _check_dimension(self, dimension: int, path: Path) -> None:
+        """Set the cache's dimension if it is empty; raise ModelError if the embeddings in `path` have another one."""
         if self.dimension is None:
             self.dimension = dimension
         if dimension != self.dimension:
@@ -270,11 +295,16 @@ class MappedEmbeddings:
 
     def __init__(self, shards: Sequence[Tensor], shard_of: IntArray, row_of: IntArray) -> None:
         """Map N positions to rows of shards (S_i, D)."""
-        self._shards, self._shard_of, self._row_of = list(shards), shard_of, row_of
+        self._shards = list(shards)
+        self._shard_of = shard_of
+        self._row_of = row_of
         self.dimension = int(shards[0].shape[1])
-        if len(shards) > 1 and len(row_of) * self.dimension * shards[0].element_size() <= COPIED_BYTES:
-            self._shards = [self[np.arange(len(row_of))]]
-            self._shard_of, self._row_of = np.zeros_like(row_of), np.arange(len(row_of))
+        size = len(row_of) * self.dimension * shards[0].element_size()
+        if len(shards) > 1 and size <= COPIED_BYTES:
+            positions = np.arange(len(row_of))
+            self._shards = [self[positions]]
+            self._shard_of = np.zeros_like(row_of)
+            self._row_of = positions
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -295,8 +325,8 @@ class MappedEmbeddings:
 def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readings] | None:
     """Read embeddings (N, D) and readings (N, 5) of N keys without importing torch; None if one is missing."""
     wanted = set(keys)
-    embeddings: dict[bytes, Any] = {}
-    readings: dict[bytes, Any] = {}
+    embedding_of: dict[bytes, Any] = {}
+    reading_of: dict[bytes, Any] = {}
     for path in folder.glob(f"[!.]*{SUFFIX}"):
         shard = Shard.open(path, "numpy")
         if shard is None:
@@ -305,12 +335,13 @@ def read_arrays(folder: Path, keys: Sequence[bytes]) -> tuple[FloatArray, Readin
         if not rows or not shard.verify():
             continue
         for key, row in rows:
-            embeddings[key] = shard.vectors[row]
-            readings[key] = np.zeros(READING_COLUMNS) if shard.readings is None else shard.readings[row]
-    if not all(key in embeddings for key in keys):
+            embedding_of[key] = shard.vectors[row]
+            reading_of[key] = np.zeros(READING_COLUMNS) if shard.readings is None else shard.readings[row]
+    if len(embedding_of) < len(wanted):
         return None
-    vectors = np.array([embeddings[key] for key in keys], dtype=np.float32)
-    return vectors, np.array([readings[key] for key in keys]).reshape(len(keys), READING_COLUMNS)
+    embeddings = np.array([embedding_of[key] for key in keys], dtype=np.float32)
+    readings = np.array([reading_of[key] for key in keys]).reshape(-1, READING_COLUMNS)
+    return embeddings, readings
 
 
 def open_cache(
@@ -322,7 +353,9 @@ def open_cache(
     """
     folder = space.folder(root)
     if not (folder / SPACE).is_file():
-        content = dict(space.record) if facts is None else {**space.record, "facts": dict(facts)}
+        content = dict(space.record)
+        if facts is not None:
+            content["facts"] = dict(facts)
         with atomic_path(folder / SPACE) as temporary:
             temporary.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return EmbeddingCache(folder, space.record["stored"], source)

@@ -18,8 +18,6 @@ from narrlit.models.config import Role
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.onednn import fused_linears
 
-ROLES: tuple[Role, Role] = ("anchor", "candidate")
-
 
 @dataclass(frozen=True, eq=False)
 class TeacherEmbeddings:
@@ -52,8 +50,9 @@ def teacher_keys(space: EmbeddingSpace, prompts: Mapping[str, str], texts: Seque
         prompts: prompts by role.
         texts: texts of the stories, by story index.
     """
+    different_prompts = dict.fromkeys((prompts["anchor"], prompts["candidate"]))
     keys: list[bytes] = []
-    for prompt in dict.fromkeys(prompts[role] for role in ROLES):
+    for prompt in different_prompts:
         keys += space.keys(prompt, texts)
     return keys
 
@@ -75,13 +74,16 @@ def fill_teacher(
     Returns:
         The table (P, D), in every process.
     """
-    positions = sorted({key: position for position, key in reversed(list(enumerate(keys)))}.values())
+    first_position_of: dict[bytes, int] = {}
+    for position, key in enumerate(keys):
+        first_position_of.setdefault(key, position)
+    positions = list(first_position_of.values())
 
-    def embed(chosen: list[int]) -> tuple[Tensor, None]:
-        return embed_in_step(encoder, tokens, [positions[i] for i in chosen]), None
+    def embed(numbers: list[int]) -> tuple[Tensor, None]:
+        return embed_in_step(encoder, tokens, [positions[number] for number in numbers]), None
 
     with torch.no_grad():
-        fill(cache, [keys[position] for position in positions], embed, in_step=True, progress=progress)
+        fill(cache, list(first_position_of), embed, in_step=True, progress=progress)
     if world_size() == 1:
         return cache.read(keys)
     table = torch.empty(len(keys), encoder.dimension, dtype=cache.dtype, device=encoder.device)
@@ -96,14 +98,15 @@ def embed_in_step(encoder: Encoder, tokens: TokenizedStories, positions: list[in
     device = encoder.device
     # At most the encoder's own budget: it would split a larger pass, differently in each process.
     budget = encoder.token_budget(device)
-    passes = token_chunks([int(tokens.lengths[position]) for position in positions], budget, padded=True)
+    positions_array = np.array(positions, dtype=np.int64)
+    passes = token_chunks(tokens.lengths[positions_array].tolist(), budget, padded=True)
     # Half precision may be the default dtype here.
     embeddings = torch.zeros(len(positions), encoder.dimension, device=device, dtype=torch.float32)
     with fused_linears(encoder.transformer):
         for start in range(0, len(passes), world_size()):
             number = start + rank()
             chunk = passes[number if number < len(passes) else 0]  # repeated where there is no pass left
-            vectors = encoder(tokens.select(np.array([positions[i] for i in chunk], dtype=np.int64)).to(device))
+            vectors = encoder(tokens.select(positions_array[chunk]).to(device))
             if number < len(passes):
                 embeddings[chunk] = vectors.float()
     if world_size() > 1:

@@ -3,8 +3,8 @@
 Letters in shapes: N examples, M stories, D dimension, K existing negatives of an example.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +18,11 @@ from torch.nn import functional as F
 
 from narrlit.console import say_truncated
 from narrlit.data.readers import read_examples, say_rows
-from narrlit.data.schema import PADDING, FloatArray, IntArray, TrainingExample, TrainingExamples
+from narrlit.data.schema import PADDING, IntArray, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
+from narrlit.models.config import Role
 
 MINED = "mined"
 PAIRS_PER_BLOCK = 2**22
@@ -71,13 +72,16 @@ class Mining:
     def __str__(self) -> str:
         """Summarize in one line the numbers of negatives, of examples with too few, and of excluded stories."""
         nearest = self.nearest
-        counts = (nearest.rows >= 0).sum(1)
         requested = nearest.rows.shape[1]
-        line = f"{int(counts.sum())} negatives mined for {len(counts)} examples; "
-        line += f"{int((counts < requested).sum())} got fewer than {requested}, {int((counts == 0).sum())} none; "
-        if not nearest.pairs:
-            return line + "no story is dissimilar to any anchor, because positives connect all of them"
-        return line + f"the margin excluded {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
+        counts = (nearest.rows >= 0).sum(1)
+        with_fewer, with_none = int((counts < requested).sum()), int((counts == 0).sum())
+        mined = f"{int(counts.sum())} negatives mined for {len(counts)} examples"
+        missing = f"{with_fewer} got fewer than {requested}, {with_none} none"
+        if nearest.pairs:
+            excluded = f"the margin excluded {100 * nearest.excluded / nearest.pairs:.1f} % of dissimilar stories"
+        else:
+            excluded = "no story is dissimilar to any anchor, because positives connect all of them"
+        return f"{mined}; {missing}; {excluded}"
 
 
 def mine(
@@ -143,27 +147,26 @@ def mine_negatives(
     Previously mined negatives are replaced, and can be mined again; other negatives are kept, before the new ones. An
     example gets at most `count` negatives, none with a cosine above that of the positive plus `margin`.
     """
-    unmined = TrainingExamples(examples.stories, [_with_mined(example, []) for example in examples.rows])
+    unmined = TrainingExamples(examples.stories, list(map(_without_mined, examples.rows)))
     # Replaced negatives come last, so that mining a file again resolves ties in the same way.
-    used = dict.fromkeys(chain.from_iterable(row.indices for row in chain(unmined.rows, examples.rows)))
-    indices = np.array(list(used), dtype=np.int64)
+    indices = _story_indices(unmined.rows + examples.rows)
     row_of = np.full(len(examples.stories) + 1, PADDING, dtype=np.int64)  # index -1 (PADDING) gives PADDING
     row_of[indices] = np.arange(len(indices))
     anchors, positives, existing = row_of[unmined.anchors], row_of[unmined.positives], row_of[unmined.negatives]
-    candidates = encoder.embed([examples.stories[i] for i in indices.tolist()], "candidate", progress)
-    vectors = encoder.embed([examples.stories[i] for i in unmined.anchors.tolist()], "anchor", progress)
     groups = similar_groups(anchors, positives, len(indices))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-    def to_device(array: FloatArray | IntArray) -> Tensor:
-        return torch.from_numpy(array).to(device)
+    def embed(story_indices: IntArray, role: Role) -> Tensor:
+        stories = [examples.stories[index] for index in story_indices.tolist()]
+        return torch.from_numpy(encoder.embed(stories, role, progress)).to(device)
 
+    candidates = embed(indices, "candidate")
     nearest = nearest_negatives(
-        to_device(vectors),
-        to_device(candidates),
-        to_device(positives),
-        to_device(existing),
-        to_device(groups),
+        embed(unmined.anchors, "anchor"),
+        candidates,
+        torch.from_numpy(positives).to(device),
+        torch.from_numpy(existing).to(device),
+        torch.from_numpy(groups).to(device),
         count,
         margin,
     )
@@ -173,13 +176,41 @@ def mine_negatives(
     return Mining(TrainingExamples(examples.stories, mined), nearest)
 
 
+def _story_indices(examples: Iterable[TrainingExample]) -> IntArray:
+    """List the distinct story indices of examples, in order of appearance."""
+    indices: dict[int, None] = {}
+    for example in examples:
+        indices.update(dict.fromkeys(example.indices))
+    return np.array(list(indices), dtype=np.int64)
+
+
+def _without_mined(example: TrainingExample) -> TrainingExample:
+    """Remove the mined negatives of an example."""
+    negatives: list[int] = []
+    kinds: list[str | None] = []
+    for index, kind in zip(example.negatives, example.kinds, strict=True):
+        if kind != MINED:
+            negatives.append(index)
+            kinds.append(kind)
+    return replace(example, negatives=tuple(negatives), kinds=tuple(kinds))
+
+
+def _with_mined(example: TrainingExample, mined: Sequence[int]) -> TrainingExample:
+    """Add mined negatives to an example, after its own."""
+    negatives = (*example.negatives, *mined)
+    kinds = (*example.kinds, *[MINED] * len(mined))
+    return replace(example, negatives=negatives, kinds=kinds)
+
+
 def similar_groups(anchors: IntArray, positives: IntArray, count: int) -> IntArray:
     """Group stories (M,) that are connected by chains of anchors and positives.
 
     A positive of a positive thus counts as similar to the anchor, even if no example says so.
     """
-    links = coo_array((np.ones(len(anchors), dtype=np.int8), (anchors, positives)), shape=(count, count))
-    groups: IntArray = connected_components(links, directed=False)[1].astype(np.int64)
+    ones = np.ones(len(anchors), dtype=np.int8)
+    links = coo_array((ones, (anchors, positives)), shape=(count, count))
+    _, labels = connected_components(links, directed=False)
+    groups: IntArray = labels.astype(np.int64)
     return groups
 
 
@@ -233,10 +264,3 @@ def _highest(values: Tensor, count: int) -> Tensor:
     columns = values.argsort(dim=1, descending=True, stable=True)[:, :count]  # topk orders ties arbitrarily
     columns = columns.where(values.gather(1, columns).isfinite(), -1)
     return F.pad(columns, (0, count - columns.shape[1]), value=-1)
-
-
-def _with_mined(example: TrainingExample, mined: list[int]) -> TrainingExample:
-    """Replace an example's mined negatives."""
-    others = [(index, kind) for index, kind in zip(example.negatives, example.kinds, strict=True) if kind != MINED]
-    pairs = others + [(index, MINED) for index in mined]
-    return replace(example, negatives=tuple(index for index, _ in pairs), kinds=tuple(kind for _, kind in pairs))

@@ -64,12 +64,7 @@ class Postprocessing:
         Raises:
             OptionError: if most of the stories are among those embedded, and the fit is not transductive.
         """
-        files = [read_any(path) for path in self.files]
-        for file in files:
-            say(file.report.summary())
-        available: dict[str, Story] = {}
-        for story in chain(self.stories, *files):
-            available.setdefault(normal_text(story.source_text), story)
+        available = self._available()
         embedded_by_text = {normal_text(story.source_text): story for story in embedded}
         if self.transductive:
             chosen = available or embedded_by_text
@@ -80,15 +75,26 @@ class Postprocessing:
                 f"`fit_on`: {len(available) - len(chosen)} of its {len(available)} stories are also embedded; give "
                 "other stories, or add `transductive`, which flags the result"
             )
+        files = [{"path": path, "sha256": file_digest(path)} for path in self.files]
         record = {
             "steps": self.steps,
-            "fit_on": [{"path": path, "sha256": file_digest(Path(path))} for path in self.files],
+            "fit_on": files,
             "stories": len(chosen),
             "sha256": sha256("\n".join(sorted(chosen)).encode()).hexdigest(),
             "left_out": len(available.keys() - chosen.keys()),
             "embedded": len(chosen.keys() & embedded_by_text.keys()),
         }
         return PostprocessingFit(self.steps, list(chosen.values()), frozenset(embedded_by_text), record)
+
+    def _available(self) -> dict[str, Story]:
+        """Read the distinct stories that are given for the fit, by their normalized text."""
+        files = [read_any(path) for path in self.files]
+        for file in files:
+            say(file.report.summary())
+        available: dict[str, Story] = {}
+        for story in chain(self.stories, *files):
+            available.setdefault(normal_text(story.source_text), story)
+        return available
 
 
 def postprocessing_of(
@@ -100,8 +106,13 @@ def postprocessing_of(
             raise OptionError("`fit_on` and `transductive` need `postprocess`")
         return None
     if isinstance(fit_on, str | Path):
-        files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
+        files = filter(None, map(str.strip, str(fit_on).split(",")))
         return Postprocessing(steps, tuple(files), transductive=transductive)
-    paths = tuple(str(item) for item in fit_on if not isinstance(item, Story))
-    stories = tuple(item for item in fit_on if isinstance(item, Story))
-    return Postprocessing(steps, paths, stories, transductive)
+    paths: list[str] = []
+    stories: list[Story] = []
+    for item in fit_on:
+        if isinstance(item, Story):
+            stories.append(item)
+        else:
+            paths.append(str(item))
+    return Postprocessing(steps, tuple(paths), tuple(stories), transductive)

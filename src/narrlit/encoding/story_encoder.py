@@ -5,8 +5,9 @@ Letters in shapes: N stories, S sentences of a story, D dimension.
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -86,7 +87,8 @@ class EncoderFacts:
     @classmethod
     def from_record(cls, record: Mapping[str, Any] | None) -> "EncoderFacts | None":
         """Create facts from the result of `dataclasses.asdict`; None for a record with other fields."""
-        if record is None or set(record) != {attribute.name for attribute in fields(cls)}:
+        names = {attribute.name for attribute in fields(cls)}
+        if record is None or set(record) != names:
             return None
         return cls(**{**record, "unit": tuple(record["unit"])})
 
@@ -315,7 +317,7 @@ class StoryEncoder:
         passages = [split_passages(story.text) for story in stories]
         texts = list(chain.from_iterable(passages))
         vectors = unit_vectors(self.embed_prepared(texts, [role] * len(texts), progress))
-        ends = np.cumsum([len(story) for story in passages])
+        ends = np.cumsum(list(map(len, passages)))
         vectors_by_story = np.split(vectors, ends[:-1])
         return list(map(Passages, passages, vectors_by_story))
 
@@ -326,7 +328,7 @@ class StoryEncoder:
 
     def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
         """Attach views to stories and replace names in them, according to the settings."""
-        return self.texts.prepare([Story("", story) if isinstance(story, str) else story for story in stories])
+        return self.texts.prepare(list(map(_story, stories)))
 
     def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:
         """Embed N prepared stories, or texts as they are, each in its role, (N, D)."""
@@ -387,9 +389,12 @@ class StoryEncoder:
         stories = self.prepare(fit.stories)
         vectors, _ = self._vectors(stories, ["story"] * len(stories), progress=True)
         fitted = fit_steps(parse_steps(fit.steps), vectors)
-        left_out = f"; left out {fit.record['left_out']} that are embedded here" if fit.record["left_out"] else ""
-        shrunk = "" if fitted.shrinkage is None else f"; covariance shrunk by {fitted.shrinkage:.2f}"
-        say(f"post-processing {fit.steps}: fitted on {len(stories)} distinct stories{left_out}{shrunk}")
+        message = f"post-processing {fit.steps}: fitted on {len(stories)} distinct stories"
+        if fit.record["left_out"]:
+            message += f"; left out {fit.record['left_out']} that are embedded here"
+        if fitted.shrinkage is not None:
+            message += f"; covariance shrunk by {fitted.shrinkage:.2f}"
+        say(message)
         if fit.is_transductive:
             say(f"warning: transductive: {fit.record['embedded']} of these stories are embedded here")
         return fitted
@@ -442,18 +447,16 @@ class StoryEncoder:
         facts = self.facts
         if self.texts.views is not None and facts.reads != "views":
             raise OptionError("this model reads no views: give `fusion`, such as submitted, or leave `views` out")
-        prompts = facts.prompts
-        distinct: dict[tuple[str, str], _Request] = {}
-        positions = []
+        position_of: dict[_Request, int] = {}
+        positions: list[int] = []
         for item, role in zip(items, roles, strict=True):
-            key = prompts[role], _content(item)
-            request = distinct.setdefault(key, _Request(len(distinct), item, role))
-            positions.append(request.position)
-        requests = list(distinct.values())
+            request = _Request(facts.prompts[role], _content(item), item, role)
+            positions.append(position_of.setdefault(request, len(position_of)))
+        requests = list(position_of)
         if self.cache is None:
             vectors, readings = self._computed(requests, progress)
         else:
-            vectors, readings = self._cached(self.cache, list(distinct), requests, progress)
+            vectors, readings = self._cached(self.cache, requests, progress)
         return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings)
 
     def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
@@ -462,40 +465,40 @@ class StoryEncoder:
 
         vectors = np.empty((len(requests), self.facts.dimension), dtype=np.float32)
         readings = np.empty((len(requests), READING_COLUMNS))
-        for role in dict.fromkeys(request.role for request in requests):
-            rows = [row for row, request in enumerate(requests) if request.role == role]
+        rows_by_role: dict[Role, list[int]] = defaultdict(list)
+        for row, request in enumerate(requests):
+            rows_by_role[request.role].append(row)
+        for role, rows in rows_by_role.items():
             result = embed(self.module, [requests[row].item for row in rows], role, progress)
             vectors[rows], readings[rows] = result.embeddings, result.readings
         return vectors, readings
 
-    def _cached(
-        self, folder: Path, contents: Sequence[tuple[str, str]], requests: Sequence["_Request"], progress: bool
-    ) -> tuple[FloatArray, Readings]:
+    def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Read items from the cache, and embed only the missing ones; embed all if the cache can't be written."""
         if self._store is None:  # opening it loads the model, which is not needed if everything is cached
-            cached = read_arrays(self._space.folder(folder), self._keys(contents))
-            if cached is not None and contents:
-                self._say_cached(len(contents), progress)
+            cached = read_arrays(self._space.folder(folder), self._keys(requests))
+            if cached is not None and requests:
+                self._say_cached(len(requests), progress)
                 return cached
         try:
-            return self._filled(folder, contents, requests, progress)
-        except (OSError, OptionError) as error:
-            if not isinstance(error, OSError) and not isinstance(error.__cause__, OSError):
+            return self._filled(folder, requests, progress)
+        except OSError as error:
+            problem = f"{folder}: {reason(error)}"
+        except OptionError as error:
+            if not isinstance(error.__cause__, OSError):
                 raise
-            problem = f"{folder}: {reason(error)}" if isinstance(error, OSError) else printable(error)
-            say(f"{problem}; embeddings are not cached")
-            self.cache = self._store = None
-            return self._computed(requests, progress)
+            problem = printable(error)
+        say(f"{problem}; embeddings are not cached")
+        self.cache = self._store = None
+        return self._computed(requests, progress)
 
-    def _filled(
-        self, folder: Path, contents: Sequence[tuple[str, str]], requests: Sequence["_Request"], progress: bool
-    ) -> tuple[FloatArray, Readings]:
+    def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items that are missing in the cache, add them to it, and read all items."""
         if self._store is None:
             facts = EncoderFacts.of(self.module)
             self.__dict__.pop("_identity", None)  # the revision on the hub is known only after loading
             self._store = open_cache(folder, self._space, facts=asdict(facts))
-        store, keys = self._store, self._keys(contents)
+        store, keys = self._store, self._keys(requests)
         store.refresh()
         missing = len(store.missing(keys))
         if not missing:
@@ -512,28 +515,45 @@ class StoryEncoder:
         return vectors, store.readings(keys)
 
     def _say_cached(self, count: int, progress: bool) -> None:
+        """Report the number of embeddings that were read from the cache."""
         if progress and count:
             say(f"{self.name}: {counted(count, 'vector')} from {self.cache}, none computed")
 
-    def _keys(self, contents: Iterable[tuple[str, str]]) -> list[bytes]:
-        """Compute the cache keys of pairs of prompt and text; equal for all encoders of one embedding space."""
+    def _keys(self, requests: Iterable["_Request"]) -> list[bytes]:
+        """Compute the cache keys of items with their prompts; equal for all encoders of one embedding space."""
         space = self._space
-        return [space.keys(prompt, [content])[0] for prompt, content in contents]
+        keys: list[bytes] = []
+        for request in requests:
+            keys += space.keys(request.prompt, [request.content])
+        return keys
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Item to embed, with its position among the distinct items and a role with the desired prompt."""
+    """Item to embed; requests with the same prompt and content are equal.
 
-    position: int
-    item: Item
-    role: Role
+    Attributes:
+        prompt: text before the item.
+        content: everything that a model can read of the item.
+        item: the item.
+        role: a role with this prompt.
+    """
+
+    prompt: str
+    content: str
+    item: Item = field(compare=False)
+    role: Role = field(compare=False)
 
 
 def unit_vectors(vectors: FloatArray) -> FloatArray:
     """Scale vectors (N, D) to length 1."""
     unit: FloatArray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
+
+
+def _story(item: Item) -> Story:
+    """Return a story unchanged, and a text as a story."""
+    return Story("", item) if isinstance(item, str) else item
 
 
 def _content(item: Item) -> str:

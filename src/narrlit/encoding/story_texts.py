@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from narrlit.console import say
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Story, StoryTable, Triple, Triples, texts_of, with_texts
@@ -38,7 +40,7 @@ class StoryTexts:
             return table.rows
         if self.pseudonyms.scope == "triple":
             raise OptionError("`scope=triple` needs triples, and these are single stories: give `scope=story`")
-        return self._without_names([(story,) for story in table.rows], self.pseudonyms)
+        return self._without_names([[story] for story in table.rows], self.pseudonyms)
 
     def prepare_triples(self, triples: Triples) -> Triples:
         """Prepare the stories of triples: independently, or with one mapping of names for each triple.
@@ -46,21 +48,19 @@ class StoryTexts:
         Raises:
             DataError: if a story lacks required views.
         """
-        table = self._with_views(triples.stories, triples.indices.ravel().tolist(), "triples")
+        indices = triples.indices.ravel().tolist()
+        table = self._with_views(triples.stories, indices, "triples")
         if self.pseudonyms is None:
             return Triples(table, triples.rows, triples.report)
-        groups: list[tuple[Story, ...]] = []
-        for triple in triples:
-            stories = [table[index] for index in triple.indices]
-            if self.pseudonyms.scope == "story":
-                groups += [(story,) for story in stories]
-            else:
-                groups.append(tuple(stories))
-        pseudonymized = self._without_names(groups, self.pseudonyms)
-        prepared, rows = StoryTable(), []
-        for number, triple in enumerate(triples):
-            stories = pseudonymized[3 * number : 3 * number + 3]
-            anchor, a, b = [prepared.add(story.text, views=story.views, original=story.original) for story in stories]
+        stories = [table[index] for index in indices]
+        group_size = 1 if self.pseudonyms.scope == "story" else 3
+        groups = [stories[start : start + group_size] for start in range(0, len(stories), group_size)]
+        prepared = StoryTable()
+        new_indices: list[int] = []
+        for story in self._without_names(groups, self.pseudonyms):
+            new_indices.append(prepared.add(story.text, views=story.views, original=story.original))
+        rows: list[Triple] = []
+        for triple, (anchor, a, b) in zip(triples, np.reshape(new_indices, (-1, 3)).tolist(), strict=True):
             rows.append(Triple(anchor, a, b, triple.a_is_closer))
         return Triples(prepared, rows, triples.report)
 
@@ -103,16 +103,23 @@ class StoryTexts:
 
     def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
         """Replace the names in stories and their views, with one mapping for each group; return one list."""
-        texts = [tuple(texts_of(group)) for group in groups]
-        uncached = [group_texts for group_texts in dict.fromkeys(texts) if group_texts not in self._replaced]
+        texts_by_group = [tuple(texts_of(group)) for group in groups]
+        self._replace(texts_by_group, options)
+        stories: list[Story] = []
+        for group, texts in zip(groups, texts_by_group, strict=True):
+            stories += with_texts(group, self._replaced[texts])
+        return stories
+
+    def _replace(self, texts_by_group: Sequence[tuple[str, ...]], options: PseudonymOptions) -> None:
+        """Pseudonymize the texts of the groups that are not yet cached, each distinct group once."""
+        uncached: list[tuple[str, ...]] = []
+        for texts in dict.fromkeys(texts_by_group):
+            if texts not in self._replaced:
+                uncached.append(texts)
         if uncached:
             results = pseudonymize_texts(uncached, options, lead=options.scope == "story")
-            for group_texts, result in zip(uncached, results, strict=True):
-                self._replaced[group_texts] = [pseudonymized.text for pseudonymized in result]
-        stories: list[Story] = []
-        for group, group_texts in zip(groups, texts, strict=True):
-            stories += with_texts(group, self._replaced[group_texts])
-        return stories
+            for texts, result in zip(uncached, results, strict=True):
+                self._replaced[texts] = [pseudonymized.text for pseudonymized in result]
 
 
 def story_texts(
@@ -125,14 +132,18 @@ def story_texts(
 
 
 def _view_files(views: str | Path | Sequence[str] | None, missing: Literal["refuse", "positional"]) -> ViewFiles | None:
+    """Convert the parameters of `load` to files of views; None if stories keep their own views."""
     if views is None and missing == "refuse":
         return None
     if views is None or isinstance(views, str):
         return ViewFiles.parse(views, missing)
-    return ViewFiles(str(views) if isinstance(views, Path) else list(views), missing)
+    if isinstance(views, Path):
+        return ViewFiles(str(views), missing)
+    return ViewFiles(list(views), missing)
 
 
 def _pseudonym_options(pseudonyms: PseudonymOptions | bool) -> PseudonymOptions | None:
+    """Convert the parameter of `load` to settings of pseudonymization; None if names are kept."""
     if isinstance(pseudonyms, bool):
         return PseudonymOptions("spacy") if pseudonyms else None
     return None if pseudonyms.backend == "none" else pseudonyms

@@ -54,7 +54,10 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
     """List the full names of the linear layers that `encoder.lora.target_modules` selects."""
     layers = transformer_layers(transformer)
     prefix = next(name for name, module in transformer.named_modules() if module is layers)
-    linear_names = [f"{prefix}.{name}" for name, module in layers.named_modules() if isinstance(module, nn.Linear)]
+    linear_names: list[str] = []
+    for name, module in layers.named_modules(prefix=prefix):
+        if isinstance(module, nn.Linear):
+            linear_names.append(name)
     if names == "all-linear":
         return linear_names
     endings = [names] if isinstance(names, str) else names
@@ -62,8 +65,9 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
     for ending in endings:
         matches = [name for name in linear_names if f".{name}".endswith(f".{ending}")]
         if not matches:
-            without_number = [name.removeprefix(f"{prefix}.").partition(".")[2] for name in linear_names]
-            available = ", ".join(dict.fromkeys(without_number))
+            # Without the number of the layer, which comes after the prefix.
+            endings_of_layers = [name.removeprefix(f"{prefix}.").partition(".")[2] for name in linear_names]
+            available = ", ".join(dict.fromkeys(endings_of_layers))
             raise OptionError(
                 f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
                 f"ends in {ending!r}; available: {available}"
@@ -85,21 +89,9 @@ def merge_adapters(transformer: Any) -> None:
     the plain layers do not: its embeddings change slightly.
     """
     dtype = transformer.get_input_embeddings().weight.dtype
-    deltas: dict[str, Tensor] = {}
-    for name, module in adapted_layers(transformer).items():
-        deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
-        transformer.set_submodule(name, module.get_base_layer().train(module.training))
-    if deltas:
-        transformer.delete_adapter(ADAPTER)
-    changed_layers = set(deltas)
-    if is_quantized(transformer):
-        changed_layers |= {name for name, module in transformer.named_modules() if quantization_of(module)}
-        training = transformer.training
-        transformer.dequantize(dtype=torch.float32)
-        transformer.train(training)
-        for name in ("is_loaded_in_4bit", "is_loaded_in_8bit"):
-            vars(transformer).pop(name, None)
-    for name in changed_layers:
+    deltas = _remove_adapters(transformer)
+    dequantized = _dequantize(transformer)
+    for name in deltas.keys() | dequantized:
         linear = transformer.get_submodule(name)
         weight = linear.weight.detach()
         if name in deltas:
@@ -108,6 +100,29 @@ def merge_adapters(transformer: Any) -> None:
         linear.weight = nn.Parameter(weight.to(dtype), requires_grad=False)
         if linear.bias is not None:
             linear.bias = nn.Parameter(linear.bias.detach().to(dtype), requires_grad=False)
+
+
+def _remove_adapters(transformer: Any) -> dict[str, Tensor]:
+    """Replace adapted layers by the layers inside, in place; return the adapters' changes of weights by name."""
+    deltas: dict[str, Tensor] = {}
+    for name, module in adapted_layers(transformer).items():
+        deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
+        transformer.set_submodule(name, module.get_base_layer().train(module.training))
+    if deltas:
+        transformer.delete_adapter(ADAPTER)
+    return deltas
+
+
+def _dequantize(transformer: Any) -> set[str]:
+    """Replace quantized layers by plain ones in float32, in place; return their names."""
+    names = {name for name, module in transformer.named_modules() if quantization_of(module)}
+    if names:
+        training = transformer.training
+        transformer.dequantize(dtype=torch.float32)
+        transformer.train(training)
+        for attribute in ("is_loaded_in_4bit", "is_loaded_in_8bit"):
+            vars(transformer).pop(attribute, None)
+    return names
 
 
 def checkpoint_gradients(transformer: Any) -> None:

@@ -50,19 +50,11 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
     weight, bias = np.eye(unit.shape[1]), np.zeros(unit.shape[1])
     for name, number in steps:
         values = unit @ weight.T + bias
-        count, dimension = values.shape
-        linear = np.eye(dimension)
+        _check_size(name, number, values)
+        linear = np.eye(values.shape[1])
         if name == "truncate":
-            if number > dimension:
-                raise OptionError(f"`postprocess=truncate:{number}`: the embeddings have {dimension} dimensions")
             linear = linear[:number]
         else:
-            if count < 2 or number >= min(count, dimension):
-                step = f"{name}:{number}" if number else name
-                raise OptionError(
-                    f"`postprocess={step}`: {count} stories of {dimension} dimensions are too few; `fit_on` more"
-                    f"{', or a smaller number' if number else ''}"
-                )
             bias = bias - values.mean(axis=0)
         if name == "abtt":
             top = PCA(number, svd_solver="full").fit(values).components_
@@ -75,7 +67,22 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
     return AffineMap(weight, bias, shrinkage)
 
 
+def _check_size(name: str, number: int, values: NDArray[np.float64]) -> None:
+    """Raise OptionError if a step needs more stories or dimensions than these vectors (N, d) have."""
+    count, dimension = values.shape
+    if name == "truncate":
+        if number > dimension:
+            raise OptionError(f"`postprocess=truncate:{number}`: the embeddings have {dimension} dimensions")
+    elif count < 2 or number >= min(count, dimension):
+        step, remedy = name, "`fit_on` more"
+        if number:
+            step, remedy = f"{name}:{number}", "`fit_on` more, or a smaller number"
+        raise OptionError(f"`postprocess={step}`: {count} stories of {dimension} dimensions are too few; {remedy}")
+
+
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scale vectors (N, D) to length 1; zeros stay zeros."""
     values = np.asarray(vectors, dtype=np.float64)
-    unit: NDArray[np.float64] = values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = values / np.maximum(lengths, 1e-12)
     return unit

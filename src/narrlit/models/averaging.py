@@ -1,5 +1,6 @@
 """Averages of trained weights, and interpolation between trained and frozen weights."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -66,15 +67,15 @@ def _averaged_adapters(
     """Concatenate adapters: the rows of all A, and the columns of all B, scaled by their share of the average."""
     settings = [config.lora for config in configs if config.lora is not None]
     share = trained_share / len(settings)
-    factors = [share * lora.alpha / lora.rank for lora in settings]
+    factors: dict[str, list[Tensor]] = defaultdict(list)
+    rank = 0
+    for lora, trained in zip(settings, weights, strict=True):
+        rank += lora.rank
+        scale = share * lora.alpha / lora.rank
+        for name, factor in trained.items():
+            factors[name].append(factor if LORA_A in name else scale * factor)
     averaged: dict[str, Tensor] = {}
-    for name in weights[0]:
-        matrices = [trained[name] for trained in weights]
-        if LORA_A in name:
-            averaged[name] = torch.cat(matrices)
-        else:
-            scaled = [factor * matrix for factor, matrix in zip(factors, matrices, strict=True)]
-            averaged[name] = torch.cat(scaled, dim=1)
-    rank = sum(lora.rank for lora in settings)
+    for name, factors_of_layer in factors.items():
+        averaged[name] = torch.cat(factors_of_layer, dim=0 if LORA_A in name else 1)
     lora = replace(settings[0], rank=rank, alpha=rank)
     return replace(configs[0], lora=lora), averaged

@@ -40,7 +40,7 @@ def _run_checkpoint(run: Path) -> Path:
         raise ModelError(f"run {run}: it has no checkpoint yet; continue training, or name another model")
     if best is None:  # the run was killed after its first checkpoint, before the record was updated
         return newest_first[0]
-    others = " or ".join(str(file) for file in newest_first[:3])
+    others = " or ".join(map(str, newest_first[:3]))
     raise ModelError(f"run {run}: its best checkpoint, {best}, is gone; restore it, or name another one: {others}")
 
 
@@ -54,7 +54,8 @@ def _run_directory(path: Path) -> Path:
         return max(recorded, key=lambda version: int(version.name.removeprefix("version_")))
     if versions:
         raise ModelError(f"run {path}: none of its {len(versions)} versions has a {RECORD}; train it again")
-    runs = sorted(child.name for child in path.iterdir() if any(child.glob(f"version_*/{RECORD}")))
+    records = path.glob(f"*/version_*/{RECORD}")
+    runs = sorted({record.parents[1].name for record in records})
     if runs:
         raise ModelError(f"{path} is a folder of runs: name one of {', '.join(runs[:10])}")
     return path
@@ -64,7 +65,11 @@ def find_record(source: str) -> Path | None:
     """Find the record of a run, from its directory or one of its checkpoints; None if there is none."""
     path = Path(source).absolute()
     folders = path.parents[:2] if path.suffix == ".ckpt" else [_run_directory(path)]
-    return next((folder / RECORD for folder in folders if (folder / RECORD).is_file()), None)
+    for folder in folders:
+        record = folder / RECORD
+        if record.is_file():
+            return record
+    return None
 
 
 def read_record(source: str) -> RunFile | None:
@@ -91,14 +96,13 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     if path is None:
         return None
     record = RunFile.read(path)
-    training_files = {file.sha256: file.path for file in record.data_of("train").files}
-    validation_files = {file.sha256: file.path for file in record.data_of("validation").files}
+    files = record.data_of("train").paths_by_digest
+    validation_files = record.data_of("validation").paths_by_digest
     trained_on_validation = record.flags.trained_on_validation
-    file = training_files.get(sha256)
-    if file is None and trained_on_validation:
-        file = validation_files.get(sha256)
-    if file is not None:
-        return f"trained on these triples: no result ({path.parent.name} trained on {file})"
+    if trained_on_validation:
+        files = validation_files | files
+    if sha256 in files:
+        return f"trained on these triples: no result ({path.parent.name} trained on {files[sha256]})"
     if trained_on_validation:
         names = ", ".join(validation_files.values()) or "unnamed"
         return f"trained on its validation triples ({names}): no result if they include these triples"
@@ -136,6 +140,7 @@ def check_shard_table(folder: Path) -> None:
 
 @contextmanager
 def _reading_checkpoint(path: Path) -> Iterator[None]:
+    """Convert errors of reading a checkpoint to ModelError."""
     with reading("checkpoint", path, "name another one", ModelError):
         try:
             yield
@@ -151,9 +156,10 @@ def _read_sharded(folder: Path) -> dict[str, Any]:
     """Read a sharded checkpoint, a folder: its full weights, without the optimizer's state."""
     from torch.distributed.checkpoint.state_dict_loader import load  # a slow import, for few checkpoints
 
-    stored = _shard_table(folder).state_dict_metadata
-    names = [name for name in stored if name.startswith("state_dict.")]
-    weights = {name: torch.empty(stored[name].size, dtype=stored[name].properties.dtype) for name in names}
+    weights: dict[str, torch.Tensor] = {}
+    for name, stored in _shard_table(folder).state_dict_metadata.items():
+        if name.startswith("state_dict."):
+            weights[name] = torch.empty(stored.size, dtype=stored.properties.dtype)
     with warnings.catch_warnings(action="ignore"):  # torch warns that there is only one process
         load(weights, checkpoint_id=folder, no_dist=True)
     content = dict(torch.load(folder / "meta.pt", map_location="cpu", weights_only=True))

@@ -132,14 +132,15 @@ class EncoderConfig:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "EncoderConfig":
         """Read the result of `as_dict`; fields that are missing in older files take their defaults."""
-        prompts, lora = values.get("prompts") or {}, values.get("lora")
-        fields = {
-            **values,
-            "prompts": prompts if isinstance(prompts, Prompts) else Prompts(**prompts),
-            "lora": lora if lora is None or isinstance(lora, LoRA) else LoRA(**lora),
-        }
+        fields = dict(values)
         fields.pop("trust_remote_code", None)  # in files of older releases; a file can't give this consent
-        return cls(**fields)
+        prompts = fields.pop("prompts", None) or {}
+        if not isinstance(prompts, Prompts):
+            prompts = Prompts(**prompts)
+        lora = fields.pop("lora", None)
+        if lora is not None and not isinstance(lora, LoRA):
+            lora = LoRA(**lora)
+        return cls(**fields, prompts=prompts, lora=lora)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class BiLSTMConfig:
 
     def __post_init__(self) -> None:
         for name in ("hidden", "layers", "output"):
-            _require(getattr(self, name) >= 1, f"bilstm.{name}", getattr(self, name), "a positive number")
+            size = getattr(self, name)
+            _require(size >= 1, f"bilstm.{name}", size, "a positive number")
         _require(0 <= self.dropout < 1, "bilstm.dropout", self.dropout, "a probability from 0 to below 1")
 
 
@@ -222,7 +224,7 @@ def parse_fusion(text: str) -> Fusion:
     if text in PRESETS:
         return PRESETS[text]
     try:
-        full, theme, action, outcome = (float(number) for number in text.split(","))
+        full, theme, action, outcome = map(float, text.split(","))
     except ValueError as error:  # not a number, or not four of them
         remedy = f"give one of {', '.join(PRESETS)}, or four comma-separated weights of {', '.join(PARTS)}"
         raise OptionError(f"`fusion={text}`: {remedy}") from error
@@ -230,15 +232,16 @@ def parse_fusion(text: str) -> Fusion:
 
 
 def _require(valid: bool, option: str, value: object, needed: str) -> None:
+    """Raise OptionError with the name and the value of an option unless it is valid."""
     if not valid:
         raise OptionError(f"{option} is {value}: must be {needed}")
 
 
 STEPS = ("center", "abtt", "whiten", "truncate")
-
 NUMBERED = ("abtt", "truncate")
-
+"""Steps that need a number."""
 Steps = Sequence[tuple[str, int]]
+"""Post-processing steps: the name of each, and its number or 0."""
 
 
 def parse_steps(text: str) -> Steps:
@@ -254,8 +257,13 @@ def parse_steps(text: str) -> Steps:
             raise OptionError(
                 f"`postprocess={text}`: '{name}' is not one of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
             )
-        if bool(colon) != (name in NUMBERED) or (colon and not (number.isdecimal() and int(number))):
-            form = f"{name}:N with a number N above 0" if name in NUMBERED else f"{name} without a number"
+        if name in NUMBERED:
+            is_valid = number.isdecimal() and int(number) > 0
+            form = f"{name}:N with a number N above 0"
+        else:
+            is_valid = not colon
+            form = f"{name} without a number"
+        if not is_valid:
             raise OptionError(f"`postprocess={text}`: write {form}")
         steps.append((name, int(number or 0)))
     return steps

@@ -1,6 +1,7 @@
 """Coverage: the share of the stories' words that an encoder reads; no torch."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -64,13 +65,14 @@ class Coverage:
         >>> Coverage(1000, 963.5, 479, 12, 0.41).summary(256)
         '96.3 % of words read: 12 of 479 stories were cut at 256 tokens, the longest after 41 %'
         """
-        is_one = self.long == 1
-        count = f"{self.long} of {self.texts} {one if self.texts == 1 else several}"
+        name = one if self.texts == 1 else several
+        present, past = ("is", "was") if self.long == 1 else ("are", "were")
+        count = f"{self.long} of {self.texts} {name}"
         if self.least == 1:
-            return f"{count} {'is' if is_one else 'are'} longer than {limit} tokens: read in windows"
+            return f"{count} {present} longer than {limit} tokens: read in windows"
         percentage = math.floor(1000 * self.share) / 10
         return (
-            f"{percentage} % of words read: {count} {'was' if is_one else 'were'} cut at {limit} tokens, "
+            f"{percentage} % of words read: {count} {past} cut at {limit} tokens, "
             f"the longest after {100 * self.least:.0f} %"
         )
 
@@ -89,13 +91,14 @@ def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | Non
     Returns:
         One line, or None if there is nothing to warn about.
     """
-    not_english = {language: count for language, count in languages.items() if language != "en"}
+    not_english = Counter(languages)
+    del not_english["en"]
     if not not_english or vocabulary >= MULTILINGUAL:
         return None
-    percentage = 100 * sum(not_english.values()) / sum(languages.values())
-    most_frequent = sorted(not_english, key=lambda language: -not_english[language])[:5]
+    percentage = 100 * not_english.total() / sum(languages.values())
+    most_frequent = ", ".join(dict(not_english.most_common(5)))
     return (
-        f"warning: {percentage:.0f} % of the stories are not in English ({', '.join(most_frequent)}), and the model "
+        f"warning: {percentage:.0f} % of the stories are not in English ({most_frequent}), and the model "
         f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "
         "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
     )

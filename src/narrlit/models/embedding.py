@@ -57,12 +57,12 @@ def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story"
         ModelError: if an embedding is not finite or all zeros.
     """
     if encoder.views is not None:
-        needed = [position for position, weight in enumerate(encoder.views.weights) if weight]
+        needed = np.flatnonzero(encoder.views.weights).tolist()
         parts, coverage, readings = part_embeddings(encoder, stories, role, progress, needed)
         fused = encoder.views.fuse(torch.from_numpy(parts))
         embeddings = _checked(fused.numpy(), encoder)
     else:
-        texts = [story if isinstance(story, str) else story.text for story in stories]
+        texts = list(map(text_of, stories))
         embeddings, coverage, readings = _embed(encoder, texts, role, progress)
     if encoder.post is not None:
         with torch.inference_mode():
@@ -99,17 +99,22 @@ def part_embeddings(
     dimension = flat.shape[1]
     embeddings = np.zeros((len(stories), len(PARTS), dimension), dtype=np.float32)
     embeddings[:, positions] = flat.reshape(len(stories), len(positions), dimension)
-    with torch.inference_mode():
-        for start in range(0, len(stories), STORIES_PER_PASS):
-            span = slice(start, start + STORIES_PER_PASS)
-            vectors = torch.from_numpy(embeddings[span]).to(encoder.device)
-            unit = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
-            embeddings[span] = unit.float().cpu().numpy()
+    _apply_views(encoder, embeddings)
     # The heads have turned these zeros into vectors.
     not_needed = np.setdiff1d(range(len(PARTS)), positions)
     embeddings[:, not_needed] = 0
     starts = np.arange(len(stories)) * len(positions)
     return Embeddings(embeddings, coverage, _joined_readings(readings, starts))
+
+
+@torch.inference_mode()
+def _apply_views(encoder: Encoder, embeddings: FloatArray) -> None:
+    """Replace embeddings (N, 4, D) of text and views by unit vectors, after the heads of views, in place."""
+    for start in range(0, len(embeddings), STORIES_PER_PASS):
+        span = slice(start, start + STORIES_PER_PASS)
+        vectors = torch.from_numpy(embeddings[span]).to(encoder.device)
+        unit = F.normalize(vectors, dim=-1) if encoder.views is None else encoder.views.parts(vectors)
+        embeddings[span] = unit.float().cpu().numpy()
 
 
 def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
@@ -118,9 +123,16 @@ def unique(texts: Sequence[T]) -> tuple[list[T], IntArray]:
     >>> unique(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
-    index_of: dict[T, int] = {}
-    positions = np.array([index_of.setdefault(text, len(index_of)) for text in texts], dtype=np.int64)
-    return list(index_of), positions
+    position_of: dict[T, int] = {}
+    positions = np.empty(len(texts), dtype=np.int64)
+    for row, text in enumerate(texts):
+        positions[row] = position_of.setdefault(text, len(position_of))
+    return list(position_of), positions
+
+
+def text_of(story: Story | str) -> str:
+    """Return the text of a story, or a text unchanged."""
+    return story if isinstance(story, str) else story.text
 
 
 def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
@@ -196,48 +208,51 @@ class TokenizedTexts(NamedTuple):
 def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
     """Tokenize texts; split, truncate or refuse those longer than `encoder.max_length`, according to `encoder.long`."""
     ids = encoder.token_ids(texts, role)
-    long = [row for row, tokens in enumerate(ids) if len(tokens) > encoder.max_length]
+    lengths = np.array(list(map(len, ids)), dtype=np.int64)
+    is_long = lengths > encoder.max_length
     windows: dict[int, Windows] = {}
     shares = np.ones(len(texts))
-    if long and encoder.long == "refuse":
-        first_long = long[0]
+    if encoder.long == "refuse" and is_long.any():
+        row = int(is_long.argmax())
         raise DataError(
-            f"the {encoder.unit[0]} {printable(texts[first_long], 60)!r} has {len(ids[first_long])} tokens, more than "
+            f"the {encoder.unit[0]} {printable(texts[row], 60)!r} has {lengths[row]} tokens, more than "
             f"{encoder.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
         )
     if encoder.long == "windows":
-        for row in long:
+        for row in np.flatnonzero(is_long).tolist():
             (first, *further), added = encoder.windows(texts[row], role)
             further_rows = range(len(ids), len(ids) + len(further))
             windows[row] = Windows([row, *further_rows], added)
             ids[row] = first
             ids += further
-    elif long:
-        truncated = encoder.truncated([texts[row] for row in long], role)
-        for row, cut in zip(long, truncated, strict=True):
-            shares[row] = len(cut) / len(ids[row])
-            ids[row] = cut
+    else:
+        for row in encoder.truncate(ids, texts, role):
+            shares[row] = len(ids[row]) / lengths[row]
     words = np.array([len(text.split()) for text in texts])
     num_texts = np.ones(len(texts))
-    is_long = np.isin(np.arange(len(texts)), long)
     readings = np.stack([words, words * shares, num_texts, is_long, shares], axis=1)
     return TokenizedTexts(ids, windows, readings)
 
 
 def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]") -> FloatArray:
     """Embed N tokenized texts, (N, D), in batches of similar length; average the windows of long texts."""
-    ids, num_texts, device = tokens.ids, len(tokens.readings), encoder.device
-    rows = np.empty((len(ids), encoder.text_dimension), dtype=np.float32)
+    num_texts = len(tokens.readings)
+    device = encoder.device
+    vectors = np.empty((len(tokens.ids), encoder.text_dimension), dtype=np.float32)
     budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
-    lengths = [len(row) for row in ids]
-    for chunk in token_chunks(lengths, budget, padded=True):
-        flat = torch.tensor(list(chain.from_iterable(ids[i] for i in chunk)))
-        packed = PackedStories(flat, tuple(lengths[i] for i in chunk), torch.arange(len(chunk)))
-        rows[chunk] = encoder(packed.to(device)).float().cpu().numpy()
-        bar.update(sum(i < num_texts for i in chunk))
+    for rows in token_chunks(list(map(len, tokens.ids)), budget, padded=True):
+        packed = _packed([tokens.ids[row] for row in rows])
+        vectors[rows] = encoder(packed.to(device)).float().cpu().numpy()
+        bar.update(int((np.array(rows) < num_texts).sum()))  # further windows of a text do not count
     for row, windows in tokens.windows.items():
-        rows[row] = _mean_direction(rows[windows.rows], windows.added)
-    return rows[:num_texts]
+        vectors[row] = _mean_direction(vectors[windows.rows], windows.added)
+    return vectors[:num_texts]
+
+
+def _packed(ids: Sequence[list[int]]) -> PackedStories:
+    """Concatenate the token ids of texts."""
+    flat = torch.tensor(list(chain.from_iterable(ids)))
+    return PackedStories(flat, tuple(map(len, ids)), torch.arange(len(ids)))
 
 
 def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray[np.float64]:
@@ -264,8 +279,8 @@ def _embed_sentences(
     encoder: Encoder, head: SentenceBiLSTM, texts: list[str], role: Role, progress: bool
 ) -> Embeddings:
     """Embed distinct texts by a head over the embeddings of their sentences, each distinct sentence once."""
-    sentences = [split_sentences(text) for text in texts]
-    lengths = [len(story) for story in sentences]
+    sentences = list(map(split_sentences, texts))
+    lengths = list(map(len, sentences))
     if 0 in lengths:
         number = lengths.index(0) + 1
         raise DataError(f"story {number} of {len(texts)} distinct ones is blank, without any sentence: remove it")

@@ -196,7 +196,7 @@ class Encoder(MovableModule):
 
     def require_one_prompt(self, purpose: str) -> None:
         """Raise ModelError if prompts differ by role, for a purpose that has one embedding for all roles."""
-        if len({self.prompt(role) for role in ("anchor", "candidate", "story")}) > 1:
+        if len(set(map(self.prompt, PROMPT_NAMES))) > 1:
             raise ModelError(
                 f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
                 f"before candidates, but {purpose} has one embedding for both: give a `role`, if available, "
@@ -206,26 +206,34 @@ class Encoder(MovableModule):
     def token_ids(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
         """Tokenize texts with the role's prompt before them, without truncation."""
         prompt = self.prompt(role)
+        prompted = [prompt + text for text in texts]
         options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
-        ids: list[list[int]] = self.model[0].tokenizer([prompt + text for text in texts], **options)["input_ids"]
+        ids: list[list[int]] = self.model[0].tokenizer(prompted, **options)["input_ids"]
         return ids
 
     def tokenize(self, texts: Sequence[str], role: Role = "story") -> tuple[list[list[int]], int]:
         """Tokenize texts with the role's prompt, truncated at `max_length`, and count the truncated texts."""
-        encoded = self.token_ids(texts, role)
-        long = [i for i, ids in enumerate(encoded) if len(ids) > self.max_length]
-        if long:
-            truncated = self.truncated([texts[i] for i in long], role)
-            for i, ids in zip(long, truncated, strict=True):
-                encoded[i] = ids
-        return encoded, len(long)
+        ids = self.token_ids(texts, role)
+        truncated_rows = self.truncate(ids, texts, role)
+        return ids, len(truncated_rows)
 
-    def truncated(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
-        """Tokenize texts with the role's prompt, truncated at `max_length`."""
-        prompted = [self.prompt(role) + text for text in texts]
-        tokenizer = self.model[0].tokenizer
-        ids: list[list[int]] = tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
-        return ids
+    def truncate(self, ids: list[list[int]], texts: Sequence[str], role: Role = "story") -> list[int]:
+        """Truncate the token ids of texts longer than `max_length`, in place, and return their rows.
+
+        Args:
+            ids: result of `token_ids`.
+            texts: the texts.
+            role: role whose prompt is before them.
+        """
+        limit = self.max_length
+        rows = [row for row, tokens in enumerate(ids) if len(tokens) > limit]
+        if rows:
+            prompt = self.prompt(role)
+            prompted = [prompt + texts[row] for row in rows]
+            truncated = self.model[0].tokenizer(prompted, truncation=True, max_length=limit)["input_ids"]
+            for row, tokens in zip(rows, truncated, strict=True):
+                ids[row] = tokens
+        return rows
 
     def windows(self, text: str, role: Role = "story") -> tuple[list[list[int]], list[int]]:
         """Tokenize a text longer than `max_length` in windows, each with the prompt.
@@ -251,10 +259,14 @@ class Encoder(MovableModule):
                 f"{self.max_length} tokens leave no room for text after the prompt {prompt!r}: increase `max_length`"
             )
         edges = np.searchsorted(ends[begin:end], _sentence_starts(text), side="right") + begin
-        bounds = window_bounds([begin, *edges.tolist(), end], room)
-        windows = [ids[:begin] + ids[start:stop] + ids[end:] for start, stop in bounds]
-        stops = [begin, *(stop for _, stop in bounds)]
-        return windows, [stop - before for before, stop in pairwise(stops)]
+        windows: list[list[int]] = []
+        added: list[int] = []
+        previous_stop = begin
+        for start, stop in window_bounds([begin, *edges.tolist(), end], room):
+            windows.append(ids[:begin] + ids[start:stop] + ids[end:])
+            added.append(stop - previous_stop)
+            previous_stop = stop
+        return windows, added
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order, without a BiLSTM or the fusion of views."""
@@ -316,11 +328,12 @@ class Encoder(MovableModule):
             raise OptionError("a fusion of views over a model of sentences can't be exported: export the model alone")
         head = self.views or self.sentences
         post = list(self.post or ())
-        rounded = list(self.model)[2:]
+        converted = list(self.model)[2:]
         if head is None:
-            rounded += post
-        for module in rounded:
-            module.to(next(self.transformer.parameters()).dtype)
+            converted += post
+        dtype = next(self.transformer.parameters()).dtype
+        for module in converted:
+            module.to(dtype)
         with quiet():
             if head is not None:
                 model = self._of_modules([head, *post])
@@ -411,14 +424,20 @@ def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list
     >>> token_chunks([5, 9, 4], 10, padded=True)
     [[1], [0, 2]]
     """
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i]) if padded else range(len(lengths))
+    order: Sequence[int] = range(len(lengths))
+    if padded:
+        order = sorted(order, key=lambda position: -lengths[position])
     chunks: list[list[int]] = []
+    chunk: list[int] = []
     tokens = longest = 0
     for position in order:
-        longest = max(longest, lengths[position])
-        tokens = longest * (len(chunks[-1]) + 1) if padded and chunks else tokens + lengths[position]
-        if not chunks or tokens > budget:
-            chunks.append([])
-            tokens = longest = lengths[position]
-        chunks[-1].append(position)
+        length = lengths[position]
+        longest = max(longest, length)
+        tokens = longest * (len(chunk) + 1) if padded else tokens + length
+        if chunk and tokens > budget:
+            chunks.append(chunk)
+            chunk, tokens, longest = [], length, length
+        chunk.append(position)
+    if chunk:
+        chunks.append(chunk)
     return chunks

@@ -49,7 +49,7 @@ def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
         dense = Dense(dimension, dimension, False, nn.Identity(), init_weight=initial_weights)
         return nn.Sequential(dense, Normalize())
     sizes = [dimension, *settings.get("hidden", ()), settings.get("output", 256)]
-    layers = [Dense(i, o, activation_function=nn.ReLU()) for i, o in pairwise(sizes)]
+    layers = [Dense(inputs, outputs, activation_function=nn.ReLU()) for inputs, outputs in pairwise(sizes)]
     layers[-1].activation_function = nn.Identity()
     return nn.Sequential(*layers, Normalize())
 
@@ -80,12 +80,13 @@ class InnerModel(InputModule):
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_: object) -> dict[str, Any]:
         """Split U stories into texts, put the prompt before each text, and count the texts of each story."""
+        prefix = prompt or ""
         texts: list[str] = []
         lengths: list[int] = []
         for number, story in enumerate(inputs, 1):
-            parts = self.texts_of(story, number)
-            texts += [(prompt or "") + part for part in parts]
-            lengths.append(len(parts))
+            texts_of_story = self.texts_of(story, number)
+            texts += [prefix + text for text in texts_of_story]
+            lengths.append(len(texts_of_story))
         return {"texts": texts, "lengths": lengths}
 
     def embed_texts(self, features: dict[str, Any]) -> Tensor:
@@ -112,7 +113,8 @@ class InnerModel(InputModule):
 
     def save(self, output_path: str, *_: object, **__: object) -> None:
         """Write settings, weights and, in a subfolder, the inner model if there is one."""
-        inner, self.inner = self.inner, None
+        inner = self.inner
+        self.inner = None
         try:
             self.save_config(output_path, filename=self.config_file_name)
             if self.state_dict():
@@ -125,11 +127,11 @@ class InnerModel(InputModule):
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> "InnerModel":
         """Load a head and its inner model from a folder or a hub; the options of transformers go to the inner model."""
-        hub = {name: options[name] for name in HUB_OPTIONS if name in options}
-        inner = {name: options[name] for name in INNER_OPTIONS if name in options}
-        folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub))
+        hub_options = _selected(options, HUB_OPTIONS)
+        inner_options = _selected(options, INNER_OPTIONS)
+        folder = Path(cls.load_dir_path(model_name_or_path, subfolder, **hub_options))
         head = cls.load_head(folder)
-        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **inner)
+        head.inner = SentenceTransformer(str(folder / INNER), device="cpu", local_files_only=True, **inner_options)
         return head
 
     @classmethod
@@ -139,6 +141,11 @@ class InnerModel(InputModule):
         if head.state_dict():
             cls.load_torch_weights(str(folder), model=head)
         return head
+
+
+def _selected(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Select the options with these names that are given."""
+    return {name: options[name] for name in names if name in options}
 
 
 class SentenceBiLSTM(InnerModel):
@@ -158,7 +165,11 @@ class SentenceBiLSTM(InnerModel):
     ) -> None:
         """Build the layers for sentence embeddings of a dimension; the other settings are those of `BiLSTMConfig`."""
         super().__init__()
-        self.dimension, self.hidden, self.layers, self.dropout, self.output = dimension, hidden, layers, dropout, output
+        self.dimension = dimension
+        self.hidden = hidden
+        self.layers = layers
+        self.dropout = dropout
+        self.output = output
         # With a single layer torch warns about dropout between layers.
         dropout_between_layers = dropout if layers > 1 else 0.0
         self.lstm = nn.LSTM(dimension, hidden, layers, dropout=dropout_between_layers, bidirectional=True)
@@ -217,7 +228,9 @@ class ViewFusion(InnerModel):
     def __init__(self, dimension: int, fusion: Mapping[str, float], hidden: int | None = None) -> None:
         """Build heads of `hidden` units (None: no heads); `fusion` is `dataclasses.asdict` of a `Fusion`."""
         super().__init__()
-        self.dimension, self.fusion, self.hidden = dimension, dict(fusion), hidden
+        self.dimension = dimension
+        self.fusion = dict(fusion)
+        self.hidden = hidden
         self.heads = None if hidden is None else ViewHeads(dimension, hidden)
 
     def get_embedding_dimension(self) -> int:
@@ -238,10 +251,11 @@ class ViewFusion(InnerModel):
 
     def parts(self, vectors: Tensor) -> Tensor:
         """Compute unit vectors (U, 4, D) of text and views, in float32, from an encoder's embeddings (U, 4, D)."""
-        vectors = F.normalize(vectors.float(), dim=-1)
+        unit = F.normalize(vectors.float(), dim=-1)
         if self.heads is None:
-            return vectors
-        return torch.cat([vectors[:, :1], self.heads(vectors[:, 1:]).float()], dim=1)
+            return unit
+        text, views = unit[:, :1], unit[:, 1:]
+        return torch.cat([text, self.heads(views).float()], dim=1)
 
     def fuse(self, parts: Tensor) -> Tensor:
         """Fuse unit vectors (U, 4, D) of text and views to unit vectors (U, D) of stories.
@@ -276,7 +290,9 @@ class ViewHeads(nn.Module):
         with torch.autocast(vectors.device.type, enabled=False):
             dtype = next(self.parameters()).dtype
             views = vectors.to(dtype).expand(-1, len(self.heads), -1).unbind(1)
-            outputs = [head(view) for head, view in zip(self.heads.values(), views, strict=True)]
+            outputs = []
+            for head, view in zip(self.heads.values(), views, strict=True):
+                outputs.append(head(view))
             return F.normalize(torch.stack(outputs, 1), dim=-1)
 
 
@@ -300,11 +316,13 @@ def copy_code(folder: Path, head: InnerModel) -> None:
     """Copy this file, and the files of this package that it imports, into an exported folder."""
     package_import = re.compile(r"^from (narrlit\.(?:\w+\.)*(\w+)) import", re.MULTILINE)
     modules = [type(head).__module__]
-    for module in modules:  # the loop appends to this list
+    for module in modules:  # grows while it is read
         path = Path(str(sys.modules[module].__file__))
         code = path.read_text(encoding="utf-8")
-        modules += [name for name, _ in package_import.findall(code) if name not in modules]
+        for name, _ in package_import.findall(code):
+            if name not in modules:
+                modules.append(name)
         (folder / path.name).write_text(package_import.sub(r"from .\2 import", code), encoding="utf-8")
-    entries = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    entries[0] = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
-    (folder / "modules.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    description = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    description[0] = {"idx": 0, "name": "0", "path": "", "type": f"heads.{type(head).__name__}"}
+    (folder / "modules.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")

@@ -76,7 +76,8 @@ def features(token_ids: Tensor, lengths: tuple[int, ...], first_position: int) -
     """
     counts = torch.tensor(lengths)
     ends = counts.cumsum(0)
-    positions = torch.arange(len(token_ids)) - torch.repeat_interleave(ends - counts, counts) + first_position
+    starts = ends - counts
+    positions = torch.arange(len(token_ids)) - torch.repeat_interleave(starts, counts) + first_position
     return {
         "input_ids": token_ids[None],
         "position_ids": positions[None].to(token_ids.device, non_blocking=True),
@@ -143,8 +144,13 @@ def _mpnet_attention(
     if not isinstance(position_bias, _PackedBias):
         return type(module).forward(module, hidden_states, attention_mask, position_bias, **kwargs)
     heads = (module.num_attention_heads, module.attention_head_size)
-    projections = (module.q, module.k, module.v)
-    inputs = tuple(linear(hidden_states).unflatten(-1, heads).transpose(1, 2) for linear in projections)
+
+    def projected(linear: nn.Module) -> Tensor:
+        """Project (1, T, D) to (1, H, T, E)."""
+        projection: Tensor = linear(hidden_states).unflatten(-1, heads).transpose(1, 2)
+        return projection
+
+    inputs = (projected(module.q), projected(module.k), projected(module.v))
     dropout = module.dropout.p if module.training else 0.0
     options = Options(None, dropout, causal=False, bias=position_bias.bias)
     output = _attend(inputs, position_bias.lengths, options)
@@ -193,11 +199,11 @@ Inputs = tuple[Tensor, ...]
 
 def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend within each story: (1, H, T, E) in and out."""
-    query = inputs[0]
+    query, key, value = inputs
     kind = query.device.type
     # Rotary embeddings may have returned float32; under autocast, torch's attention converts its inputs too.
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else query.dtype
-    query, key, value = (x.to(dtype) for x in inputs)
+    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
     if _flash_fits(query, options):
         return _attend_flash((query, key, value), lengths, options)
     groups = query.shape[1] // key.shape[1]
@@ -209,19 +215,23 @@ def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tenso
 
 def _attend_each(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend story by story, with torch's attention or, if that is slower, with matrix products."""
-    if _products_are_faster(inputs[0], options):
+    query, key, value = inputs
+    if _products_are_faster(query, options):
         return _attend_by_products(inputs, lengths, options)
     longest, window = max(lengths), options.window
     # If the window covers every story, torch's own causal attention needs no mask.
     causal = options.causal and (window is None or window >= longest)
-    mask = None if causal else options.mask(longest, inputs[0])
+    mask = None if causal else options.mask(longest, query)
     attend = partial(F.scaled_dot_product_attention, dropout_p=options.dropout, is_causal=causal, scale=options.scaling)
     # Not slices: the gradient of a split is one concatenation, that of U slices is U full-size tensors.
-    queries, keys, values = (torch.split(x, list(lengths), dim=2) for x in inputs)
+    sizes = list(lengths)
+    queries = torch.split(query, sizes, dim=2)
+    keys = torch.split(key, sizes, dim=2)
+    values = torch.split(value, sizes, dim=2)
     outputs = []
-    for n, query, key, value in zip(lengths, queries, keys, values, strict=True):
+    for n, story_query, story_key, story_value in zip(sizes, queries, keys, values, strict=True):
         story_mask = None if mask is None else mask[..., :n, :n]
-        outputs.append(attend(query, key, value, story_mask))
+        outputs.append(attend(story_query, story_key, story_value, story_mask))
     return torch.cat(outputs, dim=2)
 
 
@@ -238,13 +248,13 @@ def _products_are_faster(query: Tensor, options: Options) -> bool:
 
 def _attend_by_products(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend story by story with matrix products: (1, H, T, E) in and out."""
-    query, key, value = (x[0] for x in inputs)
+    query, key, value = inputs
     scaling = query.shape[-1] ** -0.5 if options.scaling is None else options.scaling
     mask = options.mask(max(lengths), query)
     if mask is not None:
         mask = mask[0]
     apply: Any = _Products.apply
-    output: Tensor = apply(query, key, value, mask, lengths, scaling, options.dropout)
+    output: Tensor = apply(query[0], key[0], value[0], mask, lengths, scaling, options.dropout)
     return output[None]
 
 
@@ -267,10 +277,14 @@ class _Products(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         """Compute the outputs story by story."""
-        query, key, value = (query * scaling).contiguous(), key.contiguous(), value.contiguous()
+        query = (query * scaling).contiguous()
+        key = key.contiguous()
+        value = value.contiguous()
         all_weights = query.new_empty(len(query) * sum(n * n for n in lengths))
         output = torch.empty_like(query)
-        context.lengths, context.scaling, context.dropout = lengths, scaling, dropout
+        context.lengths = lengths
+        context.scaling = scaling
+        context.dropout = dropout
         context.factor = 1 / (1 - _dropped(dropout) / DRAWS)
         for n, span, weights in _stories(all_weights, len(query), lengths):
             scores = query[:, span] @ key[:, span].mT
@@ -279,7 +293,8 @@ class _Products(torch.autograd.Function):
             torch.softmax(scores, -1, out=weights)
             if dropout:
                 torch.copysign(weights, _keep(weights.shape, dropout, weights.dtype) - 0.5, out=weights)
-            output[:, span] = (torch.relu(weights) if dropout else weights) @ value[:, span]
+            remaining = torch.relu(weights) if dropout else weights
+            output[:, span] = remaining @ value[:, span]
         context.save_for_backward(query, key, value, mask, all_weights)
         return output.mul_(context.factor)
 
@@ -288,15 +303,18 @@ class _Products(torch.autograd.Function):
         """Compute the gradients of queries, keys, values and mask from the attention weights of the forward pass."""
         query, key, value, mask, all_weights = context.saved_tensors
         grad_output = (gradients[0] * context.factor).contiguous()
-        grad_query, grad_key, grad_value = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+        grad_query = torch.empty_like(query)
+        grad_key = torch.empty_like(key)
+        grad_value = torch.empty_like(value)
         grad_mask = torch.zeros_like(mask) if context.needs_input_grad[3] else None
         for n, span, weights in _stories(all_weights, len(query), context.lengths):
             grad_weights = grad_output[:, span] @ value[:, span].mT
-            softmax, dropped = weights, weights
+            softmax = remaining = weights
             if context.dropout:
                 grad_weights = torch.ops.aten.threshold_backward(grad_weights, weights, 0)
-                softmax, dropped = weights.abs(), torch.relu(weights)
-            grad_value[:, span] = dropped.mT @ grad_output[:, span]
+                softmax = weights.abs()
+                remaining = torch.relu(weights)
+            grad_value[:, span] = remaining.mT @ grad_output[:, span]
             grad_scores = softmax_gradient(grad_weights, softmax)
             grad_query[:, span] = grad_scores @ key[:, span]
             grad_key[:, span] = grad_scores.mT @ query[:, span]
@@ -344,8 +362,10 @@ class Dropout(nn.Dropout):
 
 def _flash_fits(query: Tensor, options: Options) -> bool:
     """Return True if flash attention supports these queries and options on their GPU."""
-    half = query.dtype in (torch.float16, torch.bfloat16) and query.shape[-1] % 8 == 0 and query.shape[-1] <= 256
-    if not (query.is_cuda and half) or options.dropout or options.ends is None:
+    dimension = query.shape[-1]
+    if not query.is_cuda or query.dtype not in (torch.float16, torch.bfloat16):
+        return False
+    if dimension % 8 or dimension > 256 or options.dropout or options.ends is None:
         return False
     # Older releases of torch have no such function or another signature; GPUs before Ampere have no kernel.
     return torch.__version__ >= "2.13" and torch.cuda.get_device_capability(query.device) >= (8, 0)
@@ -356,42 +376,43 @@ def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) ->
     from torch.nn.attention.varlen import varlen_attn  # missing in torch 2.7, the oldest supported release
 
     reach = -1 if options.window is None else options.window - 1
-    query, key, value = (x[0].transpose(0, 1) for x in inputs)
+    query, key, value = inputs
     ends, longest = options.ends, max(lengths)
     attend: Any = varlen_attn  # its types differ between releases
     output: Tensor = attend(
-        query,
-        key,
-        value,
+        query[0].transpose(0, 1),
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
         ends,
         ends,
         longest,
         longest,
         scale=options.scaling,
         window_size=(reach, 0 if options.causal else reach),
-        enable_gqa=inputs[0].shape[1] != inputs[1].shape[1],
+        enable_gqa=query.shape[1] != key.shape[1],
     )
     return output.transpose(0, 1)[None]
 
 
 def _attend_padded(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Pad the stories and attend in one call, which on a GPU is faster than one call per story."""
-    device = inputs[0].device
+    query, key, value = inputs
+    device = query.device
     inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
     positions = inside.flatten().nonzero().squeeze(1)
 
     def padded(x: Tensor) -> Tensor:
         """Pad (1, H, T, E) to (U, H, L, E)."""
-        wide = x.new_zeros(inside.numel(), x.shape[1], x.shape[3])
-        wide = wide.index_copy(0, positions, x[0].transpose(0, 1))
-        return wide.view(*inside.shape, *wide.shape[1:]).transpose(1, 2)
+        heads, dimension = x.shape[1], x.shape[3]
+        zeros = x.new_zeros(inside.numel(), heads, dimension)
+        wide = zeros.index_copy(0, positions, x[0].transpose(0, 1))
+        return wide.view(*inside.shape, heads, dimension).transpose(1, 2)
 
     mask = inside[:, None, None, :]
-    added = options.mask(inside.shape[1], inputs[0])
+    added = options.mask(inside.shape[1], query)
     if added is not None:
         mask = torch.where(mask, added, torch.finfo(added.dtype).min)
-    query, key, value = map(padded, inputs)
     output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=options.dropout, scale=options.scaling
+        padded(query), padded(key), padded(value), attn_mask=mask, dropout_p=options.dropout, scale=options.scaling
     )
     return output.transpose(1, 2).flatten(0, 1)[positions].transpose(0, 1)[None]

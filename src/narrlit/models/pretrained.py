@@ -68,9 +68,11 @@ def _freeze_layers(transformer: Any, share: float) -> None:
     """Freeze a transformer's embeddings, and a share of its layers from the lowest."""
     layers = adapters.transformer_layers(transformer)
     frozen = [getattr(transformer, "embeddings", transformer.get_input_embeddings())]
-    # MPNet's embeddings of relative positions: every layer uses them, so their gradient would need the frozen layers.
-    frozen += [module for name, module in transformer.named_modules() if name.endswith("relative_attention_bias")]
     frozen += layers[: int(share * len(layers))]
+    # MPNet's embeddings of relative positions: every layer uses them, so their gradient would need the frozen layers.
+    for name, module in transformer.named_modules():
+        if name.endswith("relative_attention_bias"):
+            frozen.append(module)
     for module in frozen:
         module.requires_grad_(False)
 
@@ -104,8 +106,9 @@ def _remedy(folder: Path | None) -> str:
     """Describe what to do if a model can't be loaded from a local folder (None: from a hub)."""
     if folder is not None:
         return "is the folder complete? Download or export it again"
+    remedy = "there is no such folder, and the hub does not provide it"
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-    return "there is no such folder, and the hub does not provide it" + (" (HF_HUB_OFFLINE is set)" if offline else "")
+    return f"{remedy} (HF_HUB_OFFLINE is set)" if offline else remedy
 
 
 def _load(
@@ -196,11 +199,9 @@ def _resolved(saved: Mapping[str, str | None], default: str | None, prompts: Pro
     # A folder written by this package has a prompt named "story", and its other prompts are those of the roles. In
     # other models "query" and "document" are prompts for search, not for the comparison of stories: ignore them.
     by_role = saved if STORY_PROMPT in saved and prompts.story is None else {}
-    resolved: dict[str, str] = {}
-    for name, prompt in (("query", prompts.anchor), ("document", prompts.candidate)):
-        resolved[name] = (by_role.get(name, story) or "") if prompt is None else prompt
-    resolved[STORY_PROMPT] = story or ""
-    return resolved
+    anchor = by_role.get("query", story) if prompts.anchor is None else prompts.anchor
+    candidate = by_role.get("document", story) if prompts.candidate is None else prompts.candidate
+    return {"query": anchor or "", "document": candidate or "", STORY_PROMPT: story or ""}
 
 
 def role_prompts(config: EncoderConfig) -> dict[Role, str]:

@@ -104,6 +104,11 @@ class DataPart(Part):
     pseudonyms: PseudonymRecord | None = None
     fold: dict[str, Any] | None = None
 
+    @property
+    def paths_by_digest(self) -> dict[str, str]:
+        """Paths of the files by their digests."""
+        return {file.sha256: file.path for file in self.files}
+
 
 class EncoderPart(Part):
     """Settings of the encoder."""

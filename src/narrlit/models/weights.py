@@ -90,16 +90,7 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     # Models are loaded in eval mode, and Lightning does not change it: without train(), there would be no dropout.
     if mesh is None:
         return Encoder(config).train()
-    if config.quantization is not None:
-        raise OptionError(
-            f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
-            "use trainer.strategy ddp, where each process has all weights"
-        )
-    if config.gradient_caching:
-        raise OptionError(
-            "encoder.gradient_caching can't be used with sharded weights, which need the same number of passes in "
-            "every process: use trainer.strategy ddp, or encoder.gradient_checkpointing"
-        )
+    _check_shardable(config)
     encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
     layers = transformer_layers(encoder.transformer)
@@ -111,10 +102,25 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     encoder.sharded = True
     with torch.no_grad():
         for name, parameter in encoder.named_parameters():
-            parameter.copy_(_like(parameter, loaded.pop(name) if rank() == 0 else torch.empty(parameter.shape)))
+            value = loaded.pop(name) if rank() == 0 else torch.empty(parameter.shape)
+            parameter.copy_(_like(parameter, value))
         for buffer in encoder.buffers():  # some are not in the state dict, such as rotary frequencies
             dist.broadcast(buffer, 0)
     return encoder
+
+
+def _check_shardable(config: EncoderConfig) -> None:
+    """Raise OptionError for settings that sharded weights do not support."""
+    if config.quantization is not None:
+        raise OptionError(
+            f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
+            "use trainer.strategy ddp, where each process has all weights"
+        )
+    if config.gradient_caching:
+        raise OptionError(
+            "encoder.gradient_caching can't be used with sharded weights, which need the same number of passes in "
+            "every process: use trainer.strategy ddp, or encoder.gradient_checkpointing"
+        )
 
 
 def _adapter_parts(layer: Module) -> list[nn.Module]:
@@ -134,6 +140,7 @@ def shard_head(module: Module, mesh: Any | None, units: Sequence[nn.Module | lis
 
 
 def _reshard(module: nn.Module) -> None:
+    """Shard the parameters of a module again where a forward pass has left them whole."""
     # After a forward pass without a backward pass, FSDP2 leaves unsharded copies in place of the sharded parameters,
     # and changes of these copies would be lost.
     for part in module.modules():
@@ -143,6 +150,7 @@ def _reshard(module: nn.Module) -> None:
 
 
 def _like(parameter: Tensor, value: Tensor) -> Tensor:
+    """Shard a whole value as its parameter is sharded, on its device and in its dtype; else return it unchanged."""
     if not isinstance(parameter, DTensor):
         return value
     value = value.to(parameter.device, parameter.dtype)
