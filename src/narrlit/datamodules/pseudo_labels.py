@@ -187,7 +187,7 @@ def cluster(embeddings: NDArray[np.float64], count: int, seed: int) -> tuple[Int
         model = KMeans(count, n_init=10, random_state=seed).fit(embeddings)
     labels = model.labels_
     sizes = np.bincount(labels, minlength=count)
-    first_stories = [int((labels == number).argmax()) for number in range(count)]
+    first_stories = np.array([(labels == number).argmax() for number in range(count)])
     largest_first = np.lexsort((first_stories, -sizes))  # the last key is the primary one
     rank = np.empty(count, dtype=np.int64)
     rank[largest_first] = np.arange(count)
