@@ -247,8 +247,8 @@ def _check_no_other_fit(trainer: Trainer) -> None:
     if not isinstance(trainer.logger, RunLogger):
         return
     folder = Path(trainer.logger.log_dir)
-    kept = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
-    if (folder / RECORD).is_file() and kept:
+    results = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
+    if (folder / RECORD).is_file() and results:
         raise OptionError(
             f"{folder} contains another fit: use a different directory (--trainer.logger.version), remove this "
             "one, or continue it with --ckpt_path"
