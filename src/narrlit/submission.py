@@ -619,7 +619,7 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
     if transductive and encoder.postprocessing is not None:
         postprocessing = parse_steps(encoder.postprocessing.steps)
 
-        def fit_and_apply(batch: FloatArray) -> FloatArray:
+        def fit_and_apply(batch: FloatArray) -> NDArray[np.float64]:
             return fit_steps(postprocessing, batch)(batch)
 
         steps.append(("post-processing fitted on the batch", fit_and_apply))
