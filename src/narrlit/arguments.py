@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -74,7 +74,7 @@ def _with_flags_of(command: Command, message: str) -> str:
     for option, output in outputs_of(command):
         if output.parameter is not None:
             message = message.replace(f"`{output.parameter}`", f"`{option}`")
-    options = {option for option, _ in _hints(command)} | {field.name for field in fields(OutputOptions)}
+    options = dict(_hints(command)) | dict(_hints(OutputOptions))
     message = with_flags(message, options)
     parameters = inspect.signature(command).parameters.values()
     takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
@@ -84,16 +84,22 @@ def _with_flags_of(command: Command, message: str) -> str:
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments of a command, check its outputs and call it."""
     app = parser(command, name)
-    arguments = [re.sub("^--pseudonymise", "--pseudonymize", word) for word in arguments]  # the former spelling
-    arguments = ["/dev/stdin" if word == "-" else word for word in arguments]  # cyclopts would read - as an option
+    words = [_accepted_word(word) for word in arguments]
     try:
-        parsed, bound, _ = app.parse_args(arguments, print_error=False, exit_on_error=False)
+        parsed, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         raise OptionError(f"{_describe(error)}; narrlit {name} --help lists the options") from error
     bound.apply_defaults()
     if parsed is app.default_command:  # without the usage text
         _check_outputs(command, bound.arguments)
     return parsed(*bound.args, **bound.kwargs) or 0
+
+
+def _accepted_word(word: str) -> str:
+    """Write a word of the command line as cyclopts accepts it."""
+    if word == "-":  # cyclopts would read it as an option
+        return "/dev/stdin"
+    return re.sub("^--pseudonymise", "--pseudonymize", word)  # the former spelling
 
 
 def _describe(error: CycloptsError) -> str:
@@ -175,11 +181,14 @@ def _flattened(command: Command) -> Command:
     A command with outputs also gets the options of `OutputOptions`.
     """
     hints = get_type_hints(command)
-    # Shared options (dataclasses) come last, so that help begins with the command's own options.
-    ordered = sorted(
-        inspect.signature(command).parameters.values(), key=lambda p: (p.kind, is_dataclass(hints[p.name]))
-    )
-    parameters = [_flattened_parameter(parameter, hints[parameter.name]) for parameter in ordered]
+
+    def position(parameter: inspect.Parameter) -> tuple[int, bool]:
+        # Shared options (dataclasses) come last, so that help begins with the command's own options.
+        return parameter.kind, is_dataclass(hints[parameter.name])
+
+    parameters = []
+    for parameter in sorted(inspect.signature(command).parameters.values(), key=position):
+        parameters.append(_flattened_parameter(parameter, hints[parameter.name]))
     is_extended = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
     if is_extended:
         added = inspect.Parameter(OUTPUT_OPTIONS, inspect.Parameter.KEYWORD_ONLY)
@@ -231,30 +240,37 @@ class Help:
             return
         lines = [f"{panel.title}:"]
         for option in sorted(panel.entries, key=lambda option: not option.required):
-            if option.positional_label:
-                name, value = option.positional_label, ""
-            else:
-                name, value = option.positive_names[0], METAVARS.get(option.metavar, "")
-            if option.choices:
-                value = "|".join(option.choices)
-            meaning = _plain(option.description)
-            if option.required:
-                meaning += " [required]"
-            if option.default is not None:
-                meaning += f" [default: {option.default}]"
-            lines += [f"  {name} {value}".rstrip(), *_wrapped(meaning, 6)]
+            lines += _option_help(option)
         print("\n".join([*lines, ""]))
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print the usage line."""
         names = METAVARS | dict.fromkeys(("[ARGS]", "[ARGS...]"), self.optional_arguments)
         words = [names.get(word, word) for word in _plain(usage).split()]
-        print("\n".join([*_wrapped(f"Usage: {' '.join(words)}", 0, 2), ""]))
+        lines = _wrapped(f"Usage: {' '.join(words)}", 0, 2)
+        print("\n".join([*lines, ""]))
 
     def render_description(self, console: Any, options: Any, description: Any) -> None:
         """Print the docstring's paragraphs."""
-        for paragraph in str(getattr(description.primary_renderable, "plain", description)).split("\n\n"):
+        text = str(getattr(description.primary_renderable, "plain", description))
+        for paragraph in text.split("\n\n"):
             print("\n".join([*_wrapped(paragraph, 0), ""]))
+
+
+def _option_help(option: Any) -> list[str]:
+    """Describe an option: its name with type or choices, and in the following lines its meaning."""
+    if option.positional_label:
+        name, value = option.positional_label, ""
+    else:
+        name, value = option.positive_names[0], METAVARS.get(option.metavar, "")
+    if option.choices:
+        value = "|".join(option.choices)
+    meaning = _plain(option.description)
+    if option.required:
+        meaning += " [required]"
+    if option.default is not None:
+        meaning += f" [default: {option.default}]"
+    return [f"  {name} {value}".rstrip(), *_wrapped(meaning, 6)]
 
 
 def _plain(text: object) -> str:
@@ -264,6 +280,7 @@ def _plain(text: object) -> str:
 
 
 def _wrapped(text: str, indent: int, further: int = 0) -> list[str]:
+    """Wrap a text to the terminal; all lines but the first are indented further."""
     width = min(100, shutil.get_terminal_size().columns)
     return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + further))
 
@@ -274,7 +291,9 @@ def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
     for name, hint in get_type_hints(command, include_extras=True).items():
         if is_dataclass(hint) and isinstance(hint, type):
             outputs += outputs_of(hint)
-        outputs += [(name, output) for output in _metadata(hint) if isinstance(output, Output)]
+        for metadata in _metadata(hint):
+            if isinstance(metadata, Output):
+                outputs.append((name, metadata))
     return outputs
 
 
@@ -304,8 +323,11 @@ def _check_outputs(command: Command, arguments: Mapping[str, object]) -> None:
 
 def _written_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any]) -> list[tuple[str, str | Path]]:
     """List what a command writes, each with its option: the paths that options name, then the files beside them."""
-    named = {f"--{name}": values[name] for name, _ in outputs if values.get(name) is not None}
-    written = list[tuple[str, str | Path]](named.items())
+    named = dict[str, str | Path]()
+    for name, _ in outputs:
+        if values.get(name) is not None:
+            named[f"--{name}"] = values[name]
+    written = list(named.items())
     for name, output in outputs:
         value = values.get(name)
         for file in output.files(value, values):
@@ -327,11 +349,10 @@ def _new_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any])
 
 def _input_words(command: Command, values: Mapping[str, object]) -> list[str]:
     """List the words that may name a command's inputs: values of options that are neither outputs nor choices."""
-    outputs = {name for name, _ in outputs_of(command)}
-    choices = {name for name, hint in _hints(command) if _is_choice(hint)}
+    outputs, hints = dict(outputs_of(command)), dict(_hints(command))
     words = list[str]()
     for name, value in values.items():
-        if name not in outputs and name not in choices:
+        if name not in outputs and not _is_choice(hints.get(name)):
             words += _words(value)
     return words
 
@@ -363,7 +384,7 @@ def _words(value: object) -> Iterator[str]:
     """Yield the strings in a value, both whole and split at commas."""
     if isinstance(value, str):
         yield value
-        yield from filter(None, (part.strip() for part in value.split(",")))
+        yield from filter(None, map(str.strip, value.split(",")))
     elif isinstance(value, tuple | list):
         for word in value:
             yield from _words(str(word))

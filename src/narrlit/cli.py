@@ -105,25 +105,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    name = words[0] if words else "--help"
+    """Run the command that the first word names, with the other words as its arguments; return the exit code."""
+    name, arguments = (words[0], words[1:]) if words else ("--help", [])
+    commands = TRAINING | OTHERS
     if name == "--version":
         print(f"narrlit {__version__}")
         return 0
     if name in ("--help", "-h"):
-        print(HELP.format(commands="\n".join(f"  {name:<12}  {line}" for name, line in (TRAINING | OTHERS).items())))
+        lines = [f"  {command:<12}  {purpose}" for command, purpose in commands.items()]
+        print(HELP.format(commands="\n".join(lines)))
         return 0
     name = ALIASES.get(name, name)
     if name in TRAINING:
         from narrlit.commands.train import train
 
-        return train(name, words[1:])
+        return train(name, arguments)
     if name not in OTHERS:
-        known = [*TRAINING, *OTHERS]
-        raise OptionError(f"unknown command {name!r}{did_you_mean(name, known)}; available: {', '.join(known)}")
+        raise OptionError(f"unknown command {name!r}{did_you_mean(name, commands)}; available: {', '.join(commands)}")
     from narrlit.arguments import call
 
     function = name.replace("-", "_")
-    return call(getattr(import_module(f"narrlit.commands.{function}"), function), name, words[1:])
+    module = import_module(f"narrlit.commands.{function}")
+    return call(getattr(module, function), name, arguments)
 
 
 def _repair_streams() -> None:
@@ -181,6 +184,7 @@ def _quiet_threads() -> Iterator[None]:
 
 
 def _exit_code(stop: SystemExit) -> int:
+    """Return the exit code of the command line for a SystemExit."""
     if type(stop).__name__ == "SIGTERMException":  # Lightning's, after a graceful stop
         return TERMINATED
     if isinstance(stop.__context__, KeyboardInterrupt):  # Lightning exits with 1
@@ -190,7 +194,8 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> int:
-    _print_error(f"interrupted{f': {interrupt}' if interrupt.args else ''}")
+    """Print that the command was interrupted, and what is kept; return the exit code."""
+    _print_error(f"interrupted: {interrupt}" if interrupt.args else "interrupted")
     return INTERRUPTED
 
 
@@ -236,5 +241,6 @@ def _write_traceback(error: Exception) -> str:
 
 
 def _print_error(message: str) -> None:
+    """Print a message on one line."""
     with suppress(OSError):
         print(f"narrlit: {' '.join(message.split())}", file=sys.stderr, flush=True)

@@ -60,14 +60,19 @@ def find_config(path: str, option: str = "`config`") -> str:
 
 def packaged_name(path: str) -> Path:
     """Return the path of a config relative to the folder of packaged configs."""
-    return Path(path).relative_to("configs") if Path(path).is_relative_to("configs") else Path(path)
+    name = Path(path)
+    return name.relative_to("configs") if name.is_relative_to("configs") else name
 
 
 def packaged_names(folder: str = ".") -> list[str]:
     """List the names of the packaged configs in a folder and its subfolders, without search spaces."""
     root = packaged_configs()
-    names = sorted(file.relative_to(root).as_posix() for file in (root / folder).rglob("*.yaml"))
-    return names if folder == SEARCH_SPACES else [name for name in names if not name.startswith(f"{SEARCH_SPACES}/")]
+    names = []
+    for file in (root / folder).rglob("*.yaml"):
+        path = file.relative_to(root)
+        if folder == SEARCH_SPACES or path.parts[0] != SEARCH_SPACES:
+            names.append(path.as_posix())
+    return sorted(names)
 
 
 def packaged_configs() -> Path:

@@ -24,7 +24,9 @@ def print_result(result: Recorded, as_json: bool) -> None:
 
 def say(message: str) -> None:
     """Print a message to stderr, without control characters and terminal escapes that a story's text may contain."""
-    lines = [printable(line, limit=2000) if not line.isprintable() else line for line in message.split("\n")]
+    lines = []
+    for line in message.split("\n"):
+        lines.append(line if line.isprintable() else printable(line, limit=2000))
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
@@ -40,4 +42,5 @@ def counted(number: int, thing: str) -> str:
     >>> counted(1, "file"), counted(2345, "story")
     ('1 file', '2,345 stories')
     """
-    return f"{number:,} {thing if number == 1 else re.sub('y$', 'ie', thing) + 's'}"
+    noun = thing if number == 1 else re.sub("y$", "ie", thing) + "s"
+    return f"{number:,} {noun}"

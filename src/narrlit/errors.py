@@ -21,6 +21,12 @@ _LIBRARY_MESSAGES = {
     "can't allocate memory": errno.ENOMEM,
 }
 """Messages with which SQLite and PyTorch report errors of the operating system."""
+_REASONS: dict[type[Exception], str] = {
+    RecursionError: "nested too deeply",
+    MemoryError: "too large for the memory",
+    EOFError: "ends too early",
+}
+"""Reasons for exceptions whose own messages do not help."""
 
 
 class NarrlitError(Exception):
@@ -83,8 +89,8 @@ def system_error(error: BaseException) -> str | None:
     if isinstance(error, UnicodeEncodeError):
         return reason(error)
     if isinstance(error, OSError):
-        names = " and ".join(printable(name) for name in (error.filename, error.filename2) if name is not None)
-        return f"{names or 'reading or writing'}: {reason(error)}"
+        names = [printable(name) for name in (error.filename, error.filename2) if name is not None]
+        return f"{' and '.join(names) or 'reading or writing'}: {reason(error)}"
     code = _system_code(error)
     if code is None:
         return None
@@ -100,12 +106,17 @@ def _system_code(error: BaseException) -> int | None:
     rust = _RUST_CODE.search(message)
     if rust:
         return int(rust[1])
-    known = _LIBRARY_MESSAGES | {os.strerror(code): code for code in _SYSTEM_CODES}
-    known |= {f"IO_{errno.errorcode[code]}": code for code in _SYSTEM_CODES}  # libxml2, used for Excel files
-    return next((code for words, code in known.items() if words.lower() in message.lower()), None)
+    descriptions = {os.strerror(code): code for code in _SYSTEM_CODES}
+    names = {f"IO_{errno.errorcode[code]}": code for code in _SYSTEM_CODES}  # libxml2, used for Excel files
+    known = _LIBRARY_MESSAGES | descriptions | names
+    for words, code in known.items():
+        if words.lower() in message.lower():
+            return code
+    return None
 
 
 def _words(text: str) -> str:
+    """Write a sentence so that it can follow a colon."""
     return text[:1].lower() + text[1:]
 
 
@@ -115,7 +126,6 @@ def reason(error: BaseException) -> str:
     >>> reason(FileNotFoundError(2, "No such file or directory", "a.json")), reason(KeyError("model"))
     ('no such file or directory', "'model' is missing")
     """
-    text = printable(_without_unsafe_advice(str(error)))
     if isinstance(error, OSError) and error.strerror:
         return _words(error.strerror)
     if isinstance(error, UnicodeDecodeError):
@@ -125,15 +135,12 @@ def reason(error: BaseException) -> str:
         return f"a name or text that is not Unicode, {printable(near)}: rename the file, or correct the text"
     if isinstance(error, KeyError) and error.args:
         return f"{printable(repr(error.args[0]))} is missing"
-    for kind, words in (
-        (RecursionError, "nested too deeply"),
-        (MemoryError, "too large for the memory"),
-        (EOFError, "ends too early"),
-    ):
+    for kind, words in _REASONS.items():
         if isinstance(error, kind):
             return words
-    unexpected = isinstance(error, TypeError | AttributeError | IndexError | AssertionError)
-    return f"unexpected content ({text or type(error).__name__})" if unexpected else text or type(error).__name__
+    text = printable(_without_unsafe_advice(str(error))) or type(error).__name__
+    is_unexpected = isinstance(error, TypeError | AttributeError | IndexError | AssertionError)
+    return f"unexpected content ({text})" if is_unexpected else text
 
 
 def _without_unsafe_advice(message: str) -> str:
@@ -155,9 +162,14 @@ def printable(text: object, limit: int = LONGEST_MESSAGE) -> str:
     beginning = str(text)[:100_000]
     longest = LONGEST_WORD if limit <= LONGEST_MESSAGE else limit  # a text without spaces is kept whole
     beginning = beginning.encode("utf-8", "backslashreplace").decode()  # lone surrogates, as in some file names
-    words = "".join(c if c.isprintable() else " " for c in beginning).split()
-    line = " ".join(word if len(word) <= longest else f"{word[: longest - 1]}…" for word in words)
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    characters = [character if character.isprintable() else " " for character in beginning]
+    words = [_shorten(word, longest) for word in "".join(characters).split()]
+    return _shorten(" ".join(words), limit)
+
+
+def _shorten(text: str, limit: int) -> str:
+    """Cut a text to `limit` characters; the last one shows that it was cut."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def mistake_behind(error: BaseException | None) -> NarrlitError | None:

@@ -136,8 +136,9 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
         ModelError: if the difference is above 1e-5.
     """
     texts = [story.text for story in read_stories(stories)]
-    exported = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    difference = float(np.abs(exported.encode(texts) - load(folder, device="cpu").embed(texts)).max())
+    exported = SentenceTransformer(str(folder), device="cpu", local_files_only=True).encode(texts)
+    embeddings = load(folder, device="cpu").embed(texts)
+    difference = float(np.abs(exported - embeddings).max())
     if not difference <= LARGEST_DIFFERENCE:  # or NaN
         raise ModelError(f"{folder}: narrlit and sentence-transformers differ by {difference:.1e}")
     return difference
@@ -226,6 +227,15 @@ def write_model_folder(
     Raises:
         OptionError: if the folder is not empty, or the encoder reads both views and sentences.
     """
+    card = _model_card(encoder, folder.name, source, trained, postprocess)
+    encoder.merge()
+    with atomic_folder(folder) as temporary:
+        encoder.save(temporary)
+        (temporary / "README.md").write_text(card, encoding="utf-8")
+
+
+def _model_card(encoder: Encoder, folder: str, source: str, trained: bool, postprocess: dict[str, Any] | None) -> str:
+    """Write the model card: origin, example of use, form of the input, and post-processing."""
     has_code = encoder.reads != "text"
     card = CARD.format(
         claim=TRAINED if trained else UNTRAINED,
@@ -234,15 +244,14 @@ def write_model_folder(
         dimension=encoder.dimension,
         max_length=encoder.max_length,
         unit=encoder.unit[0],
-        folder=folder.name,
+        folder=folder,
         consent=", trust_remote_code=True" if has_code else "",
         stories="first, second" if encoder.reads == "views" else '"A story.", "Another story."',
     )
     card += NOTES[encoder.reads]
     if postprocess is not None:
-        files = "".join(f", `{file['path']}` (SHA-256 {file['sha256']})" for file in postprocess["fit_on"])
+        files = ""
+        for file in postprocess["fit_on"]:
+            files += f", `{file['path']}` (SHA-256 {file['sha256']})"
         card += POSTPROCESSED.format(steps=postprocess["steps"], stories=postprocess["stories"], files=files)
-    encoder.merge()
-    with atomic_folder(folder) as temporary:
-        encoder.save(temporary)
-        (temporary / "README.md").write_text(card, encoding="utf-8")
+    return card

@@ -199,22 +199,13 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
         DivergedError: if the loss or the weights are no longer finite after a fit.
     """
     silence()
-    typed = sys.argv
-    # Lightning starts the other processes with sys.argv.
-    sys.argv = [typed[0], stage, *arguments]
-    consented = os.environ.get(CONSENT)
-    if "--trust-remote-code" in arguments:  # from the command line only: a config can't give this consent
-        allow_remote_code()
-    try:
+    with _process_settings(stage, arguments):
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
         if stage == "fit" and cli.config.ckpt_path is None:
             _check_no_other_fit(trainer)
-        start = getattr(trainer, stage)
         try:
-            redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
-            with logging_redirect_tqdm(redirected), _naming_checkpoint(cli.config.ckpt_path):
-                start(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
+            _start(cli)
         except DivergedError:
             raise
         except NarrlitError:
@@ -224,10 +215,31 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
         except MisconfigurationException as error:
             raise OptionError(parser_message(str(error))) from error
         return None if trainer.log_dir is None else Path(trainer.log_dir)
+
+
+@contextmanager
+def _process_settings(stage: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Set the command line of the other processes, and the consent to remote code; restore both after the block."""
+    typed = sys.argv
+    # Lightning starts the other processes with sys.argv.
+    sys.argv = [typed[0], stage, *arguments]
+    consented = os.environ.get(CONSENT)
+    if "--trust-remote-code" in arguments:  # from the command line only: a config can't give this consent
+        allow_remote_code()
+    try:
+        yield
     finally:
         sys.argv = typed
         if consented is None:
             os.environ.pop(CONSENT, None)
+
+
+def _start(cli: StageCLI) -> None:
+    """Run the stage of a command line, with messages above the progress bar."""
+    start = getattr(cli.trainer, cli.stage)
+    redirected = [log for log in map(logging.getLogger, LOGGERS) if log.handlers]
+    with logging_redirect_tqdm(redirected), _naming_checkpoint(cli.config.ckpt_path):
+        start(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
 
 
 def _check_no_other_fit(trainer: Trainer) -> None:
@@ -235,8 +247,8 @@ def _check_no_other_fit(trainer: Trainer) -> None:
     if not isinstance(trainer.logger, RunLogger):
         return
     folder = Path(trainer.logger.log_dir)
-    kept = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
-    if (folder / RECORD).is_file() and kept:
+    results = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
+    if (folder / RECORD).is_file() and results:
         raise OptionError(
             f"{folder} contains another fit: use a different directory (--trainer.logger.version), remove this "
             "one, or continue it with --ckpt_path"
@@ -249,10 +261,8 @@ def _naming_checkpoint(path: str | None) -> Iterator[None]:
     try:
         yield
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        functions = [
-            frame.name for frame in extract_tb(error.__traceback__) if "checkpoint_connector" in frame.filename
-        ]
-        if not any("restore" in name for name in functions):
+        frames = extract_tb(error.__traceback__)
+        if not any("checkpoint_connector" in frame.filename and "restore" in frame.name for frame in frames):
             raise
         raise ModelError(
             f"checkpoint {path}: {reason(error)}; it is damaged or was written by another release"
@@ -268,12 +278,15 @@ def parser_message(message: str) -> str:
     "Parser key 'model': Option 'scales' is not accepted"
     """
     noise = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
-    first, *lines = [line.strip() for line in message.strip().splitlines() if line.strip()] or [""]
-    telling = [line.removeprefix("- ") for line in lines if not line.startswith(noise)]
-    # The value of a class is its whole configuration; the last line names the wrong field.
-    values = [line for line in lines if line.startswith("Given value:") and "(" not in line]
-    telling += [line.replace("Given value:", "not") for line in values[:1]]
-    return f"{first} {', '.join(telling)}".strip().replace("Expected a typing.Literal", "one of ")
+    first, *lines = list(filter(None, map(str.strip, message.splitlines()))) or [""]
+    details, values = [], []
+    for line in lines:
+        if not line.startswith(noise):
+            details.append(line.removeprefix("- "))
+        # The value of a class is its whole configuration; the last line names the wrong field.
+        elif line.startswith("Given value:") and "(" not in line:
+            values.append(line.replace("Given value:", "not"))
+    return f"{first} {', '.join(details + values[:1])}".strip().replace("Expected a typing.Literal", "one of ")
 
 
 def silence() -> None:
@@ -285,6 +298,7 @@ def silence() -> None:
 
 
 def _is_no_hint(record: logging.LogRecord) -> bool:
+    """Return False for a message of Lightning that does not help the user."""
     return not any(hint in record.getMessage() for hint in HINTS)
 
 
@@ -293,13 +307,21 @@ def _find_configs(arguments: Sequence[str]) -> list[str]:
     arguments = list(arguments)
     for position, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
-        if flag not in ("--config", "-c") or not (equals or position + 1 < len(arguments)):
+        if flag not in ("--config", "-c"):
             continue
-        path = find_config(value if equals else arguments[position + 1])
-        if not isinstance(read_yaml(path), dict):
-            raise OptionError(f"{path}: not a config; must be a mapping of options")
-        arguments[position if equals else position + 1] = f"{flag}={path}" if equals else path
+        if equals:
+            arguments[position] = f"{flag}={_find_config(value)}"
+        elif position + 1 < len(arguments):
+            arguments[position + 1] = _find_config(arguments[position + 1])
     return arguments
+
+
+def _find_config(name: str) -> str:
+    """Return the path of a config, and check that it is a mapping."""
+    path = find_config(name)
+    if not isinstance(read_yaml(path), dict):
+        raise OptionError(f"{path}: not a config; must be a mapping of options")
+    return path
 
 
 def _check_mappings(option: str, configured: Namespace) -> None:
@@ -309,25 +331,29 @@ def _check_mappings(option: str, configured: Namespace) -> None:
         OptionError: naming the parameter.
     """
     module, _, name = configured.class_path.rpartition(".")
+    configured_class = getattr(import_module(module), name)
     parameters = configured.get("init_args")
-    _check_parameters(option, getattr(import_module(module), name), vars(parameters) if parameters else {})
+    _check_parameters(option, configured_class, vars(parameters) if parameters else {})
 
 
 def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> None:
+    """Check the parameters of a class, and those of its dataclass parameters."""
     signature: Any = kind.__init__  # type: ignore[misc]  # a class, and not an instance whose class may differ
     for name, hint in get_type_hints(signature).items():
+        if name not in values:
+            continue
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        settings = next((part for part in types if isinstance(part, type) and is_dataclass(part)), None)
-        value = values.get(name)
-        if settings is None or name not in values or is_dataclass(value) or (value is None and NoneType in types):
+        settings = [member for member in types if isinstance(member, type) and is_dataclass(member)]
+        value = values[name]
+        if not settings or is_dataclass(value) or (value is None and NoneType in types):
             continue
         content = vars(value) if isinstance(value, Namespace) else value
         if not isinstance(content, dict):
-            example = f"{option}.{name}.{fields(settings)[0].name}"
+            example = f"{option}.{name}.{fields(settings[0])[0].name}"
             raise OptionError(
                 f"{option}.{name}: {value} is not a mapping of options; set each option by name ({example})"
             )
-        _check_parameters(f"{option}.{name}", settings, content)
+        _check_parameters(f"{option}.{name}", settings[0], content)
 
 
 def _check_checkpoint(path: str, resumes: bool) -> None:
@@ -342,7 +368,8 @@ def _check_checkpoint(path: str, resumes: bool) -> None:
         check_shard_table(Path(path))
     elif path not in LIGHTNING_CHECKPOINTS:
         content = read_checkpoint(Path(path))
-        for name, kind in RESUMED.items() if resumes else ():
+        fields_needed = RESUMED if resumes else {}
+        for name, kind in fields_needed.items():
             if not isinstance(content.get(name), kind):
                 raise ModelError(
                     f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"

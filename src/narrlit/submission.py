@@ -6,7 +6,6 @@ import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from narrlit.console import say, say_truncated
+from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import LABEL, Stories, read_stories, read_triples
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import FloatArray, Story, Triples
@@ -95,7 +94,9 @@ class Contents:
 
     def __str__(self) -> str:
         """Describe the rows of each track."""
-        tracks = [] if self.track_a_rows is None else [f"Track A {self.track_a_rows} rows"]
+        tracks = []
+        if self.track_a_rows is not None:
+            tracks.append(f"Track A {self.track_a_rows} rows")
         if self.track_b_rows is not None:
             tracks.append(f"Track B {self.track_b_rows} rows of {self.dimension} dimensions")
         return ", ".join(tracks)
@@ -333,9 +334,9 @@ def _check_members(members: Sequence[str], name: Path) -> None:
     """Refuse a zip that is empty, contains other files than those of the tracks, or two files of Track B."""
     unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
     if unknown or not members:
+        contents = ", ".join(unknown[:5]) or "nothing"
         raise DataError(
-            f"{name}: it contains {', '.join(unknown[:5]) or 'nothing'}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} "
-            "are allowed, at its root"
+            f"{name}: it contains {contents}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} are allowed, at its root"
         )
     if TRACK_B in members and TRACK_B_LINES in members:
         raise DataError(f"{name}: it contains {TRACK_B} and {TRACK_B_LINES}; remove one")
@@ -400,14 +401,16 @@ def _read_answer_rows(path: Path) -> Answers:
     boolean = TypeAdapter(bool)
     for row in read_rows(path).rows:
         value = row.value if isinstance(row.value, Mapping) else {}
+        has_scores = "score_a" in value or "score_b" in value
         with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
-            if "score_a" in value or "score_b" in value:
+            if has_scores:
                 scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
         try:
             choices.append(boolean.validate_python(value[LABEL]))
         except (KeyError, ValidationError) as error:
             raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
-    return Answers(choices, np.array(scores) if len(scores) == len(choices) else None)
+    all_have_scores = len(scores) == len(choices)
+    return Answers(choices, np.array(scores) if all_have_scores else None)
 
 
 def _finite(value: Any) -> float:
@@ -510,26 +513,48 @@ def check_steps(
     """
     sample = _sample_by_length(stories)
     reverse = BatchedRun("in reverse order", [sample[::-1]], stories)
+    halves = BatchedRun("in other batches", [sample[::2], sample[1::2]], stories)
     alone = BatchedRun("alone", [[index] for index in sample], stories)
-    runs = [reverse, BatchedRun("in other batches", [sample[::2], sample[1::2]], stories), alone]
     tolerance = max(TOLERANCE, rounding_error)
-    largest = 0.0
-    for name, step in steps:
-        for run in runs:
-            run.apply(name, step)
-            for index in sample:
-                difference = _difference(reverse.values[index], run.values[index])
-                if not difference <= tolerance:  # or NaN
-                    raise _dependence(index, name, run.name, difference)
-                largest = max(largest, difference)
+    differences = [0.0]
+    for name, function in steps:
+        for run in (reverse, halves, alone):
+            run.apply(name, function)
+            differences.append(_compare(sample, reverse.values, run.values, tolerance, name, run.name))
     if embeddings is not None:
-        for index in sample:
-            difference = _difference(embeddings[index], alone.values[index])
-            if not difference <= tolerance:
-                raise _dependence(index, "a step over all stories", "from the vector to be written", difference)
-            largest = max(largest, difference)
-    count = f"{len(sample)} {'story' if len(sample) == 1 else 'stories'}"
-    return f"Track B: vectors of {count} alone, in other batches and in reverse order differ by at most {largest:.0g}"
+        step, where = "a step over all stories", "from the vector to be written"
+        differences.append(_compare(sample, embeddings, alone.values, tolerance, step, where))
+    return (
+        f"Track B: vectors of {counted(len(sample), 'story')} alone, in other batches and in reverse order "
+        f"differ by at most {max(differences):.0g}"
+    )
+
+
+def _compare(
+    sample: Sequence[int],
+    first: Mapping[int, Any] | FloatArray,
+    second: Mapping[int, Any],
+    tolerance: float,
+    step: str,
+    where: str,
+) -> float:
+    """Return the largest difference of stories or vectors; refuse one above the tolerance.
+
+    Args:
+        sample: indices of the stories.
+        first: stories or vectors by the index of their story.
+        second: the same from other batches.
+        tolerance: largest difference that is allowed.
+        step: name of the last step, for the message.
+        where: where the vector differs, for the message.
+    """
+    largest = 0.0
+    for index in sample:
+        difference = _difference(first[index], second[index])
+        if not difference <= tolerance:  # or NaN
+            raise _dependence(index, step, where, difference)
+        largest = max(largest, difference)
+    return largest
 
 
 def _sample_by_length(stories: Sequence[Story]) -> list[int]:
@@ -592,8 +617,12 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
 
     steps.append(("the encoder", embed_prepared))
     if transductive and encoder.postprocessing is not None:
-        fit = partial(fit_steps, parse_steps(encoder.postprocessing.steps))
-        steps.append(("post-processing fitted on the batch", lambda batch: fit(batch)(batch)))
+        postprocessing = parse_steps(encoder.postprocessing.steps)
+
+        def fit_and_apply(batch: FloatArray) -> NDArray[np.float64]:
+            return fit_steps(postprocessing, batch)(batch)
+
+        steps.append(("post-processing fitted on the batch", fit_and_apply))
     return steps
 
 

@@ -13,19 +13,27 @@ def markdown_table(title: str, rows: Sequence[Mapping[str, object]]) -> str:
     | no mask |   9 |
     <BLANKLINE>
     """
+    lines = [f"## {title}", ""] if title else []
     columns = [_markdown_column(name, rows) for name in rows[0]]
-    head, rule, *body = [f"|{'|'.join(cells)}|" for cells in zip(*columns, strict=True)]
-    heading = [f"## {title}", ""] if title else []
-    return "\n".join([*heading, head, rule, *body, ""])
+    for cells in zip(*columns, strict=True):
+        lines.append(f"|{'|'.join(cells)}|")
+    return "\n".join([*lines, ""])
 
 
 def _markdown_column(name: str, rows: Sequence[Mapping[str, object]]) -> list[str]:
     """Format a column as cells of one width: its name, the rule, and the values of the rows."""
-    values = [str(row.get(name, "")) for row in rows]
-    texts = [text.replace("|", "\\|") for text in [name, *values]]
+    texts = [_escape(name)]
+    for row in rows:
+        texts.append(_escape(row.get(name, "")))
     width = max(map(len, texts))
     if all(isinstance(row.get(name, 0), int) for row in rows):
-        head, *values = [f" {text.rjust(width)} " for text in texts]
-        return [head, "-" * (width + 1) + ":", *values]
-    head, *values = [f" {text.ljust(width)} " for text in texts]
-    return [head, "-" * (width + 2), *values]
+        align, rule = str.rjust, "-" * (width + 1) + ":"
+    else:
+        align, rule = str.ljust, "-" * (width + 2)
+    head, *values = [f" {align(text, width)} " for text in texts]
+    return [head, rule, *values]
+
+
+def _escape(value: object) -> str:
+    """Write a value so that it stays in one cell."""
+    return str(value).replace("|", "\\|")

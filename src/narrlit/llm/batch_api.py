@@ -43,6 +43,15 @@ class QueuedRequest:
     request: Request
     body: dict[str, object]
 
+    @property
+    def record(self) -> dict[str, object]:
+        """Plain data for the answer cache."""
+        return self.request.record(str(self.body["model"]))
+
+    def line(self, key: str) -> str:
+        """Format the line in the file of a batch."""
+        return json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": self.body})
+
 
 @dataclass(frozen=True)
 class BatchResults:
@@ -127,20 +136,16 @@ class BatchTransport:
     async def _submit(self) -> None:
         """Send as many requests of the queue as fit into a batch, at least one."""
         requests = self._take_from_queue()
-        bodies = {key: queued.body for key, queued in requests.items()}
         name = f"narrlit-{uuid4().hex}"
-        records = {key: queued.request.record(str(queued.body["model"])) for key, queued in requests.items()}
-        self._cache.add_batch(name, records)
-        lines = []
-        for key, body in bodies.items():
-            lines.append(json.dumps({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}))
-        file = await self._files.create(file=(f"{name}.jsonl", "\n".join(lines).encode()), purpose="batch")
+        self._cache.add_batch(name, {key: queued.record for key, queued in requests.items()})
+        content = "\n".join(queued.line(key) for key, queued in requests.items())
+        file = await self._files.create(file=(f"{name}.jsonl", content.encode()), purpose="batch")
         batch = await self._client.batches.create(
             input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={"narrlit": name}
         )
         self._cache.set_batch_id(name, batch.id)
         _say(batch.id, f"{len(requests):,} requests sent; after an interruption, repeat the command to wait for it")
-        self._start(self._collect(name, batch.id, bodies))
+        self._start(self._collect(name, batch.id, {key: queued.body for key, queued in requests.items()}))
 
     def _take_from_queue(self) -> dict[str, QueuedRequest]:
         """Remove as many requests from the queue as fit into a batch, at least one."""
@@ -182,18 +187,17 @@ class BatchTransport:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
             self._cache.finish_batch(name, {})
-            errors = (batch.errors.data if batch.errors else None) or []
-            reason = printable(errors[0].message if errors else "no reason")
-            raise ModelError(f"{self._url}: batch {batch_id} failed: {reason}")
+            raise ModelError(f"{self._url}: batch {batch_id} failed: {_failure(batch)}")
         results = await self._results(batch, bodies)
         self._cache.finish_batch(name, results.replies)
-        count, missing_reason = f"{len(results.replies):,} answers", f"batch {batch.status}"
+        counts, missing_reason = f"{len(results.replies):,} answers", f"batch {batch.status}"
         if results.broken_lines:
-            count += f", {results.broken_lines:,} broken lines; repeat the command to send these requests again"
+            counts += f", {results.broken_lines:,} broken lines; repeat the command to send these requests again"
             missing_reason = "broken line of a batch"
-        _say(batch_id, f"{batch.status}, {count}")
+        _say(batch_id, f"{batch.status}, {counts}")
         for key in bodies:
-            future, result = self._waiting.pop(key), results.by_key.get(key, RequestFailed(missing_reason))
+            result = results.by_key.get(key, RequestFailed(missing_reason))
+            future = self._waiting.pop(key)
             if isinstance(result, Reply):
                 future.set_result(result)
             else:
@@ -219,5 +223,12 @@ class BatchTransport:
         return BatchResults(by_key, broken_lines)
 
 
+def _failure(batch: "Batch") -> str:
+    """Return the reason that a server gives for a failed batch."""
+    errors = batch.errors.data if batch.errors else None
+    return printable(errors[0].message if errors else "no reason")
+
+
 def _say(batch: str, message: str) -> None:
+    """Print a message about a batch to stderr, above the progress bar."""
     tqdm.write(f"batch {batch}: {message}", file=sys.stderr)

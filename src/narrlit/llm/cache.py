@@ -62,6 +62,7 @@ class AnswerCache:
         self._database.close()
 
     def _errors(self) -> AbstractContextManager[None]:
+        """Convert exceptions of the database to an OptionError."""
         return reading("answer cache", self.path, "name another file with `answer_cache`", OptionError)
 
     def get(self, key: str) -> Reply | None:
@@ -108,10 +109,12 @@ class AnswerCache:
 
 
 def _row(key: str, request: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the values of `_INSERT`."""
     return key, request["model"], request["prompt"], json.dumps(request, ensure_ascii=True)
 
 
 def _values(key: str, reply: Reply) -> tuple[object, ...]:
+    """List the values of `_ANSWER`."""
     # Lone surrogates can be neither stored nor written to a file.
     text = reply.text.encode("utf-8", "replace").decode()
     return text, reply.finish or "stop", reply.prompt_tokens, reply.completion_tokens, key

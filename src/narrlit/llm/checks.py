@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import product
 
 from narrlit.data.schema import normal_text
 from narrlit.preprocessing.languages import detect_language
@@ -74,12 +74,14 @@ Check = Callable[[Sequence[str], Source], bool]
 def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     """Collect the word 5-grams of a text; all words of a shorter text form one n-gram."""
     words = [word.casefold() for word in _WORD.findall(text)]
-    return frozenset(tuple(words[i : i + GRAM]) for i in range(max(1, len(words) - GRAM + 1)))
+    starts = range(max(1, len(words) - GRAM + 1))
+    return frozenset(tuple(words[start : start + GRAM]) for start in starts)
 
 
 def overlap(one: str, other: str) -> float:
     """Compute the number of common word 5-grams as a share of those of the text that has fewer."""
-    return len(ngrams(one) & ngrams(other)) / min(len(ngrams(one)), len(ngrams(other)))
+    grams, other_grams = ngrams(one), ngrams(other)
+    return len(grams & other_grams) / min(len(grams), len(other_grams))
 
 
 def repeats(one: str, other: str) -> bool:
@@ -89,6 +91,7 @@ def repeats(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _long_sentences(text: str) -> frozenset[str]:
+    """Collect the normalized sentences of at least five words."""
     sentences = map(normal_text, _SENTENCE_END.split(text))
     return frozenset(sentence for sentence in sentences if len(_WORD.findall(sentence)) >= GRAM)
 
@@ -100,27 +103,31 @@ def proper_names(text: str) -> frozenset[str]:
     >>> sorted(proper_names("The old man met Anna in Oslo. Then the man left."))
     ['Anna', 'Oslo']
     """
-    sentences = [_WORD.findall(sentence) for sentence in _SENTENCE_END.split(text)]
-    lower = {word for word in chain.from_iterable(sentences) if word[0].islower()} | _NO_NAMES
-    names: set[str] = set()
-    for words in sentences:
-        first = 0 if all(word[0].isupper() for word in words[:2]) else 1
-        names |= {re.sub("['’]s$", "", word) for word in words[first:] if word[0].isupper()}
-    return frozenset(name for name in names if len(name) > 1 and name.lower() not in lower)
+    capitalized: set[str] = set()
+    no_names = set(_NO_NAMES)
+    for sentence in _SENTENCE_END.split(text):
+        words = _WORD.findall(sentence)
+        no_names.update(word for word in words if word[0].islower())
+        begins_with_name = all(word[0].isupper() for word in words[:2])
+        if not begins_with_name:
+            words = words[1:]
+        capitalized.update(word for word in words if word[0].isupper())
+    names = {re.sub("['’]s$", "", word) for word in capitalized}
+    return frozenset(name for name in names if len(name) > 1 and name.lower() not in no_names)
 
 
 def is_refusal(texts: Sequence[str], source: Source) -> bool:
     """Test for a text that declines the task: "I'm sorry, but I can't ..."."""
-    return any(_REFUSAL.match(text) for text in texts)
+    return any(map(_REFUSAL.match, texts))
 
 
 def is_placeholder(texts: Sequence[str], source: Source) -> bool:
     """Test for a placeholder instead of a text: "...", "<story>", "your story here", "[name]"."""
-    return any(
-        _LITERAL.fullmatch(" ".join(_WORD.findall(text.casefold().replace("_", " ")))) or _SLOT.match(text)
-        for text in texts
-        if text.strip()
-    )
+    for text in filter(str.strip, texts):
+        words = _WORD.findall(text.casefold().replace("_", " "))
+        if _LITERAL.fullmatch(" ".join(words)) or _SLOT.match(text):
+            return True
+    return False
 
 
 def is_near_copy(texts: Sequence[str], source: Source) -> bool:
@@ -141,8 +148,8 @@ def shares_names(texts: Sequence[str], source: Source) -> bool:
 
 def has_other_length(texts: Sequence[str], source: Source) -> bool:
     """Test for a story that is much longer or shorter than its anchor."""
-    lengths = [len(normal_text(text)) for text in (" ".join(texts), source.text)]
-    shorter, longer = min(lengths), max(lengths)
+    length, anchor_length = len(normal_text(" ".join(texts))), len(normal_text(source.text))
+    shorter, longer = sorted((length, anchor_length))
     return longer > source.length_ratio * max(1, shorter)
 
 
@@ -157,25 +164,36 @@ def has_other_language(texts: Sequence[str], source: Source) -> bool:
 
 def _scripts(text: str) -> Counter[str]:
     """Count the letters of a text by their script."""
-    return Counter(unicodedata.name(letter, "?").partition(" ")[0] for letter in text if letter.isalpha())
+    scripts = Counter[str]()
+    for letter in filter(str.isalpha, text):
+        script, _, _ = unicodedata.name(letter, "?").partition(" ")
+        scripts[script] += 1
+    return scripts
 
 
 def copies_story(texts: Sequence[str], source: Source) -> bool:
     """Test for views that repeat the story instead of summarizing it."""
-    grams = ngrams(source.text)
-    without_ends = " ".join(texts[1:-1])
-    return any(len(ngrams(text) & grams) > MAX_VIEW_OVERLAP * len(grams) for text in [*texts, without_ends])
+    story_grams = ngrams(source.text)
+    limit = MAX_VIEW_OVERLAP * len(story_grams)
+    plot_events = " ".join(texts[1:-1])
+    return any(len(ngrams(text) & story_grams) > limit for text in [*texts, plot_events])
 
 
 def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
     """Test for views that together are much longer than the story."""
-    return len(normal_text(" ".join(texts))) > source.length_ratio * max(SHORT_STORY, len(normal_text(source.text)))
+    length, story_length = len(normal_text(" ".join(texts))), len(normal_text(source.text))
+    return length > source.length_ratio * max(SHORT_STORY, story_length)
+
+
+def is_duplicate(texts: Sequence[str], source: Source) -> bool:
+    """Test for a text that repeats another story of the row, or an accepted text."""
+    return any(repeats(text, other) for text, other in product(texts, source.others))
 
 
 # Checks in the order in which they run
 _COMMON: dict[str, Check] = {
-    "empty": lambda texts, _: not all(text.strip() for text in texts),
-    "broken characters": lambda texts, _: any(_CONTROL.search(text) for text in texts),
+    "empty": lambda texts, _: not all(map(str.strip, texts)),
+    "broken characters": lambda texts, _: any(map(_CONTROL.search, texts)),
     "refusal": is_refusal,
     "placeholder": is_placeholder,
 }
@@ -185,7 +203,7 @@ NEGATIVE_CHECKS: dict[str, Check] = {
     "names of the anchor": shares_names,
     "length": has_other_length,
     "language": has_other_language,
-    "duplicate": lambda texts, source: any(repeats(text, other) for text in texts for other in source.others),
+    "duplicate": is_duplicate,
 }
 VIEW_CHECKS: dict[str, Check] = {
     **_COMMON,

@@ -83,9 +83,10 @@ class LLM:
         return results
 
     async def _run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
+        """Apply `work` to the items by several workers; the first error ends all of them."""
         results: dict[int, Result] = {}
         indices = iter(range(len(items)))
-        workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
+        num_workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
         hidden = not self._progress
         with tqdm(total=len(items), desc=self._endpoint.model, unit=unit, delay=0.5, disable=hidden) as bar:
 
@@ -94,19 +95,22 @@ class LLM:
                     results[index] = await work(items[index])
                     bar.update()
 
-            if self.options.batch:
-                transport: ChatTransport | BatchTransport = BatchTransport(self._endpoint, self._cache)
-            else:
-                transport = ChatTransport(self._endpoint, self.options.concurrency)
-            async with transport as self._transport:
-                tasks = [asyncio.ensure_future(worker()) for _ in range(workers)]
+            async with self._open_transport() as self._transport:
+                workers = [asyncio.ensure_future(worker()) for _ in range(num_workers)]
                 try:
-                    await asyncio.gather(*tasks)
+                    await asyncio.gather(*workers)
                 finally:  # after the first error or Ctrl-C, no request is sent any more
-                    for task in [*tasks, *self._in_flight.values()]:
+                    tasks = [*workers, *self._in_flight.values()]
+                    for task in tasks:
                         task.cancel()
-                    await asyncio.gather(*tasks, *self._in_flight.values(), return_exceptions=True)
+                    await asyncio.gather(*tasks, return_exceptions=True)
         return [results[index] for index in range(len(items))]
+
+    def _open_transport(self) -> "ChatTransport | BatchTransport":
+        """Connect to the server."""
+        if self.options.batch:
+            return BatchTransport(self._endpoint, self._cache)
+        return ChatTransport(self._endpoint, self.options.concurrency)
 
     async def ask(self, request: Request) -> Reply:
         """Return the answer to a request, from the cache or the server; raise RequestFailed if there is none."""
@@ -125,6 +129,7 @@ class LLM:
         self._unusable.add(request.key(self._endpoint.model))
 
     async def _send(self, key: str, request: Request) -> Reply:
+        """Send a request, without the parameters that the server refuses, and store the answer."""
         model = self._endpoint.model
         while True:
             body = request.body(model, self._refused)

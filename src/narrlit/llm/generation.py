@@ -100,11 +100,12 @@ class GeneratedNegatives(Generation):
     def table(self) -> pd.DataFrame:
         """Tabulate the new negatives: row of the example from 1, aspect, anchor, text."""
         rows = []
+        stories = self.examples.stories
         for number, example in enumerate(self.examples, start=1):
-            anchor = self.examples.stories[example.anchor].text
+            anchor = stories[example.anchor].text
             for index, kind in zip(example.negatives, example.kinds, strict=True):
                 if kind in ASPECTS:
-                    text = self.examples.stories[index].text
+                    text = stories[index].text
                     rows.append({"row": number, "aspect": kind, "anchor": anchor, "text": text})
         return pd.DataFrame(rows, columns=["row", "aspect", "anchor", "text"])
 
@@ -281,17 +282,15 @@ class NegativesJob(Job):
     def run(self) -> GeneratedNegatives:
         """Request negatives for each different anchor; none may repeat a story of the anchor's examples."""
         table = StoryTable.of(self.examples.stories.texts)
-        kept = [_without_generated(example) for example in self.examples]
-        others: dict[str, list[str]] = {}
-        for example in kept:
-            _, *texts = (table[index].text for index in example.indices)
-            others.setdefault(table[example.anchor].text, []).extend(texts)
+        examples = [_without_generated(example) for example in self.examples]
+        others = _others_by_anchor(examples, table)
         results = generate_negatives(self.model, others, self.options)
         by_anchor = dict(zip(others, results, strict=True))
         by_row: dict[str, Generated] = {}
         rows = []
-        for number, example in enumerate(kept, start=1):
-            result = by_row[f"row {number}"] = by_anchor[table[example.anchor].text]
+        for number, example in enumerate(examples, start=1):
+            result = by_anchor[table[example.anchor].text]
+            by_row[f"row {number}"] = result
             rows.append(_with_negatives(example, result, table))
         summary = GenerationSummary(by_row, self.options.candidates or CANDIDATES)
         return GeneratedNegatives(summary, self.record(summary), TrainingExamples(table, rows))
@@ -361,9 +360,21 @@ def _read_texts(source: Any, layout: Layout, progress: bool) -> list[str]:
 
 def _without_generated(example: TrainingExample) -> TrainingExample:
     """Remove the negatives of an earlier call."""
-    pairs = zip(example.negatives, example.kinds, strict=True)
-    own = [(index, kind) for index, kind in pairs if kind not in ASPECTS]
-    return replace(example, negatives=tuple(index for index, _ in own), kinds=tuple(kind for _, kind in own))
+    negatives, kinds = [], []
+    for index, kind in zip(example.negatives, example.kinds, strict=True):
+        if kind not in ASPECTS:
+            negatives.append(index)
+            kinds.append(kind)
+    return replace(example, negatives=tuple(negatives), kinds=tuple(kinds))
+
+
+def _others_by_anchor(examples: Sequence[TrainingExample], table: StoryTable) -> dict[str, list[str]]:
+    """Collect the texts of the other stories in an anchor's examples, by the text of the anchor."""
+    others: dict[str, list[str]] = {}
+    for example in examples:
+        anchor, *texts = [table[index].text for index in example.indices]
+        others.setdefault(anchor, []).extend(texts)
+    return others
 
 
 def _with_negatives(example: TrainingExample, result: Generated, table: StoryTable) -> TrainingExample:

@@ -41,6 +41,7 @@ FINISH_VERDICTS = {"content_filter": "refusal", "refusal": "refusal", "length": 
 
 MAX_STRAY_BRACES = 100
 """Number of braces without an object after which the search in a reply ends."""
+_THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _OBJECT = re.compile(r'\{(?=\s*["}])')
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -71,7 +72,8 @@ class Rejected(Exception):  # noqa: N818 (a verdict on a reply)
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
     """Read the JSON object in the text of a reply; raise Rejected if there is none, or it does not fit the schema."""
-    objects = list(_objects(re.sub(r"\A\s*<think>.*?(?:</think>|\Z)", "", text, flags=re.DOTALL)))
+    answer = _THOUGHT.sub("", text)
+    objects = list(_objects(answer))
     if len(objects) != 1:
         raise Rejected("several JSON objects" if objects else "no JSON object")
     try:
@@ -147,6 +149,50 @@ def texts_of(reply: BaseModel) -> list[str]:
 
 
 @dataclass
+class RequestedTexts(Generic[Schema]):
+    """Texts of one kind that are requested for a story, until enough are accepted.
+
+    Attributes:
+        generator: requests, and checks of the replies.
+        missing: number of texts to request.
+        next_seed: seed of the next request.
+        accepted: validated replies.
+        verdicts: number of replies by verdict.
+        rejected: requests whose replies were rejected.
+    """
+
+    generator: Generator[Schema]
+    missing: int
+    next_seed: int
+    accepted: list[Schema] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    rejected: list[Request] = field(default_factory=list)
+
+    def requests(self, fields: Mapping[str, str]) -> list[Request]:
+        """Build a request for each missing text, each with a new seed."""
+        seeds = range(self.next_seed, self.next_seed + self.missing)
+        self.next_seed = seeds.stop
+        return [self.generator.request(fields, seed) for seed in seeds]
+
+    def add(self, request: Request, reply: Reply | RequestFailed, source: Source) -> None:
+        """Check the reply to a request, and count the verdict; accepted texts are added to `source.others`."""
+        if isinstance(reply, RequestFailed):  # already retried; a later run sends it again
+            self.missing -= 1
+            self.verdicts[f"no answer: {reply.reason}"] += 1
+            return
+        try:
+            accepted = self.generator.read(reply, source)
+        except Rejected as rejected:
+            self.verdicts[str(rejected)] += 1
+            self.rejected.append(request)
+            return
+        self.missing -= 1
+        self.verdicts[ACCEPTED] += 1
+        self.accepted.append(accepted)
+        source.others.extend(texts_of(accepted))
+
+
+@dataclass
 class Generated:
     """Validated replies for one story by kind, and the number of replies by (kind, verdict)."""
 
@@ -179,40 +225,27 @@ async def generate(
         count: number of replies of each kind.
         attempts: maximum number of attempts at each reply.
     """
-    generated = Generated({kind: [] for kind in generators})
-    sent = dict.fromkeys(generators, 0)
-    missing = dict.fromkeys(generators, count)
-    rejected_requests: dict[str, list[Request]] = {kind: [] for kind in generators}
+    requested = {kind: RequestedTexts(generator, count, llm.options.seed) for kind, generator in generators.items()}
     for _ in range(attempts):
-        requests = []
-        for kind, number in missing.items():
-            for seed in range(llm.options.seed + sent[kind], llm.options.seed + sent[kind] + number):
-                requests.append((kind, generators[kind].request({field: source.text}, seed)))
-            sent[kind] += number
+        requests: list[tuple[RequestedTexts[Any], Request]] = []
+        for texts in requested.values():
+            requests += [(texts, request) for request in texts.requests({field: source.text})]
         replies = await asyncio.gather(*(_reply_or_failure(llm, request) for _, request in requests))
-        for (kind, request), reply in zip(requests, replies, strict=True):
-            if isinstance(reply, RequestFailed):  # already retried; a later run sends it again
-                missing[kind] -= 1
-                generated.verdicts[kind, f"no answer: {reply.reason}"] += 1
-                continue
-            try:
-                accepted = generators[kind].read(reply, source)
-            except Rejected as rejected:
-                generated.verdicts[kind, str(rejected)] += 1
-                rejected_requests[kind].append(request)
-                continue
-            missing[kind] -= 1
-            generated.verdicts[kind, ACCEPTED] += 1
-            generated.accepted[kind].append(accepted)
-            source.others.extend(texts_of(accepted))
-    for kind, unusable in rejected_requests.items():
-        if len(generated.accepted[kind]) < count:
-            for request in unusable:
+        for (texts, request), reply in zip(requests, replies, strict=True):
+            texts.add(request, reply, source)
+    generated = Generated({})
+    for kind, texts in requested.items():
+        generated.accepted[kind] = texts.accepted
+        for verdict, number in texts.verdicts.items():
+            generated.verdicts[kind, verdict] = number
+        if len(texts.accepted) < count:
+            for request in texts.rejected:
                 llm.discard(request)
     return generated
 
 
 async def _reply_or_failure(llm: LLM, request: Request) -> Reply | RequestFailed:
+    """Send a request; return the failure instead of raising it."""
     try:
         return await llm.ask(request)
     except RequestFailed as failure:
@@ -222,10 +255,11 @@ async def _reply_or_failure(llm: LLM, request: Request) -> Reply | RequestFailed
 def negative_generators(llm: LLM, options: GenerationOptions) -> dict[str, Generator[Any]]:
     """Return the generators of hard negatives by aspect: stories that share only this aspect with the anchor (HITS)."""
     sampling = NEGATIVE_SAMPLING.with_options(llm.options)
-    return {
-        aspect: Generator(options.prompt(f"negatives_{aspect}"), schema, NEGATIVE_CHECKS, sampling)
-        for aspect, schema in NEGATIVE_SCHEMAS.items()
-    }
+    generators = {}
+    for aspect, schema in NEGATIVE_SCHEMAS.items():
+        prompt = options.prompt(f"negatives_{aspect}")
+        generators[aspect] = Generator(prompt, schema, NEGATIVE_CHECKS, sampling)
+    return generators
 
 
 def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: GenerationOptions) -> list[Generated]:
@@ -289,8 +323,10 @@ class GenerationSummary:
     def __init__(self, results: Mapping[str, Generated], count: int) -> None:
         self.items = len(results)
         # Rows with the same anchor have one result, whose replies count once.
-        different = {id(result): result for result in results.values()}.values()
-        self.verdicts = sum((result.verdicts for result in different), Counter[tuple[str, str]]())
+        different = {id(result): result for result in results.values()}
+        self.verdicts = Counter[tuple[str, str]]()
+        for result in different.values():
+            self.verdicts += result.verdicts
         self.incomplete: dict[str, dict[str, MissingTexts]] = {}
         for name, result in results.items():
             for kind, accepted in result.accepted.items():
@@ -302,8 +338,8 @@ class GenerationSummary:
         """Describe each incomplete item: `row 3 lacks 2 theme (5 cut off, 3 length)`."""
         lines = []
         for name, by_kind in self.incomplete.items():
-            parts = [missing.describe(kind) for kind, missing in by_kind.items()]
-            lines.append(f"{name} lacks {', '.join(parts)}")
+            missing_texts = [missing.describe(kind) for kind, missing in by_kind.items()]
+            lines.append(f"{name} lacks {', '.join(missing_texts)}")
         return lines
 
     def table(self) -> str:
@@ -311,8 +347,12 @@ class GenerationSummary:
         kinds = list(dict.fromkeys(kind for kind, _ in self.verdicts))
         frame = pd.Series(self.verdicts).unstack(0, fill_value=0)[kinds].astype(int)
         frame["all"] = frame.sum(axis=1)
-        order = sorted(frame.index, key=lambda verdict: (verdict != ACCEPTED, -frame["all"][verdict], verdict))
-        return str(frame.loc[order].rename_axis("replies", axis=1).to_string())
+
+        def rank(verdict: str) -> tuple[bool, int, str]:
+            return verdict != ACCEPTED, -frame["all"][verdict], verdict
+
+        table = frame.loc[sorted(frame.index, key=rank)].rename_axis("replies", axis=1)
+        return str(table.to_string())
 
     def report(self, llm: LLM, options: GenerationOptions) -> dict[str, object]:
         """Return plain data for a report: counts, usage, options."""

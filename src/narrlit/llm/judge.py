@@ -41,6 +41,13 @@ class ScoredTriple:
     texts: tuple[str, str, str]
     scores: tuple[float, float]
 
+    @property
+    def swapped(self) -> "ScoredTriple":
+        """The triple with A and B swapped."""
+        anchor, a, b = self.texts
+        score_a, score_b = self.scores
+        return ScoredTriple((anchor, b, a), (score_b, score_a))
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -80,7 +87,10 @@ class Judgement:
         """Reason why the similarities decide; None if the language model decides."""
         if self.choice is not None:
             return None
-        return next((answer.fault for answer in self.answers if answer.fault), DISAGREEMENT)
+        for answer in self.answers:
+            if answer.fault:
+                return answer.fault
+        return DISAGREEMENT
 
     @property
     def failed(self) -> bool:
@@ -94,18 +104,23 @@ class Judgement:
 
     def as_dict(self) -> dict[str, object]:
         """Return a row for a file, as plain data."""
-        similarities = dict(zip(("similarity_a", "similarity_b"), self.scores, strict=True))
-        answers = [answer.a_is_closer for answer in self.answers]
-        return {**similarities, "answers": answers, "fallback": self.fallback, LABEL: self.a_is_closer}
+        similarity_a, similarity_b = self.scores
+        return {
+            "similarity_a": similarity_a,
+            "similarity_b": similarity_b,
+            "answers": [answer.a_is_closer for answer in self.answers],
+            "fallback": self.fallback,
+            LABEL: self.a_is_closer,
+        }
 
 
 def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swap: bool = False) -> list[Judgement]:
     """Judge N triples; with `swap` twice, the second time with A and B swapped: only equal choices count."""
     sampling = SAMPLING.with_options(llm.options)
+    orders = (False, True) if swap else (False,)
 
     async def answer(triple: ScoredTriple, swapped: bool) -> Answer:
-        anchor, a, b = triple.texts
-        shown = ScoredTriple((anchor, b, a), triple.scores[::-1]) if swapped else triple
+        shown = triple.swapped if swapped else triple
         request = Request(prompt, prompt.content(values(shown)), Choice, sampling, llm.options.seed)
         try:
             reply = await llm.ask(request)
@@ -117,8 +132,8 @@ def judge_triples(llm: LLM, triples: Sequence[ScoredTriple], prompt: Prompt, swa
             return Answer(None, f"request failed: {failure.reason}", failed=True)
 
     async def work(triple: ScoredTriple) -> Judgement:
-        orders = (False, True) if swap else (False,)
-        return Judgement(triple.scores, tuple(await asyncio.gather(*(answer(triple, order) for order in orders))))
+        answers = await asyncio.gather(*[answer(triple, swapped) for swapped in orders])
+        return Judgement(triple.scores, tuple(answers))
 
     return llm.run(triples, work, "triple")
 
@@ -129,10 +144,22 @@ def values(triple: ScoredTriple) -> dict[str, object]:
     >>> values(ScoredTriple(("x", "y", "z"), (0.71234, 0.5)))
     {'anchor': 'x', 'A': 'y', 'B': 'z', 'similarity_a': 0.7123, 'similarity_b': 0.5, 'difference': 0.2123}
     """
-    a, b = (round(score, DIGITS) + 0.0 for score in triple.scores)  # + 0.0 converts -0.0 to 0.0
-    # The difference of the rounded scores, so that the three numbers are consistent.
-    numbers = {"similarity_a": a, "similarity_b": b, "difference": round(a - b, DIGITS) + 0.0}
-    return {**dict(zip(("anchor", "A", "B"), triple.texts, strict=True)), **numbers}
+    anchor, a, b = triple.texts
+    similarity_a, similarity_b = map(_rounded, triple.scores)
+    return {
+        "anchor": anchor,
+        "A": a,
+        "B": b,
+        "similarity_a": similarity_a,
+        "similarity_b": similarity_b,
+        # The difference of the rounded scores, so that the three numbers are consistent.
+        "difference": _rounded(similarity_a - similarity_b),
+    }
+
+
+def _rounded(score: float) -> float:
+    """Round a score for a request."""
+    return round(score, DIGITS) + 0.0  # + 0.0 converts -0.0 to 0.0
 
 
 def _choice_of(reply: Reply) -> bool:
@@ -151,4 +178,5 @@ def read_choice(text: str) -> bool:
     letter = text.strip().strip('".')
     if not letter:
         raise Rejected("empty")
-    return (letter if letter in ("A", "B") else parse_reply(text, Choice).closer) == "A"
+    closer = letter if letter in ("A", "B") else parse_reply(text, Choice).closer
+    return closer == "A"

@@ -7,6 +7,7 @@ Costa-jussà et al. 2022.
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -37,7 +38,8 @@ class Translation(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence["Translation"]) -> "Translation":
         """Join the translations of a text's pieces."""
-        return cls(" ".join(part.text for part in parts), all(part.ended for part in parts))
+        text = " ".join(part.text for part in parts)
+        return cls(text, all(part.ended for part in parts))
 
 
 class BackTranslation(NamedTuple):
@@ -83,7 +85,7 @@ def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Tra
         returned: sentences translated back to English.
     """
     sentences = [translation.text for translation in returned]
-    version = " ".join(sentence for sentence in sentences if sentence)
+    version = " ".join(filter(None, sentences))
     fault = None
     if not all(sentences):
         fault = EMPTY
@@ -92,6 +94,15 @@ def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Tra
     elif version.casefold().split() == text.casefold().split():
         fault = IDENTICAL
     return BackTranslation(version, fault)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Piece of a text that is short enough for the model, with its token ids and the key of its translation."""
+
+    text: str
+    ids: list[int]
+    key: str
 
 
 class TranslationModel:
@@ -146,32 +157,25 @@ class TranslationModel:
             ModelError: if the model does not know a language.
         """
         target = self._set_languages(route)
-        ids: dict[str, list[int]] = {}
-        pieces = {text: list(self._pieces(text, ids)) for text in dict.fromkeys(texts)}
         settings = [self.digest, route.source, route.target, beams, self.longest]
-
-        def key_of(piece: str) -> str:
-            return sha256(json.dumps([*settings, piece]).encode()).hexdigest()
-
-        keys = {piece: key_of(piece) for piece in ids}
-        missing = [piece for piece in ids if keys[piece] not in self.done]
-        missing.sort(key=lambda piece: -len(ids[piece]))  # batches of similar length, the longest first
-        bar = tqdm(total=len(ids), initial=len(ids) - len(missing), desc=self.name, unit="sentence", delay=0.5)
+        pieces_of = {text: list(self._pieces(text, settings)) for text in dict.fromkeys(texts)}
+        pieces = {piece.key: piece for piece in chain.from_iterable(pieces_of.values())}
+        missing = [piece for key, piece in pieces.items() if key not in self.done]
+        missing.sort(key=lambda piece: len(piece.ids), reverse=True)  # batches of similar length
+        bar = tqdm(total=len(pieces), initial=len(pieces) - len(missing), desc=self.name, unit="sentence", delay=0.5)
         with bar, self.log.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            while missing:
-                size = max(1, batch_tokens // len(ids[missing[0]]))
-                batch, missing = missing[:size], missing[size:]
-                translations = self._generate([ids[piece] for piece in batch], beams, target)
+            for batch in _batches(missing, batch_tokens):
+                translations = self._generate([piece.ids for piece in batch], beams, target)
                 for piece, translation in zip(batch, translations, strict=True):
-                    self.done[keys[piece]] = translation
-                    file.write(self._log_line(keys[piece], route, piece, translation))
+                    self.done[piece.key] = translation
+                    file.write(self._log_line(piece, route, translation))
                 file.flush()
                 bar.update(len(batch))
-        results = []
-        for text in texts:
-            parts = [self.done[keys[piece]] for piece in pieces[text]]
-            results.append(Translation.join(parts))
-        return results
+        return [self._translation(pieces_of[text]) for text in texts]
+
+    def _translation(self, pieces: Sequence[Piece]) -> Translation:
+        """Return the translation of a text from those of its pieces, which are in the log."""
+        return Translation.join([self.done[piece.key] for piece in pieces])
 
     def _set_languages(self, route: Route) -> int | None:
         """Set the source language, and return the token id of the target language; None for Marian models."""
@@ -183,36 +187,38 @@ class TranslationModel:
             self.tokenizer.src_lang = route.source
         return None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
 
-    def _log_line(self, key: str, route: Route, piece: str, translation: Translation) -> str:
+    def _log_line(self, piece: Piece, route: Route, translation: Translation) -> str:
+        """Format a line of the log."""
         row = {
-            "key": key,
+            "key": piece.key,
             "model": self.name,
             "from": route.source,
             "to": route.target,
-            "text": piece,
+            "text": piece.text,
             "translation": translation.text,
             "ended": translation.ended,
         }
         return json.dumps(row, ensure_ascii=False) + "\n"
 
-    def _pieces(self, text: str, ids: dict[str, list[int]]) -> Iterator[str]:
-        """Yield pieces of a text that are short enough for the model, and add their token ids to `ids`."""
+    def _pieces(self, text: str, settings: Sequence[object]) -> Iterator[Piece]:
+        """Yield pieces of a text that are short enough for the model; `settings` become part of their keys."""
         if not text.strip():
             return
         # OPUS-MT was trained with normalized quotes and dashes, but its tokenizer does not normalize by itself.
         normalized = self.tokenizer.normalize(text) if self.marian else text
         tokens = self.tokenizer(normalized, verbose=False)["input_ids"]
         if len(tokens) <= self.longest:
-            ids[text] = tokens
-            yield text
+            key = sha256(json.dumps([*settings, text]).encode()).hexdigest()
+            yield Piece(text, tokens, key)
             return
         middle = len(text) // 2
         gaps = [gap.start() for gap in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
         cut = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
         for half in (text[:cut], text[cut:]):
-            yield from self._pieces(half.strip(), ids)
+            yield from self._pieces(half.strip(), settings)
 
     def _generate(self, ids: list[list[int]], beams: int, target: int | None) -> list[Translation]:
+        """Translate a batch of token ids; `target` is the first token of the translations, if any."""
         batch = self.tokenizer.pad({"input_ids": ids}, return_tensors="pt").to(self.model.device)
         longest_input = max(map(len, ids))
         limit = min(self.longest, TIMES * longest_input + MORE)
@@ -220,9 +226,21 @@ class TranslationModel:
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options).tolist()
         texts = self.tokenizer.batch_decode(rows, skip_special_tokens=True)
-        # Not the first token, an end token in NLLB, and not the last position, where Marian forces an end token.
-        has_end = [self.tokenizer.eos_token_id in row[1 : limit - 1] for row in rows]
-        return [Translation(text.strip(), ended) for text, ended in zip(texts, has_end, strict=True)]
+        translations = []
+        for text, row in zip(texts, rows, strict=True):
+            # Not the first token, an end token in NLLB, and not the last position, where Marian forces an end token.
+            ended = self.tokenizer.eos_token_id in row[1 : limit - 1]
+            translations.append(Translation(text.strip(), ended))
+        return translations
+
+
+def _batches(pieces: Sequence[Piece], max_tokens: int) -> Iterator[Sequence[Piece]]:
+    """Divide pieces, the longest first, into batches of at most `max_tokens` tokens with padding, or a single piece."""
+    start = 0
+    while start < len(pieces):
+        end = start + max(1, max_tokens // len(pieces[start].ids))
+        yield pieces[start:end]
+        start = end
 
 
 def _digest(model: Any) -> str:

@@ -7,9 +7,11 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of
 MAX_COREF_CHARACTERS = 20_000
 """Number of characters that F-coref reads, because its memory grows quadratically; spaCy reads the whole text."""
 
+_STATISTICAL = {"ner", "beam_ner"}
 _EMBEDDERS = {"tok2vec", "transformer", "curated_transformer"}
 # Beginning of the part of a mention after its head: "the king of France", "Anna, a nurse", "Bob who left".
 _AFTER_HEAD = re.compile(
@@ -50,12 +53,7 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
     clusters = None if coref_model is None else _load_coreference(coref_model)
 
     def find(texts: Sequence[str], groups: Sequence[int]) -> list[list[Mention]]:
-        long = next((text for text in texts if len(text) > language.max_length), None)
-        if long is not None:
-            raise DataError(
-                f"text {long[:40]!r}... has {len(long):,} characters, but spaCy accepts at most "
-                f"{language.max_length:,}; divide it"
-            )
+        _check_lengths(texts, language.max_length)
         documents = tqdm(language.pipe(texts), "names", len(texts), unit="text", delay=0.5, disable=not progress)
         mentions = [list(_mentions(document)) for document in documents]
         if clusters is None:
@@ -66,6 +64,15 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
         return linked
 
     return find
+
+
+def _check_lengths(texts: Sequence[str], limit: int) -> None:
+    """Refuse a text of more characters than spaCy accepts."""
+    for text in texts:
+        if len(text) > limit:
+            raise DataError(
+                f"text {text[:40]!r}... has {len(text):,} characters, but spaCy accepts at most {limit:,}; divide it"
+            )
 
 
 def _mentions(document: Any) -> Iterator[Mention]:
@@ -89,41 +96,30 @@ def _load_pipeline(name: str) -> Any:
         raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
     with reading("spaCy pipeline", name, f"python -m spacy download {name}", ModelError):
         language = spacy.load(name)
-    pipes = {pipe: language.get_pipe_meta(pipe) for pipe in language.pipe_names}
-    recognizers = {pipe for pipe, meta in pipes.items() if "doc.ents" in meta.assigns}
+    recognizers: set[str] = set()  # factories of the components that find entities
+    needed = []  # these components, and those that compute vectors for them
+    for pipe in language.pipe_names:
+        meta = language.get_pipe_meta(pipe)
+        if "doc.ents" in meta.assigns:
+            recognizers.add(meta.factory)
+            needed.append(pipe)
+        elif meta.factory in _EMBEDDERS:
+            needed.append(pipe)
     if not recognizers:
         raise ModelError(f"spaCy pipeline {name} recognizes no entities: give one with ner, such as en_core_web_sm")
-    if all(pipes[pipe].factory in ("ner", "beam_ner") for pipe in recognizers):  # rules may need any other pipe
-        embedders = {pipe for pipe, meta in pipes.items() if meta.factory in _EMBEDDERS}
-        language.select_pipes(enable=[pipe for pipe in pipes if pipe in recognizers | embedders])
+    if recognizers <= _STATISTICAL:  # rules may need any other component
+        language.select_pipes(enable=needed)
     return language
 
 
 @lru_cache(maxsize=1)
 def _load_coreference(model: str) -> Clusters:
     """Load F-coref; each text is a batch of its own, because padding changes the predicted mentions."""
-    guard = logging.NullHandler()
-    logging.getLogger().addHandler(guard)  # otherwise importing fastcoref configures the root logger
-    try:
-        spacy = require("spacy", "text")
-        fastcoref = require("fastcoref", "text", also="pip install --no-deps fastcoref")
-        from fastcoref.coref_models.modeling_fcoref import FCorefModel
-    finally:
-        logging.getLogger().removeHandler(guard)
-    import datasets
-    import torch
-
-    FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects this attribute
-    datasets.disable_progress_bars()
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()
-    try:
-        remedy = "give the folder or hub id of an F-coref model"
-        with reading("coreference model", model, remedy, ModelError), torch.random.fork_rng():
-            network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)
+    spacy = require("spacy", "text")
+    fastcoref = _import_fastcoref()
+    remedy = "give the folder or hub id of an F-coref model"
+    with _unchanged_random_state(), reading("coreference model", model, remedy, ModelError):
+        network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
 
     def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:
         beginnings = [text[:MAX_COREF_CHARACTERS] for text in texts]
@@ -133,10 +129,43 @@ def _load_coreference(model: str) -> Clusters:
     return clusters
 
 
+def _import_fastcoref() -> ModuleType:
+    """Import fastcoref so that it works with transformers 5, and changes neither logging nor progress bars."""
+    guard = logging.NullHandler()
+    logging.getLogger().addHandler(guard)  # otherwise importing fastcoref configures the root logger
+    try:
+        fastcoref = require("fastcoref", "text", also="pip install --no-deps fastcoref")
+        from fastcoref.coref_models.modeling_fcoref import FCorefModel
+    finally:
+        logging.getLogger().removeHandler(guard)
+    import datasets
+
+    FCorefModel.all_tied_weights_keys = {}  # transformers 5 expects this attribute
+    datasets.disable_progress_bars()
+    return fastcoref
+
+
+@contextmanager
+def _unchanged_random_state() -> Iterator[None]:
+    """Restore the random state of Python, NumPy and torch after the block."""
+    import torch
+
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+
 def _clusters(prediction: Any) -> list[list[Span]]:
     """Return the clusters of an F-coref prediction, without spans that it could not locate in the text."""
-    clusters = prediction.get_clusters(as_strings=False)
-    return [[span for span in cluster if span is not None] for cluster in clusters]
+    clusters = []
+    for cluster in prediction.get_clusters(as_strings=False):
+        clusters.append([span for span in cluster if span is not None])
+    return clusters
 
 
 def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
@@ -148,13 +177,13 @@ def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Spa
     spans = []  # length, start, end and cluster, so that the shortest spans are sorted first
     for number, cluster in enumerate(clusters):
         spans += [(end - start, start, end, number) for start, end in cluster]
-    numbers: dict[Span, int] = {}
+    cluster_of: dict[Span, int] = {}
     for _, start, end, number in sorted(spans):
         inside = [name for name in names if start <= name.start and name.end <= end]
         head = _head(text, start, end, inside)
         if head is not None:
-            numbers.setdefault((head.start, head.end), number)
-    return [replace(name, cluster=numbers.get((name.start, name.end))) for name in names]
+            cluster_of.setdefault(head.span, number)
+    return [replace(name, cluster=cluster_of.get(name.span)) for name in names]
 
 
 def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention | None:
@@ -169,4 +198,8 @@ def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention 
     mention = re.sub(r"['’]s?\Z", "", mention)
     if _SEVERAL.search(mention):
         return None
-    return next((name for name in names if name.end == start + len(mention)), None)
+    end = start + len(mention)
+    for name in names:
+        if name.end == end:
+            return name
+    return None

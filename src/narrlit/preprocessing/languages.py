@@ -1,5 +1,6 @@
 """Languages of texts, as ISO 639-1 codes."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -31,6 +32,10 @@ def detect_language(text: str) -> str | None:
 
 def detect_languages(texts: Sequence[str]) -> Counter[str]:
     """Count the languages of texts, or of a sample if there are many; texts without a clear language do not count."""
-    sample = texts[:: -(-len(texts) // LARGEST_SAMPLE) or 1]
-    languages = (detect_language(text[:BEGINNING]) for text in sample)
-    return Counter(language for language in languages if language is not None)
+    step = max(1, math.ceil(len(texts) / LARGEST_SAMPLE))
+    languages = Counter[str]()
+    for text in texts[::step]:
+        language = detect_language(text[:BEGINNING])
+        if language is not None:
+            languages[language] += 1
+    return languages

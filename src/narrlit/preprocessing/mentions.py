@@ -34,6 +34,11 @@ class Mention:
     kind: Kind
     cluster: int | None = None
 
+    @property
+    def span(self) -> Span:
+        """Characters `start` and `end`."""
+        return self.start, self.end
+
 
 MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
 """Function that finds the names in texts, given the texts and the index of each text's group."""

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from operator import attrgetter
 from typing import Literal
 
 from narrlit.errors import DataError, OptionError
@@ -95,30 +95,28 @@ def pseudonymize_texts(
     >>> result.text, restore(result.text, result.replacements)
     ('Character_A met Character_B. Character_A left.', 'Anna Lee met Bert. Anna left.')
     """
-    if options.backend == "none":
-        return [[PseudonymizedText(text) for text in group] for group in groups]
-    finder = _open_finder(options, names, len(groups), progress)
     scopes = [_Scope(number, group) for number, group in enumerate(groups)]
-    parts = [slice(1), slice(1, None)] if lead else [slice(None)]
-    for part in parts:
-        _replace_names(scopes, part, finder)
+    if options.backend != "none":
+        finder = _open_finder(options, names, len(groups), progress)
+        parts = [slice(1), slice(1, None)] if lead else [slice(None)]
+        for part in parts:
+            _replace_names(scopes, part, finder)
     return [scope.texts for scope in scopes]
 
 
 def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinder) -> None:
     """Replace the names in some texts of each scope, and search changed texts again until no name is found."""
-    waiting: list[tuple[_Scope, int]] = []
     for scope in scopes:
-        waiting += [(scope, index) for index in scope.indices(part)]
-    while waiting:
-        texts = [scope.texts[index].text for scope, index in waiting]
-        groups = [scope.group for scope, _ in waiting]
-        mentions_by_scope: defaultdict[_Scope, dict[int, list[Mention]]] = defaultdict(dict)
-        for (scope, index), mentions in zip(waiting, finder(texts, groups), strict=True):
-            mentions_by_scope[scope][index] = mentions
-        waiting = []
-        for scope, scope_mentions in mentions_by_scope.items():
-            waiting += [(scope, index) for index in scope.replace(scope_mentions, part)]
+        scope.unsearched = list(scope.indices(part))
+    while unfinished := [scope for scope in scopes if scope.unsearched]:
+        texts: list[str] = []
+        groups: list[int] = []
+        for scope in unfinished:
+            texts += [scope.texts[index].text for index in scope.unsearched]
+            groups += [scope.group] * len(scope.unsearched)
+        mentions = iter(finder(texts, groups))
+        for scope in unfinished:
+            scope.replace({index: next(mentions) for index in scope.unsearched}, part)
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:
@@ -130,7 +128,7 @@ def restore(text: str, replacements: Sequence[Replacement]) -> str:
     >>> restore("Character_A ran.", [Replacement("Character_A", "Anna", 0, 11)])
     'Anna ran.'
     """
-    for replacement in sorted(replacements, key=lambda replacement: -replacement.start):
+    for replacement in sorted(replacements, key=attrgetter("start"), reverse=True):
         start, end = replacement.start, replacement.end
         if text[start:end] != replacement.placeholder:
             raise DataError(f"{replacement.placeholder} is not at characters {start} to {end}: the text has changed")
@@ -166,7 +164,7 @@ class _Entity:
         """Kind of the placeholder if there is one, else the kind with the most votes."""
         if self.placeholder is not None:
             return next(kind for kind in KINDS if self.placeholder.startswith(kind))
-        return min(self.votes, key=lambda kind: (-self.votes[kind], KINDS.index(kind)))
+        return max(KINDS, key=lambda kind: self.votes[kind])
 
     def overlaps(self, key: NameKey) -> bool:
         """Return True if a name of the entity is part of another name, or contains it."""
@@ -174,46 +172,49 @@ class _Entity:
 
 
 class _Scope:
-    """Texts of a group, with a common mapping of names."""
+    """Texts of a group, with a common mapping of names.
+
+    Attributes:
+        group: index of the group.
+        texts: the texts, with the placeholders so far.
+        unsearched: indices of the texts that are not yet searched for names, or changed since.
+    """
 
     def __init__(self, group: int, texts: Sequence[str]) -> None:
         self.group = group
         self.texts = [PseudonymizedText(text) for text in texts]
+        self.unsearched: list[int] = []
         self._entities: list[_Entity] = []
         self._forms: dict[str, _Entity] = {}
-        self._taken = set(chain.from_iterable(map(PLACEHOLDER.findall, texts)))
+        self._taken = set(PLACEHOLDER.findall("\n".join(texts)))
 
     def indices(self, part: slice) -> range:
         """Return the indices of some of the texts."""
         return range(len(self.texts))[part]
 
-    def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> list[int]:
-        """Replace names in some of the texts.
+    def replace(self, mentions: Mapping[int, Sequence[Mention]], part: slice) -> None:
+        """Replace names in some of the texts; those that change have to be searched again.
 
         Args:
             mentions: mentions of names that were found, by the index of their text.
             part: slice of the texts in which all known names are replaced.
-
-        Returns:
-            Indices of the texts that changed.
         """
         self._link(mentions)
+        self.unsearched = []
         if not self._forms:
-            return []
+            return
         pattern = self._pattern()
-        changed = []
         for index in self.indices(part):
             text = self.texts[index]
             spans = [(match.span(), self._placeholder(match.group())) for match in pattern.finditer(text.text)]
             if spans:
                 self.texts[index] = _replaced(text, spans)
-                changed.append(index)
-        return changed
+                self.unsearched.append(index)
 
     def _pattern(self) -> re.Pattern[str]:
         """Compile a pattern of all names, the longest first."""
         forms = sorted(self._forms, key=lambda form: (-len(form), form))
-        alternatives = "|".join(re.escape(form) for form in forms)
+        alternatives = "|".join(map(re.escape, forms))
         # Only at word boundaries, so that no letters remain next to a placeholder, and none in it are replaced.
         return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
@@ -252,9 +253,9 @@ class _Scope:
             votes: votes for the kind of the name.
             linked: entities that share a coreference cluster with the name.
         """
-        same_name = [entity for entity in self._entities if key in entity.keys]
-        if same_name:
-            return same_name[0]
+        for entity in self._entities:
+            if key in entity.keys:
+                return entity
         if linked:
             return linked[0]
         kind = _Entity(votes=votes).kind
@@ -268,8 +269,10 @@ class _Scope:
         """Return the placeholder of a name, and assign the next free one if its entity has none."""
         entity = self._forms[form]
         if entity.placeholder is None:
-            placeholders = (_numbered(entity.kind, number) for number in count(1))
-            entity.placeholder = next(placeholder for placeholder in placeholders if placeholder not in self._taken)
+            number = 1
+            while _numbered(entity.kind, number) in self._taken:
+                number += 1
+            entity.placeholder = _numbered(entity.kind, number)
             self._taken.add(entity.placeholder)
         return entity.placeholder
 
@@ -285,7 +288,7 @@ def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> P
                 replacements[i] = replace(earlier, start=earlier.start + shift, end=earlier.end + shift)
         replacements.append(Replacement(placeholder, text[start:end], start, start + len(placeholder)))
         text = text[:start] + placeholder + text[end:]
-    return PseudonymizedText(text, tuple(sorted(replacements, key=lambda replacement: replacement.start)))
+    return PseudonymizedText(text, tuple(sorted(replacements, key=attrgetter("start"))))
 
 
 def _numbered(kind: Kind, number: int) -> str:
@@ -310,6 +313,7 @@ def _letters(number: int) -> str:
 def _open_finder(
     options: PseudonymOptions, names: Sequence[Mapping[str, str]] | None, groups: int, progress: bool
 ) -> MentionFinder:
+    """Return the function that finds the names, with spaCy or among the given names of each group."""
     if options.backend == "spacy":
         return open_spacy(options.pipeline, options.coref_model if options.coref else None, progress)
     if names is None or len(names) != groups:

@@ -78,6 +78,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _split_block(block: str) -> list[str]:
+    """Split a text without blank lines or list items into sentences."""
     if not block:
         return []
     starts = [0]
@@ -124,6 +125,7 @@ def _continues(block: str, stop: re.Match[str], position: int) -> bool:
 
 
 def _is_capitalized(word: str) -> bool:
+    """Return True for a word that begins with a capital and a lower-case letter, and for I and A."""
     return word[:1].isupper() and (word[1:2].islower() or word in ("I", "A"))
 
 
@@ -161,7 +163,8 @@ def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: s
 
 def _never_ends(word: str) -> bool:
     """Return True for an abbreviation that never ends a sentence, such as Mr. and e.g., also in capitals."""
-    return word in _TITLES or word.lower() in _LINKS or (word.isupper() and word.capitalize() in _TITLES)
+    is_title = word in _TITLES or (word.isupper() and word.capitalize() in _TITLES)
+    return is_title or word.lower() in _LINKS
 
 
 def _is_abbreviation(word: str) -> bool:
@@ -219,10 +222,14 @@ def positional_segments(
     n = len(sentences)
     if n < 3:
         return sentences[0], " ".join(sentences), sentences[-1]
-    # Add 1e-9, because 0.29 * 100 is 28.999999999999996 in floating point.
-    action = min(max(math.floor(n * ratios[0] / sum(ratios) + 1e-9), 1), n - 2)
-    outcome = math.floor(n * (ratios[0] + ratios[1]) / sum(ratios) + 1e-9)
+
+    def whole_sentences(ratio: float) -> int:
+        # Add 1e-9, because 0.29 * 100 is 28.999999999999996 in floating point.
+        return math.floor(n * ratio / sum(ratios) + 1e-9)
+
+    action = min(max(whole_sentences(ratios[0]), 1), n - 2)
+    outcome = whole_sentences(ratios[0] + ratios[1])
     if rounding == "symmetric":
-        outcome = n - math.floor(n * ratios[2] / sum(ratios) + 1e-9)
+        outcome = n - whole_sentences(ratios[2])
     outcome = min(max(outcome, action + 1), n - 1)
     return " ".join(sentences[:action]), " ".join(sentences[action:outcome]), " ".join(sentences[outcome:])

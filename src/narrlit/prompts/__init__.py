@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
+from itertools import dropwhile
 from pathlib import Path
 
 from narrlit.errors import OptionError, reading
@@ -48,12 +49,17 @@ class Prompt:
         """
         if not self.fields:
             return json.dumps(values, ensure_ascii=False)
-        return _FIELD.sub(lambda match: str(values[self.fields[match[1]]]), self.text)
+
+        def value(field: re.Match[str]) -> str:
+            key = self.fields[field[1]]
+            return str(values[key])
+
+        return _FIELD.sub(value, self.text)
 
     def messages(self, content: str) -> list[dict[str, str]]:
         """List the messages of a chat whose user message is `content`."""
-        system = [] if self.fields else [{"role": "system", "content": self.text}]
-        return [*system, {"role": "user", "content": content}]
+        user = {"role": "user", "content": content}
+        return [user] if self.fields else [{"role": "system", "content": self.text}, user]
 
 
 def load_prompt(name: str, path: str | None = None) -> Prompt:
@@ -88,15 +94,18 @@ def _check_fields(label: str, fields_in_text: set[str], fields: Mapping[str, str
     if unknown:
         advice = f"available: {names}; put a space inside braces that are to stay"
         raise OptionError(f"{label}: no field {{{unknown[0]}}}; {advice}")
-    missing = [name for name in fields if "text" in name and name not in fields_in_text]
-    if missing:
-        raise OptionError(f"{label}: has fields but not {{{missing[0]}}}; available: {names}")
+    for name in fields:
+        if "text" in name and name not in fields_in_text:
+            raise OptionError(f"{label}: has fields but not {{{name}}}; available: {names}")
 
 
 def packaged_prompts() -> list[str]:
     """List the names of the package's prompts."""
-    names = (file.name for file in files("narrlit.prompts").iterdir())
-    return sorted(name.removesuffix(".txt") for name in names if name.endswith(".txt"))
+    names = []
+    for file in files("narrlit.prompts").iterdir():
+        if file.name.endswith(".txt"):
+            names.append(file.name.removesuffix(".txt"))
+    return sorted(names)
 
 
 def _without_header(text: str) -> str:
@@ -105,8 +114,7 @@ def _without_header(text: str) -> str:
     >>> _without_header("# Source: a paper\n---\nJudge.\n"), _without_header("# Rules\nJudge.\n")
     ('Judge.', '# Rules\nJudge.')
     """
-    lines = text.split("\n")
-    end = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    if end < len(lines) and lines[end].rstrip() == _END_OF_HEADER:
-        text = "\n".join(lines[end + 1 :])
+    lines = list(dropwhile(lambda line: line.startswith("#"), text.split("\n")))
+    if lines and lines[0].rstrip() == _END_OF_HEADER:
+        text = "\n".join(lines[1:])
     return text.removesuffix("\n")
