@@ -669,7 +669,8 @@ def _majority(answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the most frequent answer (N,) of K systems (K, N), with an equal vote that of the first system."""
     votes_a = answers.sum(axis=0)
     votes_b = len(answers) - votes_a
-    return np.where(votes_a == votes_b, answers[0], votes_a > votes_b)
+    majority: NDArray[np.bool_] = np.where(votes_a == votes_b, answers[0], votes_a > votes_b)
+    return majority
 
 
 def _training_flag(systems: Sequence[SystemAnswers]) -> Flags:
