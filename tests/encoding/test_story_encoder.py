@@ -38,6 +38,11 @@ def test_embeddings_are_those_of_the_model(tiny):
         assert encoder.coverage.texts == 3
 
 
+def test_an_unknown_device_is_refused(tiny):
+    with pytest.raises(OptionError, match=r"`device=gpu`: unknown; available: auto, cuda, mps, cpu"):
+        load(tiny(), device="gpu").embed(STORIES)
+
+
 def test_a_second_encoder_reads_embeddings_and_coverage_from_the_cache(tiny, tmp_path, computed, capsys):
     long = "A king rode to a fox. " * 40
     first = load(tiny(), cache=tmp_path, long="truncate")

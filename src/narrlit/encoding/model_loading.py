@@ -51,11 +51,13 @@ def pick_device(name: Device) -> torch.device:
     """Return the device with the given name; `auto` is a GPU if there is one.
 
     Raises:
-        OptionError: if the machine has no such device.
+        OptionError: if the name is unknown, or the machine has no such device.
     """
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return torch.device(next(kind for kind, is_available in available.items() if is_available))
+    if name not in available:
+        raise OptionError(f"`device={name}`: unknown; available: auto, {', '.join(available)}")
     if not available[name]:
         raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
     return torch.device(name)
