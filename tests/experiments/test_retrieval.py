@@ -68,6 +68,8 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_score():
         Relevance.of_qrels({"w": {"x": 1.0}}, ["x"], ids)
     with pytest.raises(DataError, match="'x' is relevant to itself in the qrels"):
         Relevance.of_qrels({"x": {"x": 1.0, "y": 1.0}}, None, ids)
+    with pytest.raises(DataError, match="the qrels contain no query"):
+        Relevance.of_qrels({}, None, ids)
 
 
 def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):

@@ -86,8 +86,10 @@ class Relevance:
             ids: ids of the N stories.
 
         Raises:
-            DataError: if a query or a relevant story is missing, or a query is relevant to itself.
+            DataError: if there is no query, a query or a relevant story is missing, or a query is relevant to itself.
         """
+        if not qrels:
+            raise DataError("the qrels contain no query; give the relevant stories of at least one")
         among_stories = query_ids is None
         story_rows = _rows_by_id(ids)
         query_rows = story_rows if query_ids is None else _rows_by_id(query_ids)
