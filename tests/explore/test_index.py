@@ -470,7 +470,7 @@ def test_row_numbers_of_another_file_replace_nothing(tiny, tmp_path):
 
 
 def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
-    for name in ("vector", "similarity", "a.b", "_x"):
+    for name in ("vector", "query", "similarity", "a.b", "_x"):
         with pytest.raises(DataError, match="rename column"):
             Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
 
