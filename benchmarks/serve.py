@@ -2,16 +2,16 @@
 
     python benchmarks/serve.py                       # 1, 8 and 64 clients, 10,000 stories
     python benchmarks/serve.py --seconds 2 --stories 200 --clients 1 8
+    python benchmarks/serve.py --seconds 3600 --clients 8 --texts sentences --stories 0    # memory after an hour
 
 Both servers are processes of their own with the same model, threads and texts, and run one after the other. Each client
-sends one text at a time and waits for the answer.
+sends one text at a time, a story or the first sentence of one, and waits for the answer.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +25,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import httpx
 import numpy as np
+import psutil  # type: ignore[import-untyped]  # comes with accelerate
 
 import narrlit
 from narrlit.data.storyworld import StoryWorld
@@ -71,36 +72,70 @@ class Load:
 
     Attributes:
         system: the server.
+        texts: what clients send: stories, or sentences.
         clients: number of clients at the same time.
         requests_per_second: answered requests.
         p50: median time to answer, in milliseconds.
         p99: time in which 99 of 100 requests are answered, in milliseconds.
         refused: requests that were not answered with 200.
+        megabytes: memory of the server and its worker processes at the end.
     """
 
     system: str
+    texts: str
     clients: int
     requests_per_second: float
     p50: float
     p99: float
     refused: int
+    megabytes: float
 
 
-def texts(count: int) -> list[str]:
+@dataclass(frozen=True)
+class Times:
+    """Times to answer of requests under load.
+
+    Attributes:
+        seconds: time of each request.
+        refused: number of requests that were not answered with 200.
+        elapsed: seconds from the first request to the last answer.
+    """
+
+    seconds: Sequence[float]
+    refused: int
+    elapsed: float
+
+    def load(self, system: str, texts: str, clients: int, megabytes: float) -> Load:
+        """Summarize the requests."""
+        p50, p99 = 1000 * np.percentile(self.seconds, [50, 99])
+        answered = len(self.seconds) - self.refused
+        return Load(system, texts, clients, answered / self.elapsed, float(p50), float(p99), self.refused, megabytes)
+
+
+def stories(count: int) -> list[str]:
     """Return different synthetic stories."""
-    stories: dict[str, None] = {}
+    found: dict[str, None] = {}
     seed = 0
-    while len(stories) < count:
+    while len(found) < count:
         for triple in StoryWorld(seed).triples(count):
-            stories[triple.anchor.text] = None
+            found[triple.anchor.text] = None
         seed += 1
-    return list(stories)[:count]
+    return list(found)[:count]
+
+
+def sentences(count: int) -> list[str]:
+    """Return the first sentences of different synthetic stories."""
+    return [story.partition(".")[0] for story in stories(count)]
+
+
+TEXTS_OF = {"stories": stories, "sentences": sentences}
+"""Functions that return different texts, by what these are."""
 
 
 @contextmanager
-def serving(command: Sequence[str], url: str) -> Iterator[None]:
+def serving(command: Sequence[str], url: str) -> Iterator[psutil.Process]:
     """Run a server until the block ends."""
-    process = subprocess.Popen(command)
+    process = psutil.Popen(command)
     try:
         end = time.monotonic() + START_SECONDS
         while True:
@@ -111,22 +146,26 @@ def serving(command: Sequence[str], url: str) -> Iterator[None]:
                 if process.poll() is not None or time.monotonic() > end:
                     raise SystemExit(f"the server did not start: {' '.join(command[:3])}") from None
                 time.sleep(0.2)
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait()
 
 
-async def load(
-    system: str, url: str, path: str, bodies: Sequence[dict[str, object]], clients: int, seconds: float
-) -> Load:
+def megabytes(process: psutil.Process) -> float:
+    """Return the memory of a process and its children, without what they share, in MB."""
+    family = [process, *process.children(recursive=True)]
+    return float(sum(member.memory_full_info().uss for member in family) / 1e6)
+
+
+async def load(url: str, bodies: Sequence[dict[str, object]], clients: int, seconds: float) -> Times:
     """Send requests from several clients for a time, and measure the answers."""
     times: list[float] = []
     refused = 0
     limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
-    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=120) as http:
+    async with httpx.AsyncClient(limits=limits, timeout=120) as http:
         for body in bodies[:WARM_UP]:
-            await http.post(path, json=body)
+            await http.post(url, json=body)
         end = time.perf_counter() + seconds
 
         async def client(number: int) -> None:
@@ -134,55 +173,63 @@ async def load(
             order = Random(number)
             while time.perf_counter() < end:
                 began = time.perf_counter()
-                answer = await http.post(path, json=order.choice(bodies))
+                answer = await http.post(url, json=order.choice(bodies))
                 times.append(time.perf_counter() - began)
                 refused += answer.status_code != httpx.codes.OK
 
         began = time.perf_counter()
         await asyncio.gather(*(client(number) for number in range(clients)))
         elapsed = time.perf_counter() - began
-    p50, p99 = 1000 * np.percentile(times, [50, 99])
-    return Load(system, clients, (len(times) - refused) / elapsed, float(p50), float(p99), refused)
+    return Times(times, refused, elapsed)
 
 
-def measure_embeddings(clients: Sequence[int], seconds: float, data: Path) -> list[Load]:
+def own_command(data: Path) -> list[str]:
+    """Return the command of narrlit's server."""
+    options = ["--no-browser", "--model", "minilm", "--data", str(data), "--port", str(PORTS["narrlit"])]
+    return [sys.executable, "-m", "narrlit", "serve", *options]
+
+
+def measure_embeddings(kinds: Sequence[str], clients: Sequence[int], seconds: float, data: Path) -> list[Load]:
     """Measure both servers, one after the other."""
-    narrlit_url, plain_url = (f"http://127.0.0.1:{port}" for port in PORTS.values())
-    own = [sys.executable, "-m", "narrlit", "serve", "--no-browser", "--model", "minilm", "--data", str(data)]
     commands = {
-        "narrlit": ([*own, "--port", str(PORTS["narrlit"])], narrlit_url),
-        "plain": ([sys.executable, "-c", PLAIN, str(packaged_minilm()), str(PORTS["plain"])], plain_url),
+        "narrlit": own_command(data),
+        "plain": [sys.executable, "-c", PLAIN, str(packaged_minilm()), str(PORTS["plain"])],
     }
-    bodies: list[dict[str, object]] = [{"input": text} for text in texts(TEXTS)]
     results = []
-    for system, (command, url) in commands.items():
-        with serving(command, url):
-            for count in clients:
-                results.append(asyncio.run(load(system, url, "/v1/embeddings", bodies, count, seconds)))
+    for system, command in commands.items():
+        url = f"http://127.0.0.1:{PORTS[system]}"
+        with serving(command, url) as process:
+            for kind in kinds:
+                bodies: list[dict[str, object]] = [{"input": text} for text in TEXTS_OF[kind](TEXTS)]
+                for count in clients:
+                    times = asyncio.run(load(f"{url}/v1/embeddings", bodies, count, seconds))
+                    results.append(times.load(system, kind, count, megabytes(process)))
     return results
 
 
-def measure_search(stories: int, seconds: float, data: Path) -> Load:
-    """Measure searches of one client in a collection."""
-    written = texts(stories + WARM_UP * 8)
-    narrlit.Index.create(data / "collections" / "stories", written[:stories], "minilm", progress=True)
-    command = [sys.executable, "-m", "narrlit", "serve", "--no-browser", "--model", "minilm", "--data", str(data)]
+def measure_search(count: int, seconds: float, data: Path) -> Load:
+    """Measure searches of one client by sentences, in a collection of a number of stories."""
+    written = stories(count + WARM_UP * 8)
+    narrlit.Index.create(data / "collections" / "stories", written[:count], "minilm", progress=True)
+    queries: list[dict[str, object]] = [{"query": text.partition(".")[0]} for text in written[count:]]
     url = f"http://127.0.0.1:{PORTS['narrlit']}"
-    queries: list[dict[str, object]] = [{"query": text.partition(".")[0]} for text in written[stories:]]
-    with serving([*command, "--port", str(PORTS["narrlit"])], url):
-        return asyncio.run(load("search", url, "/collections/stories/search", queries, 1, seconds))
+    with serving(own_command(data), url) as process:
+        times = asyncio.run(load(f"{url}/collections/stories/search", queries, 1, seconds))
+        return times.load("search", "sentences", 1, megabytes(process))
 
 
 def table(results: Sequence[Load]) -> str:
     """Write results with the ratio of narrlit to the plain server."""
-    plain = {each.clients: each for each in results if each.system == "plain"}
-    lines = ["system   clients  requests/s  p50 ms  p99 ms  refused  ratio"]
+    plain = {(each.texts, each.clients): each for each in results if each.system == "plain"}
+    lines = ["system   texts      clients  requests/s  p50 ms  p99 ms  refused      MB  ratio"]
     for each in results:
-        other = plain.get(each.clients)
-        is_own = each.system == "narrlit" and other is not None
-        ratio = f"{each.requests_per_second / other.requests_per_second:5.2f}" if is_own and other else ""
-        figures = f"{each.requests_per_second:10.1f}  {each.p50:6.0f}  {each.p99:6.0f}  {each.refused:7d}"
-        lines.append(f"{each.system:<7}  {each.clients:7d}  {figures}  {ratio}".rstrip())
+        other = plain.get((each.texts, each.clients))
+        ratio = ""
+        if each.system == "narrlit" and other is not None:
+            ratio = f"{each.requests_per_second / other.requests_per_second:5.2f}"
+        load = f"{each.system:<7}  {each.texts:<9}  {each.clients:7d}  {each.requests_per_second:10.1f}"
+        figures = f"{each.p50:6.0f}  {each.p99:6.0f}  {each.refused:7d}  {each.megabytes:6.0f}"
+        lines.append(f"{load}  {figures}  {ratio}".rstrip())
     return "\n".join(lines)
 
 
@@ -191,11 +238,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--clients", type=int, nargs="*", default=[1, 8, 64])
     options.add_argument("--seconds", type=float, default=20, help="time of each measurement")
+    options.add_argument("--texts", choices=TEXTS_OF, nargs="*", default=list(TEXTS_OF), help="what clients send")
     options.add_argument("--stories", type=int, default=10_000, help="stories to search; 0: no search")
     options.add_argument("--json", action="store_true", help="print one line of JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = measure_embeddings(chosen.clients, chosen.seconds, Path(folder, "empty"))
+        results = measure_embeddings(chosen.texts, chosen.clients, chosen.seconds, Path(folder, "empty"))
         if chosen.stories:
             results.append(measure_search(chosen.stories, chosen.seconds, Path(folder, "data")))
     print(json.dumps([asdict(each) for each in results]) if chosen.json else table(results))
