@@ -81,7 +81,7 @@ def test_rerank_puts_the_most_similar_document_first(client, version):
     [
         ("/v1/embeddings", {"input": []}, "input"),
         ("/v1/embeddings", {"input": ["a story", "  "]}, "input"),
-        ("/v1/embeddings", {"input": [[1, 2]]}, "input.str"),
+        ("/v1/embeddings", {"input": [[1, 2]]}, "input"),
         ("/v1/embeddings", {"input": ["story"] * 2049}, "input"),
         ("/v1/embeddings", {"input": "x" * 500_001}, "input"),
         ("/v1/embeddings", {"input": "x", "encoding_format": "hex"}, "encoding_format"),
@@ -95,6 +95,14 @@ def test_invalid_requests_name_the_field(client, path, body, parameter):
     assert answer.status_code == 400
     assert error["parameter"] == error["param"] == parameter
     assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]])
+def test_numbers_of_tokens_are_refused_with_what_langchain_needs(client, tokens):
+    error = client.post("/v1/embeddings", json={"input": tokens}).json()["error"]
+    assert error["message"] == (
+        "input: numbers of tokens are not supported; send texts (LangChain: check_embedding_ctx_length=False)"
+    )
 
 
 def test_an_unknown_path_or_method_answers_as_every_error(client):

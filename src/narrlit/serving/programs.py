@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import numpy as np
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import unit_vectors
@@ -34,6 +35,17 @@ class EmbeddingRequest(BaseModel):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = None
     user: str | None = None
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _refuse_tokens(cls, value: object) -> object:
+        """Refuse numbers of tokens, which LangChain sends unless it is told not to."""
+        if isinstance(value, list) and any(isinstance(text, int | list) for text in value):
+            raise PydanticCustomError(
+                "tokens",
+                "numbers of tokens are not supported; send texts (LangChain: check_embedding_ctx_length=False)",
+            )
+        return value
 
 
 class Usage(BaseModel):
