@@ -204,6 +204,17 @@ def test_accepted_and_rejected_values_are_decided_and_fill_a_table(client):
     assert table["atu"].isna().sum() == 7
 
 
+def test_a_withdrawn_value_is_proposed_again(client):
+    before = catalog_of(client)
+    body = {"id": "cinderella", "column": "atu", "value": "510A", "accepted": True}
+    assert client.put(f"{CATALOG}/decisions", json=body).status_code == 204
+    assert catalog_of(client)["decided"] == 1
+
+    withdrawn = client.request("DELETE", f"{CATALOG}/decisions", json={"id": "cinderella", "column": "atu"})
+    assert withdrawn.status_code == 204
+    assert catalog_of(client) == before
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -334,6 +334,10 @@ def test_a_proposal_of_the_catalog_is_accepted(page, site):
     expect(card.locator("details li").first).to_be_visible()
     card.get_by_role("button", name="Accept").first.click()
     expect(card.locator(".banner")).to_contain_text("is accepted")
+    card.get_by_role("button", name="Undo").click()
+    expect(card.locator(".banner")).to_be_hidden()
+    card.get_by_role("button", name="Accept").first.click()
+    expect(card.locator(".banner")).to_contain_text("is accepted")
     page.locator(".proposals > li").nth(1).get_by_role("button", name="Reject all").click()
     expect(page.locator(".proposals > li").nth(1).locator(".banner")).to_contain_text("rejected")
     with page.expect_download() as saved:

@@ -22,14 +22,14 @@ class CatalogEntry(BaseModel):
         id: id of the story.
         column: the column.
         value: the value; None: none of the proposed ones is right.
-        accepted: True if the value is right.
+        accepted: True if the value is right; None: the decision is withdrawn.
         at: time of the decision in ISO format.
     """
 
     id: Annotated[str, Field(min_length=1)]
     column: str
     value: str | None
-    accepted: bool
+    accepted: bool | None
     at: str
 
 
@@ -47,6 +47,9 @@ class CatalogDecisions:
     >>> decisions.add("gilitrutt", "atu", None, accepted=False)
     >>> decisions.accepted("atu"), sorted(decisions.decided("atu"))
     ({'ye_xian': '510A'}, ['gilitrutt', 'ye_xian'])
+    >>> decisions.delete("ye_xian", "atu")
+    >>> decisions.accepted("atu"), sorted(decisions.decided("atu"))
+    ({}, ['gilitrutt'])
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -67,6 +70,18 @@ class CatalogDecisions:
         """
         if accepted and not value:
             raise OptionError("`value`: give the value that is accepted")
+        self._append(id, column, value, accepted)
+
+    def delete(self, id: str, column: str) -> None:
+        """Withdraw the decision on a story and column; without one, nothing changes.
+
+        Raises:
+            OptionError: if the file can't be written.
+        """
+        if id in self._current(column):
+            self._append(id, column, None, None)
+
+    def _append(self, id: str, column: str, value: str | None, accepted: bool | None) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         self._log.append(CatalogEntry(id=id, column=column, value=value, accepted=accepted, at=now))
 
@@ -91,8 +106,9 @@ class CatalogDecisions:
         return set(self._current(column))
 
     def _current(self, column: str) -> dict[str, CatalogEntry]:
-        """Return the last entry of each story."""
-        return {entry.id: entry for entry in self._log if entry.column == column}
+        """Return the last entry of each story, unless it withdraws the decision."""
+        last = {entry.id: entry for entry in self._log if entry.column == column}
+        return {id: entry for id, entry in last.items() if entry.accepted is not None}
 
 
 def read_accepted(path: str | Path) -> dict[str, str]:

@@ -24,6 +24,7 @@ from narrlit.serving.checking_models import (
     ProposalAnswer,
     ReliabilityAnswer,
     UndoBody,
+    UndoValueBody,
     ValueBody,
 )
 from narrlit.serving.collection_models import Computing
@@ -147,6 +148,13 @@ async def propose_values(name: str, column: str, request: Request, server: Serve
 async def decide_value(name: str, body: ValueBody, server: ServerOf) -> None:
     """Save the decision on a proposed value; it is on the disk when this is answered."""
     await server.workers.run(_decide_value, server, server.shelf.get(name), body)
+
+
+@router.delete("/collections/{name}/catalog/decisions", status_code=204)
+async def undo_value(name: str, body: UndoValueBody, server: ServerOf) -> None:
+    """Withdraw the decision on a proposed value."""
+    decisions = server.checking.catalog_decisions(server.shelf.get(name).name)
+    await server.workers.run(decisions.delete, body.id, body.column)
 
 
 @router.get("/collections/{name}/catalog/table", response_class=Response)

@@ -126,10 +126,15 @@ class CatalogAnswer(BaseModel):
     decided: int
 
 
-class ValueBody(BaseModel):
-    """Decision on a proposed value; without a value, none of the proposed ones is right."""
+class UndoValueBody(BaseModel):
+    """Story and column whose decision is withdrawn."""
 
     id: Id
     column: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+class ValueBody(UndoValueBody):
+    """Decision on a proposed value; without a value, none of the proposed ones is right."""
+
     value: Annotated[str | None, Field(max_length=1000)] = None
     accepted: bool

@@ -1,7 +1,7 @@
 // Values proposed for stories that lack one in a column, with the stories that speak for each.
 
 import { address } from "../address.js";
-import { download, getComputed, path, put } from "../api.js";
+import { download, getComputed, path, put, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
 import { attempt, button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { counted, decimals, number, percent, t, term } from "../texts.js";
@@ -70,18 +70,25 @@ function proposals(collection, catalog, base, settings) {
 }
 
 function proposalCard(collection, proposal, column, base, settings) {
+  const title = proposal.title || proposal.id;
   const state = make("p", { class: "banner", hidden: true });
   const card = make("li", {}, make("h3", {}, storyLink(collection, proposal)), state);
+  const undo = button(t("catalog.undo"), () => attempt(card, async () => {
+    await remove(`${base}/decisions`, { id: proposal.id, column });
+    card.classList.remove("decided");
+    state.hidden = true;
+    announce(t("catalog.undone"));
+  }), { class: "quiet", "aria-label": `${t("catalog.undo")}: ${title}` });
   const decide = (value, accepted, text) => attempt(card, async () => {
     await put(`${base}/decisions`, { id: proposal.id, column, value, accepted });
     card.classList.add("decided");
     state.hidden = false;
-    state.textContent = text;
+    state.replaceChildren(text, " ", undo);
     announce(text);
   });
   card.append(...proposal.values.map((each) => valueRow(collection, proposal, each, decide, settings)));
   card.append(make("p", { class: "actions" }, button(t("catalog.reject"),
-    () => decide(null, false, t("catalog.rejected")), { class: "quiet", disabled: !settings.writable, "aria-label": `${t("catalog.reject")}: ${proposal.title || proposal.id}` })));
+    () => decide(null, false, t("catalog.rejected")), { class: "quiet", disabled: !settings.writable, "aria-label": `${t("catalog.reject")}: ${title}` })));
   return card;
 }
 
