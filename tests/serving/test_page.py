@@ -345,6 +345,23 @@ def test_a_proposal_of_the_catalog_is_accepted(page, site):
     assert Path(saved.value.path()).read_text(encoding="utf-8-sig").count("510A") >= 2
 
 
+def test_the_printed_address_opens_the_page_and_a_plain_one_does_not(browser, tmp_path, served_encoder):
+    token = "a-token-of-more-than-sixteen-characters"
+    with running_server(tmp_path, served_encoder, model="minilm", token=token) as server:
+        context = browser.new_context()
+        page = context.new_page()
+        assert page.goto(f"{server.url}/").status == 401
+
+        page.goto(f"{server.url}/?token={token}")
+        page.wait_for_selector("main:not([aria-busy]) h1")
+        assert token not in page.url
+
+        page.reload()
+        page.wait_for_selector("main:not([aria-busy]) h1")
+        assert token not in str(context.cookies())
+        context.close()
+
+
 def test_german_and_dark_are_kept(page, site):
     visit(page, site, "collections")
     page.locator("#language").select_option("de")
