@@ -2,9 +2,10 @@
 
     python benchmarks/serve.py                       # 1, 8 and 64 clients, 10,000 stories
     python benchmarks/serve.py --seconds 2 --stories 200 --clients 1 8
+    python benchmarks/serve.py --infinity infinity/bin/infinity_emb    # and infinity-emb, in its own environment
     python benchmarks/serve.py --seconds 3600 --clients 8 --texts sentences --stories 0    # memory after an hour
 
-Both servers are processes of their own with the same model, threads and texts, and run one after the other. Each client
+The servers are processes of their own with the same model, threads and texts, and run one after the other. Each client
 sends one text at a time, a story or the first sentence of one, and waits for the answer.
 """
 
@@ -15,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ import narrlit
 from narrlit.data.storyworld import StoryWorld
 from narrlit.models.packaged import packaged_minilm
 
-PORTS = {"narrlit": 8391, "plain": 8392}
+PORTS = {"narrlit": 8391, "plain": 8392, "infinity": 8393}
 TEXTS = 512
 """Different texts that clients send."""
 WARM_UP = 8
@@ -189,18 +190,29 @@ def own_command(data: Path) -> list[str]:
     return [sys.executable, "-m", "narrlit", "serve", *options]
 
 
-def measure_embeddings(kinds: Sequence[str], clients: Sequence[int], seconds: float, data: Path) -> list[Load]:
-    """Measure both servers, one after the other."""
+def embedding_commands(data: Path, infinity: str | None) -> dict[str, list[str]]:
+    """Return the command of each server of embeddings."""
+    model = str(packaged_minilm())
     commands = {
         "narrlit": own_command(data),
-        "plain": [sys.executable, "-c", PLAIN, str(packaged_minilm()), str(PORTS["plain"])],
+        "plain": [sys.executable, "-c", PLAIN, model, str(PORTS["plain"])],
     }
+    if infinity is not None:
+        options = ["--log-level", "error", "--model-id", model, "--served-model-name", "minilm", "--device", "cpu", "--dtype", "float32"]
+        commands["infinity"] = [infinity, "v2", *options, "--url-prefix", "/v1", "--port", str(PORTS["infinity"])]
+    return commands
+
+
+def measure_embeddings(
+    commands: Mapping[str, Sequence[str]], kinds: Sequence[str], clients: Sequence[int], seconds: float
+) -> list[Load]:
+    """Measure servers, one after the other."""
     results = []
     for system, command in commands.items():
         url = f"http://127.0.0.1:{PORTS[system]}"
         with serving(command, url) as process:
             for kind in kinds:
-                bodies: list[dict[str, object]] = [{"input": text} for text in TEXTS_OF[kind](TEXTS)]
+                bodies: list[dict[str, object]] = [{"input": text, "model": "minilm"} for text in TEXTS_OF[kind](TEXTS)]
                 for count in clients:
                     times = asyncio.run(load(f"{url}/v1/embeddings", bodies, count, seconds))
                     results.append(times.load(system, kind, count, megabytes(process)))
@@ -219,15 +231,15 @@ def measure_search(count: int, seconds: float, data: Path) -> Load:
 
 
 def table(results: Sequence[Load]) -> str:
-    """Write results with the ratio of narrlit to the plain server."""
-    plain = {(each.texts, each.clients): each for each in results if each.system == "plain"}
-    lines = ["system   texts      clients  requests/s  p50 ms  p99 ms  refused      MB  ratio"]
+    """Write results with the ratio of narrlit's requests per second to each other server's."""
+    own = {(each.texts, each.clients): each for each in results if each.system == "narrlit"}
+    lines = ["system    texts      clients  requests/s  p50 ms  p99 ms  refused      MB  narrlit's ratio"]
     for each in results:
-        other = plain.get((each.texts, each.clients))
+        narrlits = own.get((each.texts, each.clients))
         ratio = ""
-        if each.system == "narrlit" and other is not None:
-            ratio = f"{each.requests_per_second / other.requests_per_second:5.2f}"
-        load = f"{each.system:<7}  {each.texts:<9}  {each.clients:7d}  {each.requests_per_second:10.1f}"
+        if each.system in PORTS and each.system != "narrlit" and narrlits is not None:
+            ratio = f"{narrlits.requests_per_second / each.requests_per_second:.2f}"
+        load = f"{each.system:<8}  {each.texts:<9}  {each.clients:7d}  {each.requests_per_second:10.1f}"
         figures = f"{each.p50:6.0f}  {each.p99:6.0f}  {each.refused:7d}  {each.megabytes:6.0f}"
         lines.append(f"{load}  {figures}  {ratio}".rstrip())
     return "\n".join(lines)
@@ -240,10 +252,12 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=20, help="time of each measurement")
     options.add_argument("--texts", choices=TEXTS_OF, nargs="*", default=list(TEXTS_OF), help="what clients send")
     options.add_argument("--stories", type=int, default=10_000, help="stories to search; 0: no search")
+    options.add_argument("--infinity", metavar="PROGRAM", help="infinity_emb, to be measured, too")
     options.add_argument("--json", action="store_true", help="print one line of JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        results = measure_embeddings(chosen.texts, chosen.clients, chosen.seconds, Path(folder, "empty"))
+        commands = embedding_commands(Path(folder, "empty"), chosen.infinity)
+        results = measure_embeddings(commands, chosen.texts, chosen.clients, chosen.seconds)
         if chosen.stories:
             results.append(measure_search(chosen.stories, chosen.seconds, Path(folder, "data")))
     print(json.dumps([asdict(each) for each in results]) if chosen.json else table(results))
