@@ -74,7 +74,7 @@ def _with_flags_of(command: Command, message: str) -> str:
     for option, output in outputs_of(command):
         if output.parameter is not None:
             message = message.replace(f"`{output.parameter}`", f"`{option}`")
-    options = dict(_hints(command)) | dict(_hints(OutputOptions))
+    options = {name for name, _ in (*_hints(command), *_hints(OutputOptions))}
     message = with_flags(message, options)
     parameters = inspect.signature(command).parameters.values()
     takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
@@ -349,7 +349,8 @@ def _new_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any])
 
 def _input_words(command: Command, values: Mapping[str, object]) -> list[str]:
     """List the words that may name a command's inputs: values of options that are neither outputs nor choices."""
-    outputs, hints = dict(outputs_of(command)), dict(_hints(command))
+    outputs = {name for name, _ in outputs_of(command)}
+    hints = dict(_hints(command))
     words = list[str]()
     for name, value in values.items():
         if name not in outputs and not _is_choice(hints.get(name)):

@@ -343,17 +343,17 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> 
         if name not in values:
             continue
         types = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        settings = [member for member in types if isinstance(member, type) and is_dataclass(member)]
+        settings = next((member for member in types if isinstance(member, type) and is_dataclass(member)), None)
         value = values[name]
-        if not settings or is_dataclass(value) or (value is None and NoneType in types):
+        if settings is None or is_dataclass(value) or (value is None and NoneType in types):
             continue
         content = vars(value) if isinstance(value, Namespace) else value
         if not isinstance(content, dict):
-            example = f"{option}.{name}.{fields(settings[0])[0].name}"
+            example = f"{option}.{name}.{fields(settings)[0].name}"
             raise OptionError(
                 f"{option}.{name}: {value} is not a mapping of options; set each option by name ({example})"
             )
-        _check_parameters(f"{option}.{name}", settings[0], content)
+        _check_parameters(f"{option}.{name}", settings, content)
 
 
 def _check_checkpoint(path: str, resumes: bool) -> None:
@@ -368,8 +368,8 @@ def _check_checkpoint(path: str, resumes: bool) -> None:
         check_shard_table(Path(path))
     elif path not in LIGHTNING_CHECKPOINTS:
         content = read_checkpoint(Path(path))
-        fields_needed = RESUMED if resumes else {}
-        for name, kind in fields_needed.items():
+        required = RESUMED if resumes else {}
+        for name, kind in required.items():
             if not isinstance(content.get(name), kind):
                 raise ModelError(
                     f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"

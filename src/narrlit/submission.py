@@ -400,13 +400,13 @@ def _read_answer_rows(path: Path) -> Answers:
     scores: list[tuple[float, float]] = []
     boolean = TypeAdapter(bool)
     for row in read_rows(path).rows:
-        value = row.value if isinstance(row.value, Mapping) else {}
-        has_scores = "score_a" in value or "score_b" in value
+        cells = row.cells
+        has_scores = "score_a" in cells or "score_b" in cells
         with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
             if has_scores:
-                scores.append((_finite(value["score_a"]), _finite(value["score_b"])))
+                scores.append((_finite(cells["score_a"]), _finite(cells["score_b"])))
         try:
-            choices.append(boolean.validate_python(value[LABEL]))
+            choices.append(boolean.validate_python(cells[LABEL]))
         except (KeyError, ValidationError) as error:
             raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
     all_have_scores = len(scores) == len(choices)

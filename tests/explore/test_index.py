@@ -469,8 +469,17 @@ def test_row_numbers_of_another_file_replace_nothing(tiny, tmp_path):
     assert index.collection().frame.set_index("id")["text"].to_dict() == {"1": "A fox ran.", "2": "A queen fell ill."}
 
 
+def test_results_of_several_texts_need_a_name_that_no_column_has(tiny, tmp_path):
+    stories = pd.DataFrame([{"text": "A fox ran.", "query": "fox"}, {"text": "A king fell ill.", "query": "king"}])
+    index = Index.create(tmp_path / "i", stories, tiny())
+
+    assert index.search("A fox.", k=2)["query"].tolist() in (["fox", "king"], ["king", "fox"])
+    with pytest.raises(DataError, match="have a column query; rename that of the index"):
+        index.search(["A fox.", "A king."])
+
+
 def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
-    for name in ("vector", "query", "similarity", "a.b", "_x"):
+    for name in ("vector", "similarity", "a.b", "_x"):
         with pytest.raises(DataError, match="rename column"):
             Index.create(tmp_path / "i", pd.DataFrame([{"text": "A fox ran.", name: 1}]), tiny())
 

@@ -193,9 +193,9 @@ class EmbeddingCache:
 
         Args:
             keys: N keys of 32 bytes.
-            embeddings: (N, D).
+            embeddings: N embeddings, (N, D), of any type of floats.
             readings: (N, 5) coverage of each text; None if it is not known.
-            write: write the shard.
+            write: False: only check the embeddings, which another process writes.
 
         Raises:
             ModelError: if the embeddings are not finite, or have another shape than the keys or the cache requires.
@@ -276,8 +276,7 @@ class EmbeddingCache:
         """Drop a shard; all of its embeddings are computed again, even those that another shard has too."""
         del self._shards[path]
         self._ignored.add(path)
-        remaining = {key: location for key, location in self._locations.items() if location.shard != path}
-        self._locations = remaining
+        self._locations = {key: location for key, location in self._locations.items() if location.shard != path}
 
     def _check_dimension(self, dimension: int, path: Path) -> None:
         """Set the cache's dimension if it is empty; raise ModelError if the embeddings in `path` have another one."""

@@ -72,14 +72,16 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value.strip() != ""
 
 
-def _kind(value: object) -> Any:
+def _kind(value: object) -> str | None:
     """Convert the name of a negative's kind in a file.
 
     Raises:
         ValueError: if the kind is unknown.
     """
     kind = "action" if value == "structure" else _filled(value)
-    if kind not in (None, *KINDS):
+    if kind is None:
+        return None
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError("unknown kind")
     return kind
 
@@ -120,7 +122,7 @@ class ViewsRow(StoryRow):
     @classmethod
     def _with_action(cls, row: Any) -> Any:
         """Read the action from the first column that is not empty, and join a list of events by line breaks."""
-        column = next(filter(row.get, ACTION_COLUMNS), None)
+        column = next((name for name in ACTION_COLUMNS if row.get(name)), None)
         if column is None:
             return row
         action = row[column]

@@ -47,7 +47,8 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
     """
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
         raise OptionError(f"{path}: examples have lists of negatives, which need JSON Lines; name a .jsonl file")
-    write_table(path, list(map(_example_row, examples, examples.texts())))
+    rows = [_example_row(example, texts) for example, texts in zip(examples, examples.texts(), strict=True)]
+    write_table(path, rows)
 
 
 def _example_row(example: TrainingExample, texts: Sequence[str]) -> dict[str, object]:

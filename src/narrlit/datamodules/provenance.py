@@ -65,10 +65,9 @@ class Provenance:
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for run.json, without fields that are None."""
-        record = _without_none(asdict(self))
-        for name, value in record.items():
-            if isinstance(value, dict):
-                record[name] = _without_none(value)
+        record = {}
+        for name, value in _without_none(asdict(self)).items():
+            record[name] = _without_none(value) if isinstance(value, dict) else value
         return record
 
 

@@ -251,7 +251,7 @@ class StoryData(L.LightningDataModule):
         Args:
             anchors_only: compare only the anchors of the training examples, if no other story is trained on.
         """
-        rows = self._original_training_texts()
+        rows = [*self._original_training_texts()]
         if self.prepared is not None:
             minable = self.minable.read.texts()
             rows += [minable[number] for number in self.prepared.mined]

@@ -38,7 +38,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
             )
             encoder = encoder.to(device).cast(precision)
     except ModelError as error:
-        variable = next(filter(os.environ.get, OFFLINE), None)
+        variable = next((variable for variable in OFFLINE if os.environ.get(variable)), None)
         if variable is None or Path(name).exists() or name in PACKAGED:
             raise
         raise ModelError(f"{error}; {variable} is set, which prevents downloads: unset it") from error

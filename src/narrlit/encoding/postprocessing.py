@@ -106,7 +106,7 @@ def postprocessing_of(
             raise OptionError("`fit_on` and `transductive` need `postprocess`")
         return None
     if isinstance(fit_on, str | Path):
-        files = filter(None, map(str.strip, str(fit_on).split(",")))
+        files = [part.strip() for part in str(fit_on).split(",") if part.strip()]
         return Postprocessing(steps, tuple(files), transductive=transductive)
     paths: list[str] = []
     stories: list[Story] = []

@@ -104,18 +104,15 @@ class StoryTexts:
     def _without_names(self, groups: Sequence[Sequence[Story]], options: PseudonymOptions) -> list[Story]:
         """Replace the names in stories and their views, with one mapping for each group; return one list."""
         texts_by_group = [tuple(texts_of(group)) for group in groups]
-        self._replace(texts_by_group, options)
+        self._pseudonymize_uncached(texts_by_group, options)
         stories: list[Story] = []
         for group, texts in zip(groups, texts_by_group, strict=True):
             stories += with_texts(group, self._replaced[texts])
         return stories
 
-    def _replace(self, texts_by_group: Sequence[tuple[str, ...]], options: PseudonymOptions) -> None:
+    def _pseudonymize_uncached(self, texts_by_group: Sequence[tuple[str, ...]], options: PseudonymOptions) -> None:
         """Pseudonymize the texts of the groups that are not yet cached, each distinct group once."""
-        uncached: list[tuple[str, ...]] = []
-        for texts in dict.fromkeys(texts_by_group):
-            if texts not in self._replaced:
-                uncached.append(texts)
+        uncached = [texts for texts in dict.fromkeys(texts_by_group) if texts not in self._replaced]
         if uncached:
             results = pseudonymize_texts(uncached, options, lead=options.scope == "story")
             for texts, result in zip(uncached, results, strict=True):

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -191,7 +190,7 @@ class Augmentation:
         return f"{table}\n{note}"
 
     def _rows(self) -> list[dict[str, object]]:
-        return list(starmap(_row, self.pivots.items()))
+        return [_row(name, versions) for name, versions in self.pivots.items()]
 
 
 def _row(name: str, pivot: PivotVersions) -> dict[str, object]:

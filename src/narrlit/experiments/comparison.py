@@ -127,14 +127,12 @@ def divide(values: Values, most: int = MOST_VALUES) -> Bins:
 
 def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
     """Convert values to numbers; return None if one is not a finite number, or is a boolean."""
-    numbers = np.empty(len(values))
-    for index, value in enumerate(values):
-        if isinstance(value, bool):
-            return None
-        try:
-            numbers[index] = float(value)
-        except (TypeError, ValueError):
-            return None
+    if any(isinstance(value, bool) for value in values):
+        return None
+    try:
+        numbers = np.array([float(value) for value in values])
+    except (TypeError, ValueError, OverflowError):
+        return None
     return numbers if np.isfinite(numbers).all() else None
 
 

@@ -255,7 +255,7 @@ def _plot(x_label: str, y_label: str, **options: Any) -> Any:
 
 def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
     """List the colors and names of a figure's systems; a single system needs no key."""
-    return list(zip(COLORS, names, strict=False)) if len(names) > 1 else []
+    return list(zip(COLORS[: len(names)], names, strict=True)) if len(names) > 1 else []
 
 
 def _shifts(num_systems: int, width: float) -> Floats:
@@ -514,8 +514,9 @@ def _subset_plot(systems: Sequence[SystemAnswers], bins: Sequence[Entry]) -> Any
     positions = -np.arange(len(bins))
     shifts = _shifts(len(systems), width=0.7)
     for number, system in enumerate(systems):
-        entries = _in_bins(system.name, bins, positions - shifts[number])
-        _intervals(plot, entries, number, horizontal=True)
+        entries = [entry["systems"][system.name] for entry in bins]
+        placed = list(zip(positions - shifts[number], entries, strict=True))
+        _intervals(plot, placed, number, horizontal=True)
     plot.yaxis.ticker = positions.tolist()
     plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(bins)}
     plot.ygrid.visible = False

@@ -233,7 +233,7 @@ def by_margin(
         indices = order[n * part // parts : n * (part + 1) // parts]
         if indices:
             low, high = margins[indices[-1]], margins[indices[0]]
-            divided.append(MarginPart(low, high, _accuracies(systems, _only(indices, labels))))
+            divided.append(MarginPart(low, high, _accuracies_at(indices, systems, labels)))
     return divided
 
 
@@ -243,7 +243,7 @@ def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[LabelPart]
     for name, label in (("A", True), ("B", False)):
         indices = [index for index, known in enumerate(labels) if known is label]
         if indices:
-            parts.append(LabelPart(name, _accuracies(systems, _only(indices, labels))))
+            parts.append(LabelPart(name, _accuracies_at(indices, systems, labels)))
     return parts
 
 
@@ -298,12 +298,15 @@ def _accuracies(systems: Mapping[str, Choices], labels: Choices) -> dict[str, Ac
     return {name: accuracy_of(choices, labels) for name, choices in systems.items()}
 
 
-def _only(indices: Sequence[int], labels: Choices) -> Choices:
-    """Remove the labels of all triples except some, so that accuracies refer to these."""
-    remaining: list[bool | None] = [None] * len(labels)
-    for index in indices:
-        remaining[index] = labels[index]
-    return remaining
+def _accuracies_at(
+    indices: Sequence[int], systems: Mapping[str, Choices], labels: Choices
+) -> dict[str, AccuracySummary]:
+    """Compute the accuracy of each system on some of the triples."""
+    known = [labels[index] for index in indices]
+    accuracies = {}
+    for name, choices in systems.items():
+        accuracies[name] = accuracy_of([choices[index] for index in indices], known)
+    return accuracies
 
 
 def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> PairedComparison:

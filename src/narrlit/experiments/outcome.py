@@ -1,9 +1,7 @@
 """Accuracies of fits: of a single fit, pooled over folds, and compared on the same triples."""
 
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import astuple, dataclass
-
-import numpy as np
+from dataclasses import dataclass
 
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.run_file import Evaluation, RunFile
@@ -124,8 +122,13 @@ def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
 
 def _pooled(scores: Mapping[int, Scored]) -> Scored:
     """Add up one evaluation of every fold."""
-    counts = [astuple(score.summary) for score in scores.values()]
-    summary = AccuracySummary(*np.sum(counts, axis=0).tolist())
+    summaries = [score.summary for score in scores.values()]
+    summary = AccuracySummary(
+        n=sum(fold.n for fold in summaries),
+        correct=sum(fold.correct for fold in summaries),
+        ties=sum(fold.ties for fold in summaries),
+        undefined=sum(fold.undefined for fold in summaries),
+    )
     wrong: set[Hashable] = set()
     for fold, score in scores.items():
         if score.wrong is None:

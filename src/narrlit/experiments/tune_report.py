@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any
 
 from narrlit.datamodules.fold_data import FoldDescription
@@ -260,4 +260,4 @@ def _endings(name: str) -> list[str]:
     ['rate', 'more.rate', 'model.more.rate']
     """
     parts = name.split(".")
-    return list(accumulate(reversed(parts), lambda ending, part: f"{part}.{ending}"))
+    return [".".join(parts[start:]) for start in reversed(range(len(parts)))]

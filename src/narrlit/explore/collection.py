@@ -28,7 +28,7 @@ from narrlit.preprocessing.languages import detect_languages
 
 HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
 """Columns of an index that are not shown."""
-RESERVED = ("id", "title", "text", *HIDDEN, "query", "rank", "similarity", "snippet")
+RESERVED = ("id", "title", "text", *HIDDEN, "rank", "similarity", "snippet")
 """Reserved column names: those of an index and of its results."""
 
 

@@ -282,6 +282,7 @@ class Index:
         Raises:
             ModelError: if the measure needs passages, and the model can't embed them.
             OptionError: if the text is empty or the condition is invalid.
+            DataError: if there are several texts, and the index has a column query.
         """
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
@@ -295,6 +296,8 @@ class Index:
             tables.append(stories.table(query, options))
         if isinstance(text, str):
             return tables[0]
+        if "query" in tables[0].columns:
+            raise DataError(f"{self.path}: results of several texts have a column query; rename that of the index")
         for number, table in enumerate(tables):
             table.insert(0, "query", number)
         return pd.concat(tables, ignore_index=True)

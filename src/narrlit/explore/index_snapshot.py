@@ -116,9 +116,9 @@ class IndexSnapshot:
     def matching(self, where: str) -> NDArray[np.bool_]:
         """Return a mask (N,) of the stories that satisfy an SQL condition."""
         with guarded(self.path):
-            matching = self.table.search().where(where).select(["id"]).to_arrow()
+            rows = self._rows_of(self.table.search().where(where).select(["id"]).to_arrow())
         is_matching = np.zeros(len(self), dtype=bool)
-        is_matching[self._rows_of(matching)] = True
+        is_matching[rows] = True
         return is_matching
 
     def by_words(self, text: str, limit: int, where: str | None = None) -> IntArray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -215,7 +214,7 @@ def _plain(value: object) -> str | int | float:
 
 def _group_colors(story_map: StoryMap) -> list[str]:
     """Assign colors of the palette to groups; colors are repeated if there are more groups."""
-    return list(islice(cycle(PALETTE), len(story_map.names)))
+    return [PALETTE[number % len(PALETTE)] for number in range(len(story_map.names))]
 
 
 def _tree_data(tree: Tree, groups: IntArray) -> dict[str, object]:

@@ -69,9 +69,10 @@ class Background:
     @classmethod
     def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
         """Use the sample tales; if a story is one of them, all tales of its type are excluded."""
-        tales = pd.DataFrame(sample_tales(), dtype=object)
-        compared_types = tales[tales["text"].isin([story.text for story in stories])]["atu"]
-        texts = tales[~tales["atu"].isin(compared_types)]["text"].tolist()
+        tales = sample_tales()
+        compared_texts = {story.text for story in stories}
+        compared_types = {tale["atu"] for tale in tales if tale["text"] in compared_texts}
+        texts = [tale["text"] for tale in tales if tale["atu"] not in compared_types]
         passages = passage_vectors(encoder.passages(texts))
         mean = passages.vectors.mean(axis=0, dtype=np.float32)
         return cls(centered_passages(passages, mean), mean, texts, "sample tales")
@@ -136,8 +137,8 @@ class MatchedPair:
         """Match the passages of two stories."""
         weights = matches(first.vectors, second.vectors, Matching())
         score = match_shares(weights).sum()
-        is_compared = pd.Series(background.texts, dtype=object).isin([first.story.text, second.story.text])
-        others = ~is_compared.to_numpy()
+        compared_texts = (first.story.text, second.story.text)
+        others = np.array([text not in compared_texts for text in background.texts], dtype=bool)
         closer_to_first = int((first.scores[others] > score).sum())
         closer_to_second = int((second.scores[others] > score).sum())
         return cls(

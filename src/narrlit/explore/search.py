@@ -166,8 +166,8 @@ def screen_table(results: pd.DataFrame) -> str:
     if results.empty:
         return "no matching stories"
     columns = [
-        [" #", *map("{:>2}".format, results["rank"])],
-        ["similarity", *map("{:>10.3f}".format, results["similarity"])],
+        [" #", *(f"{rank:>2}" for rank in results["rank"])],
+        ["similarity", *(f"{similarity:>10.3f}" for similarity in results["similarity"])],
         _padded_cells(results["id"], NAME_WIDTH),
     ]
     if results["title"].any():

@@ -149,7 +149,7 @@ def texts_of(reply: BaseModel) -> list[str]:
 
 
 @dataclass
-class RequestedTexts(Generic[Schema]):
+class _WantedTexts(Generic[Schema]):
     """Texts of one kind that are requested for a story, until enough are accepted.
 
     Attributes:
@@ -225,16 +225,16 @@ async def generate(
         count: number of replies of each kind.
         attempts: maximum number of attempts at each reply.
     """
-    requested = {kind: RequestedTexts(generator, count, llm.options.seed) for kind, generator in generators.items()}
+    wanted = {kind: _WantedTexts(generator, count, llm.options.seed) for kind, generator in generators.items()}
     for _ in range(attempts):
-        requests: list[tuple[RequestedTexts[Any], Request]] = []
-        for texts in requested.values():
+        requests: list[tuple[_WantedTexts[Any], Request]] = []
+        for texts in wanted.values():
             requests += [(texts, request) for request in texts.requests({field: source.text})]
         replies = await asyncio.gather(*(_reply_or_failure(llm, request) for _, request in requests))
         for (texts, request), reply in zip(requests, replies, strict=True):
             texts.add(request, reply, source)
     generated = Generated({})
-    for kind, texts in requested.items():
+    for kind, texts in wanted.items():
         generated.accepted[kind] = texts.accepted
         for verdict, number in texts.verdicts.items():
             generated.verdicts[kind, verdict] = number

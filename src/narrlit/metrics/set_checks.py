@@ -431,15 +431,14 @@ def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> l
     if not rows:
         return []
     triples: list[Texts] = []
-    labels: list[bool | None] = []
     for row in rows:
         anchor, first, second = checked.rows[row][:3]
         triples.append((anchor, first, second))
-        labels.append(checked.labels[row])
+    labels = np.array([checked.labels[row] for row in rows])
     results = []
     for probe in probes:
         if checked.sided or probe not in SIDED_PROBES:
-            correct = int((_answers(probe, triples) == np.array(labels)).sum())
+            correct = int((_answers(probe, triples) == labels).sum())
             results.append(ProbeResult(checked.name, probe, AccuracySummary(len(rows), correct)))
     return results
 

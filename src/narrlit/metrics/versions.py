@@ -104,6 +104,7 @@ class Strata:
     @classmethod
     def of_values(cls, name: str, values: Sequence[Hashable | None]) -> "Strata":
         """Create a stratum for each value, and one for stories without a value."""
+        values = list(values)  # an array makes a new NaN at each access
         number_of = _numbered(values)
         return cls(name, np.array([number_of[value] for value in values]))
 

@@ -54,10 +54,8 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
     """List the full names of the linear layers that `encoder.lora.target_modules` selects."""
     layers = transformer_layers(transformer)
     prefix = next(name for name, module in transformer.named_modules() if module is layers)
-    linear_names: list[str] = []
-    for name, module in layers.named_modules(prefix=prefix):
-        if isinstance(module, nn.Linear):
-            linear_names.append(name)
+    modules = layers.named_modules(prefix=prefix)
+    linear_names = [name for name, module in modules if isinstance(module, nn.Linear)]
     if names == "all-linear":
         return linear_names
     endings = [names] if isinstance(names, str) else names

@@ -91,12 +91,11 @@ def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | Non
     Returns:
         One line, or None if there is nothing to warn about.
     """
-    not_english = Counter(languages)
-    del not_english["en"]
+    not_english = Counter({language: count for language, count in languages.items() if language != "en"})
     if not not_english or vocabulary >= MULTILINGUAL:
         return None
     percentage = 100 * not_english.total() / sum(languages.values())
-    most_frequent = ", ".join(dict(not_english.most_common(5)))
+    most_frequent = ", ".join(language for language, _ in not_english.most_common(5))
     return (
         f"warning: {percentage:.0f} % of the stories are not in English ({most_frequent}), and the model "
         f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "

@@ -198,8 +198,8 @@ def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention 
     mention = re.sub(r"['’]s?\Z", "", mention)
     if _SEVERAL.search(mention):
         return None
-    end = start + len(mention)
+    head_end = start + len(mention)
     for name in names:
-        if name.end == end:
+        if name.end == head_end:
             return name
     return None

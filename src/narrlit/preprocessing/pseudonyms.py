@@ -109,14 +109,14 @@ def _replace_names(scopes: Sequence["_Scope"], part: slice, finder: MentionFinde
     for scope in scopes:
         scope.unsearched = list(scope.indices(part))
     while unfinished := [scope for scope in scopes if scope.unsearched]:
-        texts: list[str] = []
-        groups: list[int] = []
+        waiting = [(scope, index) for scope in unfinished for index in scope.unsearched]
+        texts = [scope.texts[index].text for scope, index in waiting]
+        groups = [scope.group for scope, _ in waiting]
+        mentions: dict[_Scope, dict[int, Sequence[Mention]]] = {scope: {} for scope in unfinished}
+        for (scope, index), found in zip(waiting, finder(texts, groups), strict=True):
+            mentions[scope][index] = found
         for scope in unfinished:
-            texts += [scope.texts[index].text for index in scope.unsearched]
-            groups += [scope.group] * len(scope.unsearched)
-        mentions = iter(finder(texts, groups))
-        for scope in unfinished:
-            scope.replace({index: next(mentions) for index in scope.unsearched}, part)
+            scope.replace(mentions[scope], part)
 
 
 def restore(text: str, replacements: Sequence[Replacement]) -> str:

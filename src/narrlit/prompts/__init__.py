@@ -50,8 +50,8 @@ class Prompt:
         if not self.fields:
             return json.dumps(values, ensure_ascii=False)
 
-        def value(field: re.Match[str]) -> str:
-            key = self.fields[field[1]]
+        def value(match: re.Match[str]) -> str:
+            key = self.fields[match[1]]
             return str(values[key])
 
         return _FIELD.sub(value, self.text)

@@ -23,8 +23,8 @@ from narrlit.serving.checking_models import (
     PairSide,
     ProposalAnswer,
     ReliabilityAnswer,
+    StoryColumn,
     UndoBody,
-    UndoValueBody,
     ValueBody,
 )
 from narrlit.serving.collection_models import Computing
@@ -151,7 +151,7 @@ async def decide_value(name: str, body: ValueBody, server: ServerOf) -> None:
 
 
 @router.delete("/collections/{name}/catalog/decisions", status_code=204)
-async def undo_value(name: str, body: UndoValueBody, server: ServerOf) -> None:
+async def undo_value(name: str, body: StoryColumn, server: ServerOf) -> None:
     """Withdraw the decision on a proposed value."""
     decisions = server.checking.catalog_decisions(server.shelf.get(name).name)
     await server.workers.run(decisions.delete, body.id, body.column)

@@ -126,14 +126,14 @@ class CatalogAnswer(BaseModel):
     decided: int
 
 
-class UndoValueBody(BaseModel):
-    """Story and column whose decision is withdrawn."""
+class StoryColumn(BaseModel):
+    """Column of a story, for which a value is decided or a decision withdrawn."""
 
     id: Id
     column: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
-class ValueBody(UndoValueBody):
+class ValueBody(StoryColumn):
     """Decision on a proposed value; without a value, none of the proposed ones is right."""
 
     value: Annotated[str | None, Field(max_length=1000)] = None

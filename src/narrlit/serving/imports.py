@@ -25,7 +25,6 @@ from narrlit.serving.import_models import (
     ImportAnswer,
     ImportChanges,
     ImportRecord,
-    ImportStatus,
     ReadJob,
     ReadResult,
 )
@@ -245,12 +244,9 @@ class Imports:
 
     def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
         """Record what the files are: the import is ready, or has failed if none of them could be read."""
-        status: ImportStatus = "failed"
-        message = _nothing_read(record)
         if any(file.has_rows for file in record.files):
-            status = "ready"
-            message = _summary(record)
-        return self._change(id, files=record.files, name=record.name, status=status, message=message)
+            return self._change(id, files=record.files, name=record.name, status="ready", message=_summary(record))
+        return self._change(id, files=record.files, name=record.name, status="failed", message=_nothing_read(record))
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""

@@ -40,7 +40,7 @@ class EmbeddingRequest(BaseModel):
     @classmethod
     def _refuse_tokens(cls, value: object) -> object:
         """Refuse numbers of tokens, which LangChain sends unless it is told not to."""
-        if isinstance(value, list) and any(isinstance(text, int | list) for text in value):
+        if isinstance(value, list) and any(type(text) in (int, list) for text in value):
             raise PydanticCustomError(
                 "tokens",
                 "numbers of tokens are not supported; send texts (LangChain: check_embedding_ctx_length=False)",

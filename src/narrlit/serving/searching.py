@@ -37,13 +37,13 @@ def search(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
     with collection.lock:
         snapshot = collection.snapshot()
         where = collection.condition(body.filters)
-        results = body.k
+        num_results = body.k
         while True:
-            table = _results(collection, snapshot, body, results, where)
+            table = _results(collection, snapshot, body, num_results, where)
             hits = _hits(snapshot, table, body.fold_copies)
-            if len(hits) >= body.k or len(table) < results:
+            if len(hits) >= body.k or len(table) < num_results:
                 break
-            results *= 2  # near-copies left fewer hits
+            num_results *= 2  # near-copies left fewer hits
     measure = body.measure or snapshot.stories.measure
     return SearchAnswer(hits=hits[: body.k], measure=measure, seconds=time.perf_counter() - began)
 

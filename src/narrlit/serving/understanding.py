@@ -148,12 +148,13 @@ def _document(record: FileRecord, rows: RowFile) -> FoundFile:
 
 def _table(record: FileRecord, rows: RowFile) -> FoundFile:
     """Take the rows of a file as stories, by its columns; or as columns of other files."""
-    if FILE_NAME in rows.columns and record.wanted is None:
+    columns = rows.columns
+    if FILE_NAME in columns and record.wanted is None:
         cells = _cells_by_file(rows)
         if cells.keys() - {""}:
-            found = record.model_copy(update={"kind": "metadata", "columns": rows.columns, "warnings": []})
+            found = record.model_copy(update={"kind": "metadata", "columns": columns, "warnings": []})
             return FoundFile(found, cells=cells)
-    return _table_of_stories(record, rows)
+    return _table_of_stories(record.model_copy(update={"kind": "table", "columns": columns}), rows)
 
 
 def _cells_by_file(rows: RowFile) -> dict[str, Cells]:
@@ -169,10 +170,9 @@ def _cells_by_file(rows: RowFile) -> dict[str, Cells]:
     return cells_by_file
 
 
-def _table_of_stories(record: FileRecord, rows: RowFile) -> FoundFile:
+def _table_of_stories(found: FileRecord, rows: RowFile) -> FoundFile:
     """Take the rows of a file as stories, by the columns that were chosen, or else by their names."""
-    wanted = record.wanted or ChosenColumns()
-    found = record.model_copy(update={"kind": "table", "columns": rows.columns})
+    wanted = found.wanted or ChosenColumns()
     try:
         stories = parse_stories(rows, strict=False, layout=Layout(wanted.text, wanted.id, wanted.title))
     except NarrlitError as error:
@@ -180,8 +180,8 @@ def _table_of_stories(record: FileRecord, rows: RowFile) -> FoundFile:
         return FoundFile(found.model_copy(update={"warnings": [message], "chosen": wanted}))
     columns = stories.columns
     chosen = ChosenColumns(text=columns.get("text"), title=columns.get("title"), id=columns.get("id"))
-    warnings = [*record.notes, *_warnings_of_rows(stories)]
-    return FoundFile(found.model_copy(update={"chosen": chosen, "warnings": warnings}), _stories_of(record, stories))
+    warnings = [*found.notes, *_warnings_of_rows(stories)]
+    return FoundFile(found.model_copy(update={"chosen": chosen, "warnings": warnings}), _stories_of(found, stories))
 
 
 def _stories_of(record: FileRecord, stories: Stories) -> list[FoundStory]:
@@ -288,7 +288,7 @@ def _warnings_of_text(text: str) -> list[str]:
     warnings = _warnings_of_lengths([len(text.split())])
     titles = titles_inside(text)
     if titles:
-        named = ", ".join(map("“{}”".format, titles[:3]))
+        named = ", ".join(f"“{title}”" for title in titles[:3])
         warnings.append(f"may hold several stories ({named}): if it does, make a file of each")
     return warnings
 

@@ -77,6 +77,8 @@ function proposalCard(collection, proposal, column, base, settings) {
     await remove(`${base}/decisions`, { id: proposal.id, column });
     card.classList.remove("decided");
     state.hidden = true;
+    state.replaceChildren();
+    card.querySelector("button:not(:disabled)")?.focus();
     announce(t("catalog.undone"));
   }), { class: "quiet", "aria-label": `${t("catalog.undo")}: ${title}` });
   const decide = (value, accepted, text) => attempt(card, async () => {

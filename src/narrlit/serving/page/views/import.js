@@ -65,7 +65,8 @@ function drawn(state, redraw) {
 }
 
 function failure(state) {
-  return make("div", {}, make("p", { class: "error", role: "alert" }, state.message), make("p", {}, t("import.failed")));
+  const again = state.files.some((file) => file.columns.length > 0);
+  return make("div", {}, make("p", { class: "error", role: "alert" }, state.message), again ? make("p", {}, t("import.failed")) : null);
 }
 
 function summary(state) {
