@@ -27,9 +27,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import httpx
 import numpy as np
 import psutil  # type: ignore[import-untyped]  # comes with accelerate
+import torch
 
 import narrlit
 from narrlit.data.storyworld import StoryWorld
+from narrlit.models.capabilities import has_bf16
 from narrlit.models.packaged import packaged_minilm
 
 PORTS = {"narrlit": 8391, "plain": 8392, "infinity": 8393}
@@ -193,13 +195,14 @@ def own_command(data: Path) -> list[str]:
 def embedding_commands(data: Path, infinity: str | None) -> dict[str, list[str]]:
     """Return the command of each server of embeddings."""
     model = str(packaged_minilm())
-    commands = {
-        "narrlit": own_command(data),
-        "plain": [sys.executable, "-c", PLAIN, model, str(PORTS["plain"])],
-    }
+    commands = {"narrlit": own_command(data)}
+    if has_bf16(torch.device("cpu")):
+        commands["narrlit, bf16"] = [*own_command(data), "--precision", "bf16"]
+    commands["plain"] = [sys.executable, "-c", PLAIN, model, str(PORTS["plain"])]
     if infinity is not None:
-        options = ["--log-level", "error", "--model-id", model, "--served-model-name", "minilm", "--device", "cpu", "--dtype", "float32"]
-        commands["infinity"] = [infinity, "v2", *options, "--url-prefix", "/v1", "--port", str(PORTS["infinity"])]
+        served = ["--model-id", model, "--served-model-name", "minilm", "--device", "cpu", "--dtype", "float32"]
+        address = ["--url-prefix", "/v1", "--port", str(PORTS["infinity"]), "--log-level", "error"]
+        commands["infinity"] = [infinity, "v2", *served, *address]
     return commands
 
 
@@ -209,7 +212,7 @@ def measure_embeddings(
     """Measure servers, one after the other."""
     results = []
     for system, command in commands.items():
-        url = f"http://127.0.0.1:{PORTS[system]}"
+        url = f"http://127.0.0.1:{PORTS[system.partition(',')[0]]}"
         with serving(command, url) as process:
             for kind in kinds:
                 bodies: list[dict[str, object]] = [{"input": text, "model": "minilm"} for text in TEXTS_OF[kind](TEXTS)]
@@ -227,19 +230,17 @@ def measure_search(count: int, seconds: float, data: Path) -> Load:
     url = f"http://127.0.0.1:{PORTS['narrlit']}"
     with serving(own_command(data), url) as process:
         times = asyncio.run(load(f"{url}/collections/stories/search", queries, 1, seconds))
-        return times.load("search", "sentences", 1, megabytes(process))
+        return times.load("search", "searches", 1, megabytes(process))
 
 
 def table(results: Sequence[Load]) -> str:
-    """Write results with the ratio of narrlit's requests per second to each other server's."""
-    own = {(each.texts, each.clients): each for each in results if each.system == "narrlit"}
-    lines = ["system    texts      clients  requests/s  p50 ms  p99 ms  refused      MB  narrlit's ratio"]
+    """Write results with the ratio of the requests per second to those of the plain server."""
+    plain = {(each.texts, each.clients): each for each in results if each.system == "plain"}
+    lines = ["system         texts      clients  requests/s  p50 ms  p99 ms  refused      MB  ratio to plain"]
     for each in results:
-        narrlits = own.get((each.texts, each.clients))
-        ratio = ""
-        if each.system in PORTS and each.system != "narrlit" and narrlits is not None:
-            ratio = f"{narrlits.requests_per_second / each.requests_per_second:.2f}"
-        load = f"{each.system:<8}  {each.texts:<9}  {each.clients:7d}  {each.requests_per_second:10.1f}"
+        peer = plain.get((each.texts, each.clients))
+        ratio = "" if peer is None else f"{each.requests_per_second / peer.requests_per_second:.2f}"
+        load = f"{each.system:<13}  {each.texts:<9}  {each.clients:7d}  {each.requests_per_second:10.1f}"
         figures = f"{each.p50:6.0f}  {each.p99:6.0f}  {each.refused:7d}  {each.megabytes:6.0f}"
         lines.append(f"{load}  {figures}  {ratio}".rstrip())
     return "\n".join(lines)

@@ -40,6 +40,17 @@ def test_the_openai_client_gets_the_vectors_of_embed(server, served_encoder):
     assert [model.id for model in client.models.list()] == ["minilm"]
 
 
+def test_the_model_is_loaded_as_the_settings_say(tmp_path, served_encoder):
+    encoder = narrlit.load("minilm", max_length=8, long="truncate")
+    text = "A knight seeks a grail for years, loses all he owns, and finds it at home."
+    with running_server(tmp_path, model="minilm", loading=encoder.loading) as server:
+        answer = httpx.post(f"{server.url}/v1/embeddings", json={"input": text}, timeout=120).json()
+
+    vector = np.array(answer["data"][0]["embedding"])
+    assert np.abs(vector - encoder.embed([text])[0]).max() < 1e-6
+    assert np.abs(vector - served_encoder.embed([text])[0]).max() > 1e-3
+
+
 def test_an_openai_client_of_another_model_is_told_the_name(server):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
     with pytest.raises(openai.NotFoundError, match="name minilm"):

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from servers import serving_process
 
+import narrlit
 from narrlit.errors import DataError, OptionError
 from narrlit.serving.middleware import allowed_names
 from narrlit.serving.serve import listen, server_settings
@@ -14,7 +15,7 @@ from narrlit.serving.serve import listen, server_settings
 
 def settings_of(tmp_path, **options):
     return server_settings(
-        None, data=tmp_path, model="minilm", **{"host": "127.0.0.1", "token": None, "names": (), **options}
+        None, data=tmp_path, **{"model": "minilm", "host": "127.0.0.1", "token": None, "names": (), **options}
     )
 
 
@@ -46,6 +47,22 @@ def test_a_source_is_an_index_a_folder_of_indexes_or_stories(tmp_path, tales_ind
     assert of(tmp_path / "stories") == ((), tmp_path / "stories")
     with pytest.raises(DataError, match="does not exist"):
         of(tmp_path / "nowhere")
+
+
+def test_an_encoder_sets_how_the_model_is_loaded(tmp_path):
+    encoder = narrlit.load("minilm", max_length=64, precision="fp32", device="cpu")
+    settings = settings_of(tmp_path, model=encoder)
+
+    assert settings.model == "minilm"
+    assert settings.loading == encoder.loading
+
+
+@pytest.mark.parametrize(
+    "setting", [{"missing_views": "positional"}, {"pseudonyms": True}, {"postprocess": "truncate:9"}]
+)
+def test_an_encoder_that_no_name_describes_is_refused(tmp_path, setting):
+    with pytest.raises(OptionError, match="`model`: a server reads texts alone"):
+        settings_of(tmp_path, model=narrlit.load("minilm", **setting))
 
 
 def test_a_short_token_is_refused(tmp_path):

@@ -1,7 +1,7 @@
 """narrlit serve: run a server with the page and the HTTP API."""
 
 import narrlit
-from narrlit.commands.options import listed
+from narrlit.commands.options import ModelOptions, TextOptions, listed
 from narrlit.models.config import DEFAULT_MODEL
 
 
@@ -13,8 +13,8 @@ def serve(
     token: str | None = None,
     names: str | None = None,
     data: str | None = None,
-    model: str = DEFAULT_MODEL,
     no_browser: bool = False,
+    loading: ModelOptions,
 ) -> None:
     """Run a server with the page and the HTTP API until Ctrl-C stops it.
 
@@ -27,8 +27,8 @@ def serve(
         names: names of other hosts under which the server answers, comma-separated, such as that of a reverse proxy; a
             token is needed then, too.
         data: folder of collections and imports; default: ~/.local/share/narrlit.
-        model: model of requests and new collections.
         no_browser: do not open the page in a browser.
+        loading: the model of requests and new collections; default: narrlit-mini.
     """
     narrlit.serve(
         source,
@@ -37,6 +37,6 @@ def serve(
         token=token,
         names=listed(names),
         data=data,
-        model=model,
+        model=TextOptions().load(loading.model or DEFAULT_MODEL, loading, cache=None),
         browser=not no_browser,
     )

@@ -216,6 +216,12 @@ class StoryEncoder:
         return hashlib.sha256(_json(self.record).encode()).hexdigest()
 
     @property
+    def is_plain(self) -> bool:
+        """True if the name of the model and `loading` decide all embeddings, so that another process can load it."""
+        reads_texts_alone = self.texts.views is None and self.texts.pseudonyms is None
+        return not self._is_given and reads_texts_alone and self.fusion is None and self.postprocessing is None
+
+    @property
     def is_transductive(self) -> bool:
         """True if post-processing was fitted on stories that are embedded."""
         return self._fit is not None and self._fit.is_transductive

@@ -6,6 +6,7 @@ python -m narrlit.serving.embedding_worker
 from pathlib import Path
 
 from narrlit.data.readers import read_stories
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import NarrlitError, mistake_behind, printable, reason, system_error
 from narrlit.explore.index import Index
 from narrlit.explore.index_writing import IndexingProgress
@@ -31,9 +32,12 @@ def embed(job: EmbedJob) -> None:
     """Add stories to a new index, or to one with its own model."""
     stories = read_stories(job.stories)
     if index_at(job.index):
-        Index(job.index).upsert(stories, on_progress=report_progress)
+        loading = job.loading
+        index = Index(job.index, device=loading.device, trust_remote_code=loading.trust_remote_code)
+        index.upsert(stories, on_progress=report_progress)
     else:
-        Index.create(job.index, stories, job.model, on_progress=report_progress)
+        encoder = StoryEncoder(job.model, loading=job.loading)
+        Index.create(job.index, stories, encoder, on_progress=report_progress)
 
 
 def report_progress(progress: IndexingProgress) -> None:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from narrlit.data.schema import FloatArray
+from narrlit.encoding.options import Loading
 from narrlit.encoding.story_encoder import Item, StoryEncoder
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
@@ -12,9 +13,9 @@ from narrlit.models.coverage import Coverage
 class SharedEncoder(StoryEncoder):
     """Story encoder whose model threads use in turn: one for the texts of requests, others for searches."""
 
-    def __init__(self, model: str) -> None:
-        """Take the name of a model; its weights are loaded once."""
-        super().__init__(model)
+    def __init__(self, model: str, loading: Loading = Loading()) -> None:
+        """Take the name of a model, and how it is loaded; its weights are loaded once."""
+        super().__init__(model, loading=loading)
         self._turn = threading.Lock()
 
     def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from narrlit.encoding.options import Loading
+
 FileKind = Literal["text", "document", "table", "metadata", "archive", "unknown"]
 ImportStatus = Literal["reading", "ready", "embedding", "paused", "done", "failed"]
 
@@ -247,6 +249,7 @@ class EmbedJob(BaseModel):
     stories: str
     index: str
     model: str
+    loading: Loading
 
 
 class EmbedReport(BaseModel):

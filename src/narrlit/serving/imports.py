@@ -29,7 +29,7 @@ from narrlit.serving.import_models import (
     ReadResult,
 )
 from narrlit.serving.problems import RefusedError, missing
-from narrlit.serving.settings import Limits
+from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import NAME, Shelf
 from narrlit.serving.understanding import collected, understand
 from narrlit.serving.uploads import SUFFIXES, Upload, is_left_out, stored_name
@@ -72,10 +72,10 @@ class Imports:
         folder: folder of the imports.
     """
 
-    def __init__(self, data: Path, limits: Limits, shelf: Shelf, model: str) -> None:
-        self.folder = data / FOLDER
+    def __init__(self, settings: ServerSettings, shelf: Shelf) -> None:
+        self.folder = settings.data / FOLDER
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._limits, self._shelf, self._model = limits, shelf, model
+        self._settings, self._limits, self._shelf = settings, settings.limits, shelf
         self._records: dict[str, ImportRecord] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._paces: dict[str, Pace] = {}
@@ -364,7 +364,9 @@ class Imports:
         async with self._embedding:
             record = self._record(id)
             index = self._shelf.path_of(str(record.collection))
-            job = EmbedJob(stories=str(self.folder / id / STORIES), index=str(index), model=self._model)
+            settings = self._settings
+            stories = str(self.folder / id / STORIES)
+            job = EmbedJob(stories=stories, index=str(index), model=settings.model, loading=settings.loading)
             self._change(id, message="loading the model")
             worker = await WorkerProcess.start(EMBEDDER, job.model_dump_json())
             self._paces.pop(id, None)

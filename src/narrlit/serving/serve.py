@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narrlit.console import say
+from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.options import index_at
 from narrlit.files import exclusive
@@ -35,7 +36,7 @@ def serve(
     token: str | None = None,
     names: Sequence[str] = (),
     data: str | Path | None = None,
-    model: str = DEFAULT_MODEL,
+    model: str | StoryEncoder = DEFAULT_MODEL,
     browser: bool = True,
 ) -> None:
     """Run a server with the page and the HTTP API until it is interrupted.
@@ -54,14 +55,15 @@ def serve(
             needed, too.
         data: folder of collections and imports; None: `~/.local/share/narrlit`.
         model: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
-            `minilm`.
+            `minilm`; or an encoder from `narrlit.load` that sets how the model is loaded.
         browser: open the page in a browser.
 
     Raises:
         DataError: if `source` can't be read.
         MissingExtraError: if the packages of the extra `serve` are missing.
         ModelError: if the model can't be loaded.
-        OptionError: if the address can't be used, the token is too short, or another server uses the data folder.
+        OptionError: if the address can't be used, the token is too short, another server uses the data folder, or the
+            encoder reads views, replaces names, or has a fusion or post-processing.
     """
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(package, "serve")
@@ -91,7 +93,7 @@ def server_settings(
     token: str | None,
     names: Sequence[str],
     data: str | Path | None,
-    model: str,
+    model: str | StoryEncoder,
 ) -> ServerSettings:
     """Check the options of `serve`; a token is made for an address that other machines reach."""
     if token is not None and len(token) < 8:
@@ -101,7 +103,15 @@ def server_settings(
     stories = Path(source).absolute() if source is not None and not indexes else None
     if stories is not None and not stories.exists():
         raise DataError(f"{source} does not exist; name an index, or a file or folder of stories")
-    settings = ServerSettings(folder.absolute(), model, host, token, tuple(names), indexes, stories)
+    encoder = StoryEncoder(model) if isinstance(model, str) else model
+    if not encoder.is_plain:
+        raise OptionError(
+            "`model`: a server reads texts alone and loads the model by its name: give a name, or an encoder from "
+            "narrlit.load without views, pseudonyms, fusion and postprocess; or export this one, and name the folder"
+        )
+    settings = ServerSettings(
+        folder.absolute(), encoder.name, host, token, tuple(names), indexes, stories, encoder.loading
+    )
     if token is None and not settings.is_loopback:
         return replace(settings, token=secrets.token_urlsafe(24))
     return settings

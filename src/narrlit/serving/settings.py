@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
+from narrlit.encoding.options import Loading
 from narrlit.models.config import DEFAULT_MODEL
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -58,6 +59,7 @@ class ServerSettings:
         names: names of other hosts under which the server answers, such as that of a reverse proxy.
         indexes: folders of indexes elsewhere, which are served as collections and never deleted.
         source: file or folder of stories, which is imported at the start.
+        loading: how the model is loaded.
         limits: limits of requests.
     """
 
@@ -68,6 +70,7 @@ class ServerSettings:
     names: tuple[str, ...] = ()
     indexes: tuple[Path, ...] = ()
     source: Path | None = None
+    loading: Loading = Loading()
     limits: Limits = field(default_factory=Limits)
 
     @property

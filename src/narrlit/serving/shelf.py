@@ -192,7 +192,8 @@ class ServedCollection:
                 try:
                     self._index = Index(self.path, model=self._encoder)
                 except OptionError:
-                    self._index = Index(self.path)
+                    loading = self._encoder.loading
+                    self._index = Index(self.path, device=loading.device, trust_remote_code=loading.trust_remote_code)
             return self._index
 
     def snapshot(self) -> Snapshot:

@@ -46,12 +46,12 @@ class Server:
         self.settings = settings
         self.version = __version__
         self.started = int(time.time())
-        self.encoder = SharedEncoder(settings.model) if encoder is None else encoder
+        self.encoder = SharedEncoder(settings.model, settings.loading) if encoder is None else encoder
         self.encoder.require_one_prompt("a server")
         self.metrics = ServerMetrics()
         self.batcher = Batcher(self.encoder, settings.limits, self.metrics)
         self.shelf = Shelf(settings.data, settings.indexes, self.encoder)
-        self.imports = Imports(settings.data, settings.limits, self.shelf, settings.model)
+        self.imports = Imports(settings, self.shelf)
         self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
         self.maps: Results[MapAnswer] = Results(self._drawing)
