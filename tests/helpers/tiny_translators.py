@@ -20,13 +20,12 @@ SHAPE = {
 }
 
 
-def _save(model, tokenizer, folder, ends):
-    """Random weights repeat one token for ever: here no pair comes twice, and after a few the end is favored."""
+def _save(model, tokenizer, folder):
+    """Random weights repeat one token for ever: here no pair comes twice."""
     config = model.generation_config
     config.min_length = 8
     config.no_repeat_ngram_size = 2
     config.bad_words_ids = [[tokenizer.pad_token_id]]
-    config.sequence_bias = [[[tokenizer.eos_token_id], ends]]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
@@ -56,7 +55,9 @@ def tiny_marian(folder, seed=0, ends=7.0, codes=()):
     pad = vocabulary["<pad>"]
     torch.manual_seed(seed)
     ids = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": 0}
-    return _save(MarianMTModel(MarianConfig(vocab_size=len(vocabulary), **ids, **SHAPE)), tokenizer, folder, ends)
+    model = MarianMTModel(MarianConfig(vocab_size=len(vocabulary), **ids, **SHAPE))
+    model.final_logits_bias[0, 0] = ends  # older releases allow no sequence_bias of token 0
+    return _save(model, tokenizer, folder)
 
 
 def tiny_nllb(folder, codes=("eng_Latn", "fra_Latn", "rus_Cyrl"), ends=7.0):
@@ -75,7 +76,8 @@ def tiny_nllb(folder, codes=("eng_Latn", "fra_Latn", "rus_Cyrl"), ends=7.0):
     torch.manual_seed(0)
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
     model = M2M100ForConditionalGeneration(M2M100Config(vocab_size=len(tokenizer), **ids, **SHAPE))
-    return _save(model, tokenizer, folder, ends)
+    model.generation_config.sequence_bias = [[[tokenizer.eos_token_id], ends]]
+    return _save(model, tokenizer, folder)
 
 
 def short_texts(count=9):

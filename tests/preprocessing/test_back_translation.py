@@ -88,9 +88,9 @@ def test_a_translation_matches_the_models_own_generation(model):
     assert found == Translation(own.tokenizer.decode(best, skip_special_tokens=True), ended=True)
 
 
-def test_endless_output_is_stopped_and_marked(model, monkeypatch):
+def test_endless_output_is_stopped_and_marked(model):
     own = model()
-    monkeypatch.setattr(own.model.generation_config, "sequence_bias", [[[own.tokenizer.eos_token_id], -99.0]])
+    own.model.final_logits_bias[0, own.tokenizer.eos_token_id] = -99
     assert not any(one.ended for one in own.translate(short_texts(3), WAYS["marian"], 2, 100))
 
 
