@@ -261,8 +261,9 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
     MinHash LSH (Broder 1997) proposes pairs, for which the exact index is computed: few pairs are missed, none is
     wrong.
 
-    >>> near_duplicates(["a knight rides at dawn", "a knight rides at night", "a farm"], 0.5)["a knight rides at dawn"]
-    {'a knight rides at night': 0.5}
+    >>> texts = ["a knight rides to the old castle at dawn", "a knight rides to the old castle at night", "a farm"]
+    >>> near_duplicates(texts, 0.5)[texts[0]]
+    {'a knight rides to the old castle at night': 0.75}
     """
     # False negatives have the higher weight, because the exact index removes false positives.
     index = MinHashLSH(min(threshold, HIGHEST_THRESHOLD), PERMUTATIONS, weights=(0.1, 0.9))
