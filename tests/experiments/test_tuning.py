@@ -180,7 +180,7 @@ def check_again(narrlit, options, text):
         ([], "model.a: {low: 2, high: 1}", "--space space.yaml: model.a: "),
         ([], "model.init_args.sale: {low: 1, high: 2}", "space.yaml: model.init_args.sale: 1: "),
         ([], "trainer.max_epochs: {low: 1, high: 2.5}", "trainer.max_epochs: 1.0: "),
-        ([], "model.init_args.optimization.warmup: {low: 0.5, high: 1.5}", "warmup: 1.5: optimization.warmup is 1.5"),
+        ([], "model.init_args.optimization.warmup: {low: 0.5, high: 1.5}", "optimization.warmup is 1.5: must be"),
         ([], "trainer.devices: {choices: [1, 2]}", "trainer.devices: 2: fits of a search run on one device"),
         ([], "trainer.logger.init_args.name: {choices: [a, b]}", "trainer.logger.init_args.name changes nothing here"),
         ([], "data.init_args.train: {low: 30, high: 40}", "data.init_args.train changes the examples"),
