@@ -98,3 +98,13 @@ def test_an_answer_about_an_unfinished_result_claims_no_progress():
     answer = computing_answer()
     assert answer.status_code == 202
     assert json.loads(answer.body) == {"status": "computing"}
+
+
+def test_results_of_a_deleted_collection_are_forgotten(results):
+    other = ResultKey("ships", 1)
+    for key, text in ((KEY, "old"), (other, "kept")):
+        wait_until(lambda key=key, text=text: results.get(key, lambda: text))
+    results.forget("tales")
+
+    assert settled(results, lambda: "new") == "new"
+    assert results.get(other, lambda: "new") == "kept"

@@ -40,6 +40,11 @@ class Checking:
         key = ResultKey(collection, snapshot.version, column)
         return self._catalogs.get(key, catalog, snapshot.stories, column)
 
+    def forget(self, collection: str) -> None:
+        """Forget the pairs and catalogs of a collection that is deleted; its decisions are kept."""
+        self._pairs.forget(collection)
+        self._catalogs.forget(collection)
+
     def pair_decisions(self, collection: str) -> PairDecisions:
         """Return the decisions on pairs of a collection."""
         return PairDecisions(self.folder / collection / "pairs.jsonl")

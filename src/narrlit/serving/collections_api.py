@@ -64,6 +64,8 @@ async def describe_collection(name: str, request: Request, server: ServerOf) -> 
 async def delete_collection(name: str, server: ServerOf) -> None:
     """Delete a collection of the data folder."""
     await server.workers.run(server.shelf.delete, name)
+    server.maps.forget(name)
+    server.checking.forget(name)
 
 
 @router.get("/collections/{name}/stories")

@@ -60,6 +60,12 @@ class Results(Generic[T]):
         finally:
             self._forget_failed(key)
 
+    def forget(self, collection: str) -> None:
+        """Forget the results of a collection that is deleted: one of the same name may have the same version."""
+        for key in list(self._results):
+            if key.collection == collection:
+                self._results.pop(key).cancel()
+
     def _begun(self, key: ResultKey, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> "Future[T]":
         result = self._results.get(key)
         if result is None or result.cancelled():
