@@ -259,6 +259,20 @@ def test_only_own_collections_are_deleted(tmp_path, client, tales_index, served_
     assert client.delete("/collections/gone").status_code == 404
 
 
+def test_a_new_collection_of_a_deleted_name_has_pairs_of_its_own(client):
+    path = client.data / "collections" / "remade"
+    for animal in ("fox", "bear"):
+        texts = [
+            f"A {animal} stole a cheese from a crow.",
+            f"A {animal} took the cheese of a crow.",
+            "A bank was founded.",
+        ]
+        narrlit.Index.create(path, texts, narrlit.load("minilm"))
+        [pair, *_] = get(client, "/collections/remade/pairs")["pairs"]
+        assert animal in pair["left"]["text"]
+        assert client.delete("/collections/remade").status_code == 204
+
+
 def test_a_killed_deletion_is_finished_at_the_next_start(tmp_path, served_encoder):
     left = tmp_path / "collections" / ".deleted-abc" / "index"
     left.mkdir(parents=True)
