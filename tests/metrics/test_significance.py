@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import hypergeom, norm, t
 
 from narrlit.metrics.significance import (
     SharedStories,
     bootstrap_interval,
     difference_interval,
+    fisher,
     group_bootstrap_intervals,
     group_permutation_test,
     holm,
@@ -437,6 +438,16 @@ def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_
     for triples, stories in settings:
         assert power[triples, stories, "by story"] <= power[triples, stories, "McNemar"]
     assert "False positives / power" in simulation.tables(tests, intervals)
+
+
+def test_fishers_p_is_the_probability_of_counts_that_are_no_more_probable():
+    correct, n, other, other_n = 9, 12, 5, 14
+    probability = hypergeom(n + other_n, correct + other, n).pmf
+    p = sum(probability(k) for k in range(n + 1) if probability(k) <= probability(correct) * (1 + 1e-9))
+
+    assert fisher(correct, n, other, other_n) == pytest.approx(p)
+    assert fisher(other, other_n, correct, n) == pytest.approx(p)
+    assert fisher(200, 400, 100, 200) == 1
 
 
 @pytest.mark.parametrize(
