@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
     from narrlit.experiments.augmentation import back_translate_examples
+    from narrlit.experiments.board import board
     from narrlit.experiments.crossval import crossval
     from narrlit.experiments.data_check import check_data
     from narrlit.experiments.evaluation import compare, evaluate
@@ -77,6 +78,7 @@ __all__ = [
     "ablate",
     "average",
     "back_translate_examples",
+    "board",
     "catalog",
     "check_data",
     "check_export",
@@ -141,6 +143,7 @@ _MODULES = {
     "ablate": "narrlit.experiments.ablation",
     "average": "narrlit.exporting",
     "back_translate_examples": "narrlit.experiments.augmentation",
+    "board": "narrlit.experiments.board",
     "catalog": "narrlit.explore.catalog",
     "check_data": "narrlit.experiments.data_check",
     "check_export": "narrlit.exporting",
