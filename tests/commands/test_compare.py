@@ -53,6 +53,31 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert "none computed" in again.err
 
 
+def test_systems_are_placed_among_the_teams_of_the_task(narrlit, triples, tmp_path):
+    found = narrlit("compare", triples, "--baselines", "jaccard,longer", "--board", "b", "--out", "o")
+    assert found.code == 0, found.err
+
+    board = read_json(tmp_path / "o/compare.json")["board"]
+    accuracies = {entry["system"]: entry for entry in read_json(tmp_path / "o/compare.json")["systems"]}
+
+    assert "## SemEval-2026 Task 4, Track B" in found.out
+    assert (tmp_path / "o/compare.md").read_text() == found.out
+    assert board["warning"] in found.out
+    assert "jaccard was evaluated on 9 triples, the teams on the 400 test triples" in board["warning"]
+    assert board["teams"][0]["team"] == "COGNAC"
+    for name, placed in board["systems"].items():
+        assert placed["conclusion"] in found.out
+        assert placed["correct"] == accuracies[name]["correct"]
+        assert placed["differences"]["COGNAC"]["difference"] == pytest.approx(accuracies[name]["accuracy"] - 0.72)
+
+
+def test_without_a_board_no_team_is_named(narrlit, triples, tmp_path):
+    found = narrlit("compare", triples, "--baselines", "jaccard", "--out", "o")
+    assert found.code == 0, found.err
+    assert "COGNAC" not in found.out
+    assert "board" not in read_json(tmp_path / "o/compare.json")
+
+
 @pytest.fixture
 def two_tracks(narrlit, triples, tiny, make):
     """The nine triples' stories, and a zip of their vectors by a model and of answers to nine other triples."""

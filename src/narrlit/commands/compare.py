@@ -6,13 +6,14 @@ import narrlit
 from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 from narrlit.commands.systems import SystemOptions
 from narrlit.console import say
+from narrlit.data.schema import Track
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 
 FILES = ("compare.json", "compare.csv", "compare.md", "compare.tex", "compare.svg", "answers.csv")
 
 
-def compare(
+def compare(  # noqa: PLR0913 (options)
     triples: str,
     *,
     systems: SystemOptions,
@@ -21,6 +22,7 @@ def compare(
     labels: ComparedTripleOptions,
     meanmax: MeanMax,
     by: str | None = None,
+    board: Track | None = None,
     out: Annotated[str | None, Output.folder(*FILES)] = None,
 ) -> None:
     """Compare systems with the first one named, on the same labeled triples, by paired tests.
@@ -36,6 +38,8 @@ def compare(
         meanmax: settings of Mean-Max.
         by: comma-separated breakdowns of the accuracy: by quartile of overlap (of words), length or margin, or by a
             column of the file of triples.
+        board: place the systems among the teams of SemEval-2026 Task 4, in Track A (a) or Track B (b); only for the 400
+            test triples of the track.
         out: folder for the report (compare.json, .csv, .md, .tex, .svg) and answers.csv.
     """
     result = narrlit.compare(
@@ -46,6 +50,7 @@ def compare(
         strict=labels.strict,
         stories=labels.stories,
         track=labels.track,
+        board=board,
         progress=True,
     )
     if out is not None:

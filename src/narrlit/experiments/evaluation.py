@@ -14,6 +14,7 @@ from narrlit.data.schema import Track, Triples
 from narrlit.data.writers import write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
+from narrlit.experiments.board import Board, place
 from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.report import Report, keep_report
@@ -151,11 +152,13 @@ class Comparison:
         systems: answers of the systems, in the given order.
         triples: triples as they are in their file.
         report: tables, notes and plain data.
+        board: the systems among the public results of the task; None if no track of them was given.
     """
 
     systems: list[SystemAnswers]
     triples: Triples
     report: Report
+    board: Board | None = None
 
     @property
     def conclusion(self) -> str | None:
@@ -181,7 +184,7 @@ class Comparison:
         return self.report.markdown().rstrip("\n")
 
 
-def compare(
+def compare(  # noqa: PLR0913 (options)
     triples: str | Path | Triples,
     systems: Mapping[str, System] | Sequence[System],
     *,
@@ -190,6 +193,7 @@ def compare(
     strict: bool = False,
     stories: str | Path | None = None,
     track: Track | None = None,
+    board: Track | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Compare systems with the first one, on the same labeled triples, by paired tests.
@@ -205,6 +209,8 @@ def compare(
         stories: file of the embedded stories, in the same order as the embeddings of an .npy file or a submission.
         track: track of the triples; a submission is scored by its Track A answers (`a`) or its Track B embeddings
             (`b`); None: `b` if `stories` contains every story of the triples, else `a`.
+        board: track of SemEval-2026 Task 4 whose teams the systems are placed among (`a`, `b`); the triples must be its
+            400 test triples.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -236,7 +242,11 @@ def compare(
         path = str(labeled.report.path)
         about["triples"] = {"path": path, "sha256": file_digest(path), "n": len(labeled)}
     about["reading"] = _reading(named.values())
-    return Comparison(answers, labeled, compare_systems(answers, labeled, facets, about))
+    report = compare_systems(answers, labeled, facets, about)
+    if board is None:
+        return Comparison(answers, labeled, report)
+    placed = place({system.name: system.summary for system in answers}, board)
+    return Comparison(answers, labeled, placed.added_to(report), placed)
 
 
 def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str, System]:
