@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 import narrlit
 from narrlit.data.twice_told import training_tellings
+from narrlit.models.capabilities import has_bf16
 from narrlit.models.packaged import packaged_minilm
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -62,6 +63,11 @@ def similarities(vectors: Tensor) -> Tensor:
     return unit @ unit.T
 
 
+def fast_precision() -> torch.autocast:
+    """Compute in bfloat16 inside the `with` block, where this processor has instructions for it."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=has_bf16(torch.device("cpu")))
+
+
 def train(student: SentenceTransformer, texts: Sequence[str], teacher_vectors: Tensor) -> None:
     """Train a student so that its similarities within a batch are the teacher's."""
     generator = torch.Generator().manual_seed(SEED)
@@ -76,7 +82,8 @@ def train(student: SentenceTransformer, texts: Sequence[str], teacher_vectors: T
     for _ in range(EPOCHS):
         for positions in batches(len(texts), generator):
             features = student.tokenize([texts[position] for position in positions.tolist()])
-            vectors = student(features)["sentence_embedding"]
+            with fast_precision():
+                vectors = student(features)["sentence_embedding"].float()
             error = similarities(vectors) - similarities(teacher_vectors[positions])
             loss = error.square().mean()
             optimizer.zero_grad()
@@ -92,7 +99,8 @@ def distill(teacher: str, triples: Path, out: Path, limit: int | None) -> None:
     """Train MiniLM on the similarities of a larger encoder, and write it and the model half of the way to it."""
     texts = [*anchors(triples), *(telling.text for telling in training_tellings()[::2])][:limit]
     larger = SentenceTransformer(teacher, device="cpu")
-    teacher_vectors = larger.encode(texts, batch_size=16, show_progress_bar=True, convert_to_tensor=True)
+    with fast_precision():
+        teacher_vectors = larger.encode(texts, batch_size=16, show_progress_bar=True, convert_to_tensor=True).float()
 
     torch.manual_seed(SEED)
     student = SentenceTransformer(str(packaged_minilm()), device="cpu")
