@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -247,6 +248,15 @@ def table(results: Sequence[Load]) -> str:
     return "\n".join(lines)
 
 
+def by_system(results: Sequence[Load]) -> dict[str, dict[str, dict[int, dict[str, object]]]]:
+    """Order results as plain data by the system, what clients send, and the number of clients."""
+    nested: dict[str, dict[str, dict[int, dict[str, object]]]] = {}
+    for each in results:
+        of_texts = nested.setdefault(each.system, {}).setdefault(each.texts, {})
+        of_texts[each.clients] = asdict(each)
+    return nested
+
+
 def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -254,7 +264,12 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=20, help="time of each measurement")
     options.add_argument("--texts", choices=TEXTS_OF, nargs="*", default=list(TEXTS_OF), help="what clients send")
     options.add_argument("--stories", type=int, default=10_000, help="stories to search; 0: no search")
-    options.add_argument("--infinity", metavar="PROGRAM", help="infinity_emb, to be measured, too")
+    options.add_argument(
+        "--infinity",
+        metavar="PROGRAM",
+        default=shutil.which("infinity_emb"),
+        help="infinity_emb, to be measured, too; default: the one on the PATH, if there is one",
+    )
     options.add_argument("--json", action="store_true", help="print one line of JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -262,7 +277,7 @@ def main() -> None:
         results = measure_embeddings(commands, chosen.texts, chosen.clients, chosen.seconds)
         if chosen.stories:
             results.append(measure_search(chosen.stories, chosen.seconds, Path(folder, "data")))
-    print(json.dumps([asdict(each) for each in results]) if chosen.json else table(results))
+    print(json.dumps(by_system(results)) if chosen.json else table(results))
 
 
 if __name__ == "__main__":
