@@ -63,7 +63,7 @@ def test_the_value_of_the_neighbors_is_proposed_with_the_stories_that_have_it(cl
     }
     first = result.proposals[0]
     assert first.title == f"Title {first.id}"
-    assert first.values[0].probability > 0.9
+    assert first.values[0].probability > 0.8
     similarities = [story.similarity for story in first.values[0].stories]
     assert similarities == sorted(similarities, reverse=True)
     group = int(first.id[1:]) // 10
@@ -110,6 +110,40 @@ def test_probabilities_are_calibrated_for_stories_without_a_value(values, sizes,
             compared += 1
             assert abs(probabilities[inside].mean() - is_right[inside].mean()) < 0.12
     assert compared >= 2
+
+
+@pytest.mark.parametrize(("values", "size"), [(2, 8), (3, 10), (8, 3)])
+def test_no_probability_is_higher_than_so_few_known_stories_support(values, size):
+    """After n right proposals of n, the next one is right with a probability of (n + 1) / (n + 2), not of 1."""
+    rng = np.random.default_rng(0)
+    centers = np.repeat(np.eye(values, 32), size, axis=0)
+    kinds = [None if row % 5 == 0 else f"kind {row // size}" for row in range(values * size)]
+    result = catalog(stories_of(kinds, centers + 0.05 * rng.normal(size=centers.shape)), "kind")
+    supported = (result.accuracy.n + 1) / (result.accuracy.n + 2)
+
+    assert result.accuracy.correct == result.accuracy.n
+    assert all(proposal.best.probability < supported for proposal in result.proposals)
+    assert all(part.mean < supported for part in result.reliability)
+
+
+def test_probable_values_are_right_though_some_values_occur_in_no_known_story():
+    """Of proposals with a high probability, so many are right in small collections, two values of which are unknown."""
+    probabilities, is_right = [], []
+    for seed in range(20):
+        stories, lacking = sample(8, 3, 0.8, seed, share=0.75)
+        values = stories.frame["kind"].tolist()
+        for row, value in enumerate(values):
+            if value in ("kind 0", "kind 1"):
+                lacking[f"s{row}"], values[row] = value, None
+        few = Stories(plain(stories.frame.assign(kind=values)), stories.similarities, stories.about)
+        for proposal in catalog(few, "kind").proposals:
+            probabilities.append(proposal.best.probability)
+            is_right.append(proposal.best.value == lacking[proposal.id])
+    probabilities, is_right = np.array(probabilities), np.array(is_right)
+    is_high = probabilities > 0.8
+
+    assert is_high.sum() > 30
+    assert is_right[is_high].mean() > probabilities[is_high].mean() - 0.03
 
 
 def test_cross_validated_probabilities_tell_how_right_the_proposals_are():

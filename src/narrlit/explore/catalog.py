@@ -267,9 +267,10 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
 
     A value gets votes from the k nearest stories with a value, weighted by exp(similarity / deviation of unrelated
     stories). Its probability is a logistic regression of its share of the votes and the similarity of its nearest
-    story, fitted on the stories with a value, each predicted by the others. The accuracy and its reliability are
-    cross-validated in up to ten folds of stories. A value that only one story has can't be found for that story, which
-    lowers all probabilities, as a value that no story has would.
+    story, fitted on the stories with a value, each predicted by the others. With n such stories, no probability is
+    above (n + 1) / (n + 2). The accuracy and its reliability are cross-validated in up to ten folds of stories. A value
+    that only one story has can't be found for that story, which lowers all probabilities, as a value that no story has
+    would.
 
     Args:
         collection: N stories, some of them with a value in the column.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from narrlit.data.schema import IntArray
@@ -134,9 +134,6 @@ def calibrate(candidates: Candidates, codes: IntArray, seed: int = 0) -> Calibra
 
     Raises:
         ValueError: if fewer than two stories have a neighbor with the right value, or with a wrong one.
-
-    Source: Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
-        methods".
     """
     is_known = codes[candidates.stories] >= 0
     known, unknown = candidates.take(is_known), candidates.take(~is_known)
@@ -145,17 +142,43 @@ def calibrate(candidates: Candidates, codes: IntArray, seed: int = 0) -> Calibra
         if len(np.unique(known.stories[is_right == outcome])) < 2:
             raise ValueError(f"fewer than two stories have a neighbor with the {name} value")
     folds = GroupKFold(min(FOLDS, len(np.unique(known.stories))), shuffle=True, random_state=seed)
-    model = _regression()
+    held_out = np.empty(len(known.stories))
+    for others, fold in folds.split(known.features, groups=known.stories):
+        held_out[fold] = _predict(known.features[others], is_right[others], known.features[fold])
     probabilities = np.empty(len(candidates.stories))
-    held_out = cross_val_predict(
-        model, known.features, is_right, groups=known.stories, cv=folds, method="predict_proba"
-    )
-    probabilities[is_known] = held_out[:, 1]
+    probabilities[is_known] = held_out
     if len(unknown.stories):
-        model.fit(known.features, is_right)
-        probabilities[~is_known] = model.predict_proba(unknown.features)[:, 1]
+        probabilities[~is_known] = _predict(known.features, is_right, unknown.features)
     return CalibratedCandidates(candidates, probabilities)
 
 
-def _regression() -> Pipeline:
-    return make_pipeline(StandardScaler(), LogisticRegression())
+def _predict(
+    known: NDArray[np.float64], is_right: NDArray[np.bool_], features: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Fit a logistic regression on known candidates, and predict the probabilities of others.
+
+    Few candidates are easily separated, which would give probabilities near 0 and 1. Therefore the regression is fitted
+    to smoothed targets: (r + 1) / (r + 2) for r right candidates, and 1 / (w + 2) for w wrong ones. Probabilities are
+    multiplied by (r + 1) / (r + 2), the rule of succession: r right values do not exclude that the next is wrong.
+
+    Args:
+        known: (K, 2) features of known candidates.
+        is_right: (K,) True for those that are right.
+        features: (C, 2) features of the others.
+
+    Returns:
+        (C,) probabilities.
+
+    Source: Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood
+        methods".
+    """
+    right, wrong = int(is_right.sum()), int((~is_right).sum())
+    highest_probability = (right + 1) / (right + 2)
+    targets = np.where(is_right, highest_probability, 1 / (wrong + 2))
+    twice = np.concatenate([known, known])  # once as right, once as wrong, with the target as weight
+    outcomes = np.repeat([True, False], len(known))
+    weights = np.concatenate([targets, 1 - targets])
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    model.fit(twice, outcomes, logisticregression__sample_weight=weights)
+    probabilities: NDArray[np.float64] = model.predict_proba(features)[:, 1] * highest_probability
+    return probabilities
