@@ -8,6 +8,8 @@ import { counted, decimals, number, percent, t, term } from "../texts.js";
 
 /** Stories that are listed at once. */
 const SHOWN = 50;
+/** Largest probability that is shown: a rounded one would be 100 %, which no test can show. */
+const MOST_SURE = 0.99;
 
 export async function catalogView({ collection, params, settings, signal }) {
   const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);
@@ -101,6 +103,6 @@ function valueRow(collection, proposal, { value, probability, stories }, decide,
     make("a", { href: address(collection.name, "compare", [proposal.id, story.id]), "aria-label": t("story.compare_with", { title: story.title || story.id }) }, t("action.compare"))));
   return make("div", { class: "value" },
     make("p", { class: "similarity" }, make("b", {}, value), " ", make("i", { styles: { "--share": probability }, "aria-hidden": "true" }),
-      ` ${percent(probability)} `, term("term.probability"), " ", accept),
+      ` ${percent(Math.min(probability, MOST_SURE))} `, term("term.probability"), " ", accept),
     make("details", {}, make("summary", {}, counted("catalog.speaking", stories.length)), make("ul", {}, speaking)));
 }
