@@ -18,7 +18,7 @@ from narrlit.errors import DataError, OptionError
 from narrlit.experiments.relevance import Qrels, Relevance, read_qrels
 from narrlit.experiments.retrieval_report import Retrieval, compare_systems
 from narrlit.experiments.version_ranking import VersionedStories, rank_versions
-from narrlit.explore.collection import Collection, measure_for
+from narrlit.explore.collection import Collection, column_values, measure_for
 from narrlit.explore.index import Index
 from narrlit.explore.options import index_at
 from narrlit.measures.collection import CollectionSimilarity
@@ -208,8 +208,8 @@ def versioned_stories(collection: Collection, same: str, control: str | None = N
         DataError: if no story has another version.
         OptionError: if there is no such column.
     """
-    values = _metadata_column(collection, "same", same)
-    controls = [] if control is None else _metadata_column(collection, "control", control)
+    values = _column_texts(collection, "same", same)
+    controls = [] if control is None else _column_texts(collection, "control", control)
     if not len(Versions(values).queries):
         raise DataError(f"`same={same}`: no two stories of {collection.about['source']} have the same value")
     ids, texts = collection.frame["id"].tolist(), collection.frame["text"].tolist()
@@ -230,14 +230,11 @@ def _similarities(
         yield baseline, lexical_system(first, baseline).score(np.arange(len(first)))
 
 
-def _metadata_column(collection: Collection, parameter: str, name: str) -> list[Any]:
-    """Return the values (N,) of a column; None for an empty cell.
+def _column_texts(collection: Collection, parameter: str, name: str) -> list[Any]:
+    """Return the values (N,) of a column, as text; None for an empty cell.
 
     Raises:
         OptionError: if there is no such column.
     """
-    if name not in collection.frame.columns[3:]:
-        columns = ", ".join(collection.frame.columns[3:]) or "none"
-        source = collection.about["source"]
-        raise OptionError(f"`{parameter}={name}`: {source} has no such column; available: {columns}")
-    return [None if value is None else str(value) for value in collection.frame[name]]
+    values = column_values(collection, name, parameter)
+    return [None if value is None else str(value) for value in values]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.schema import IntArray
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
-from narrlit.errors import DataError, OptionError, did_you_mean, printable
+from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
-from narrlit.explore.collection import Collection
+from narrlit.explore.collection import Collection, column_values
 from narrlit.files import check_writable
 from narrlit.metrics.significance import AccuracyRecord, AccuracySummary
 from narrlit.tables import markdown_table
@@ -368,15 +368,11 @@ def _codes(collection: Collection, column: str) -> tuple[IntArray, list[str]]:
         DataError: if fewer than two values occur, or no two stories share one.
         OptionError: if there is no such column.
     """
-    columns = list(collection.frame.columns[3:])
+    values = column_values(collection, column, "column")
     source = collection.about["source"]
-    if column not in columns:
-        available = ", ".join(columns) or "none"
-        hint = did_you_mean(column, columns)
-        raise OptionError(f"`column={column}`: {source} has no such column{hint}; available: {available}")
     numbers: dict[str, int] = {}
-    codes = np.full(len(collection.frame), -1)
-    for row, value in enumerate(collection.frame[column]):
+    codes = np.full(len(values), -1)
+    for row, value in enumerate(values):
         if value is not None:
             codes[row] = numbers.setdefault(str(value), len(numbers))
     if len(numbers) < 2:

@@ -16,7 +16,7 @@ from narrlit.data.rows import Layout, Row, RowFile, column_names
 from narrlit.data.schema import FloatArray, Floats, Story
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.errors import DataError, did_you_mean, reason
+from narrlit.errors import DataError, OptionError, did_you_mean, reason
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors
@@ -216,6 +216,31 @@ def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
         raise DataError("no stories: give at least one")
     rows = [Row(number, value) for number, value in enumerate(values, start=1)]
     return parse_stories(RowFile(Path("stories"), rows), strict=True)
+
+
+def metadata_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the metadata columns of a collection's frame: those after id, title and text."""
+    return list(frame.columns[3:])
+
+
+def column_values(collection: Collection, column: str, option: str) -> list[object]:
+    """Return the value (N,) of each story in a metadata column; None for an empty cell.
+
+    Args:
+        collection: N stories.
+        column: name of the column.
+        option: option that has the name, for messages.
+
+    Raises:
+        OptionError: if there is no such column.
+    """
+    columns = metadata_columns(collection.frame)
+    if column not in columns:
+        available = ", ".join(columns) or "none"
+        hint = did_you_mean(column, columns)
+        source = collection.about["source"]
+        raise OptionError(f"`{option}={column}`: {source} has no such column{hint}; available: {available}")
+    return list(collection.frame[column])
 
 
 def rows_by_id(frame: pd.DataFrame) -> dict[str, int]:

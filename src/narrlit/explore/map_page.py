@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import dendrogram
 from narrlit.data.schema import IntArray
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
+from narrlit.explore.collection import metadata_columns
 from narrlit.explore.story_map import Links, StoryMap, Tree
 from narrlit.optional import require
 from narrlit.pages import GRAY, INK, bokeh_parts, render_page
@@ -185,7 +186,7 @@ def _beginning(parts: Sequence[str], limit: int) -> list[str]:
 def _color_columns(frame: pd.DataFrame, first: str | None) -> list[ColorColumn]:
     """List the groups and the metadata columns that can color the map, with values as the page shows them."""
     columns: list[ColorColumn] = [{"name": "groups", "values": [], "groups": True, "first": first == "groups"}]
-    for name in frame.columns[3:]:
+    for name in metadata_columns(frame):
         if _has_colors(frame[name]):
             values = list(map(_plain, frame[name]))
             columns.append({"name": name, "values": values, "first": first == name})

@@ -12,7 +12,7 @@ from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.agreement import Agreement, agreement
-from narrlit.explore.collection import Collection
+from narrlit.explore.collection import Collection, column_values
 from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
@@ -150,24 +150,21 @@ def map_stories(
         raise OptionError(f"`k={k}`: must be at least 1")
     compared, values = None, list[str]()
     if group is not None:
-        values = _values(collection, group)
+        values = _labels(collection, group)
         compared = agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
     arranged = arrange_stories(collection.frame, collection.similarities, k)
     return CollectionMap(collection, arranged, compared, values, known, collection.similarities.diagnostics())
 
 
-def _values(collection: Collection, column: str) -> list[str]:
+def _labels(collection: Collection, column: str) -> list[str]:
     """Return the value of each story in a column, as text; empty for a story without one.
 
     Raises:
         OptionError: if there is no such column.
     """
-    columns = collection.frame.columns[3:]
-    if column not in columns:
-        available = ", ".join(columns) or "none"
-        raise OptionError(f"`group={column}`: {collection.about['source']} has no such column; available: {available}")
-    return ["" if value is None else printable(value, 60) for value in collection.frame[column]]
+    values = column_values(collection, column, "group")
+    return ["" if value is None else printable(value, 60) for value in values]
 
 
 def recorded_accuracy(model: str) -> str:

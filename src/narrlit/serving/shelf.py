@@ -15,6 +15,7 @@ import numpy as np
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
+from narrlit.explore.collection import metadata_columns
 from narrlit.explore.index import Index, IndexedCollection
 from narrlit.explore.index_storage import quoted
 from narrlit.explore.options import index_at
@@ -101,7 +102,7 @@ class Snapshot:
         frame = stories.frame
         words = [len(text.split()) for text in frame["text"]]
         columns = []
-        for name in frame.columns[3:]:  # those before are id, title and text
+        for name in metadata_columns(frame):
             cells = [plain_value(value) for value in frame[name]]
             columns.append(Column.of(name, cells))
         return cls(version, stories, words, columns)
