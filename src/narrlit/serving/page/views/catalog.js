@@ -3,7 +3,7 @@
 import { address } from "../address.js";
 import { download, getComputed, path, put, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
-import { attempt, button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
+import { attempt, button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { counted, decimals, number, percent, t, term } from "../texts.js";
 
 /** Stories that are listed at once. */
@@ -35,7 +35,7 @@ async function draw(place, collection, column, settings, signal) {
     const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, pause);
     place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings), filledTable(base, column));
   } catch (error) {
-    if (!signal.aborted) place.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+    if (!signal.aborted) place.replaceChildren(errorBox(error));
   }
 }
 

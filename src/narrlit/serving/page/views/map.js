@@ -6,7 +6,7 @@ import { colorsOf } from "../colors.js";
 import { make, pause } from "../dom.js";
 import { planeOf } from "../map_plane.js";
 import { treeOf } from "../map_tree.js";
-import { button, emptyState, field, linkButton, progressBar, select, storyLink } from "../parts.js";
+import { button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
 import { counted, t, term } from "../texts.js";
@@ -33,7 +33,7 @@ async function draw(view, state, collection, params, signal) {
     view.append(...mapParts(map, collection, params, signal));
   } catch (error) {
     if (signal.aborted) return;
-    state.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+    state.replaceChildren(errorBox(error));
   }
 }
 
