@@ -160,6 +160,9 @@ def test_a_table_without_decisions_is_refused_with_what_to_do(client):
     assert answer.status_code == 400
     message = answer.json()["error"]["message"]
     assert "no group of versions to write; decide for at least one pair" in message
+    assert answer.json()["error"]["code"] == "no_version"
+    triples = client.get(f"{PAIRS}/table", params={"format": "jsonl"})
+    assert triples.json()["error"]["code"] == "no_triple"
     assert "/tmp" not in message
 
 
@@ -239,7 +242,9 @@ def test_a_column_that_can_not_be_learned_is_refused_when_that_is_known(client):
     for _ in range(2):  # it is tried again
         answer = wait_until(refused)
         assert answer.status_code == 400
-        assert "no two stories have the same value" in answer.json()["error"]["message"]
+        error = answer.json()["error"]
+        assert "no two stories have the same value" in error["message"]
+        assert (error["code"], error["values"]) == ("too_few_values", {"column": "name"})
 
 
 # Exports -------------------------------------------------------------------------------------------------------------

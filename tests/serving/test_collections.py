@@ -180,7 +180,8 @@ def test_a_value_is_never_sql(client):
 def test_what_does_not_exist_is_not_found(client):
     for path in ("/collections/none", "/collections/none/stories", "/collections/..%2F..%2Fetc/stories"):
         assert client.get(path).status_code == 404
-    get(client, "/collections/tales/stories/none", status=404)
+    error = get(client, "/collections/tales/stories/none", status=404)["error"]
+    assert (error["code"], error["values"]) == ("story_not_found", {"name": "none"})
     post(client, "/collections/tales/search", status=404, like="none")
     post(client, "/collections/tales/explain", status=404, left={"id": "none"}, right={"text": "x"})
 

@@ -102,7 +102,7 @@ def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, t
     assert found["tales/king.txt"]["language"] == "en"
     assert found["tales/table.csv"]["columns"] == ["nr", "story", "what"]
     assert found["tales/table.csv"]["chosen"] == {"text": "story", "title": None, "id": None}
-    assert "not read" in found["tales/picture.png"]["warnings"][0]
+    assert found["tales/picture.png"]["warnings"][0]["code"] == "unknown_type"
     assert str(client.data) not in json.dumps(ready)
 
     changes = {"columns": {"tales/table.csv": {"text": "story", "title": "what", "id": "nr"}}}
@@ -135,13 +135,13 @@ def test_a_zip_bomb_is_refused_and_the_rest_is_read(client):
         "king.txt": KING.encode(),
     }
     ready = upload(client, files)
-    warnings = {file["name"]: " ".join(file["warnings"]) for file in ready["files"]}
+    warnings = {file["name"]: [each["message"] for each in file["warnings"]] for file in ready["files"]}
 
     assert ready["stories"] == 1
-    assert "unpacked" in warnings["huge.xlsx"]
+    assert "unpacked" in warnings["huge.xlsx"][0]
     assert warnings["deep.docx"]
-    assert "no pdf file" in warnings["fake.pdf"]
-    assert "unpacked" in warnings["bomb.zip"]
+    assert "no pdf file" in warnings["fake.pdf"][0]
+    assert "unpacked" in warnings["bomb.zip"][0]
 
 
 def test_names_with_steps_upwards_stay_in_the_folder(client):
@@ -167,16 +167,21 @@ def test_an_upload_above_its_limits_leaves_nothing_behind(client):
 
 
 @pytest.mark.parametrize(
-    ("files", "reason"),
+    ("files", "reason", "code"),
     [
-        ({"picture.png": b"x", "fake.pdf": b"MZ"}, "picture.png: files of this type are not read; 1 more"),
-        ({"empty.zip": zipped({".DS_Store": "x"})}, "there is none in the archive"),
+        (
+            {"picture.png": b"x", "fake.pdf": b"MZ"},
+            "picture.png: files of this type are not read; 1 more",
+            "nothing_read",
+        ),
+        ({"empty.zip": zipped({".DS_Store": "x"})}, "there is none in the archive", "empty_archive"),
     ],
 )
-def test_an_import_of_which_no_file_can_be_read_has_failed(client, files, reason):
+def test_an_import_of_which_no_file_can_be_read_has_failed(client, files, reason, code):
     failed = upload(client, files)
     assert (failed["status"], failed["stories"]) == ("failed", 0)
     assert failed["message"].startswith(f"no file could be read ({reason}): upload other files, which may be .txt, ")
+    assert (failed["problem"]["message"], failed["problem"]["code"]) == (failed["message"], code)
 
     path = f"/imports/{failed['id']}"
     renamed = client.patch(path, json={"name": "Tales"}).json()
@@ -203,7 +208,7 @@ def test_what_an_import_is_not_ready_for_is_refused(client):
     ready = upload(client, {"table.csv": b"a,b\n1,2\n"})
     assert (ready["status"], ready["stories"]) == ("ready", 0)
     assert "choose the columns" in ready["message"]
-    assert "column" in ready["files"][0]["warnings"][0]
+    assert ready["files"][0]["warnings"][0]["code"] == "no_text_column"
     path = f"/imports/{ready['id']}"
     assert client.post(f"{path}/start", json={}).status_code == 400
     assert client.post(f"{path}/pause").status_code == 409
@@ -285,16 +290,21 @@ def test_odd_rows_are_pointed_out(tmp_path):
     folder, record = record_of(tmp_path, *rows)
     [file] = understand(folder, record).files
     assert file.stories == 3
-    assert any("1 row left out" in warning for warning in file.warnings)
-    assert any("text of another" in warning for warning in file.warnings)
-    assert any("fewer than 30 words" in warning for warning in file.warnings)
+    assert [(warning.code, warning.values["n"]) for warning in file.warnings] == [
+        ("left_out_rows", 1),
+        ("short_stories", 1),
+        ("same_text", 1),
+    ]
+    assert "1 row left out" in file.warnings[0].message
 
 
 def test_a_file_with_titles_inside_is_pointed_out(tmp_path):
     text = f"The King\n\n{KING}\n\nThe Fox and the Crow\n\n{FOX}"
     folder, record = record_of(tmp_path, {"text": text}, name="two.txt", kind="text")
     [file] = understand(folder, record).files
-    assert any("several stories" in warning and "The Fox and the Crow" in warning for warning in file.warnings)
+    assert [(warning.code, warning.values) for warning in file.warnings] == [
+        ("several_stories", {"titles": "The Fox and the Crow"})
+    ]
 
 
 def test_columns_with_names_of_an_index_are_renamed(tmp_path):

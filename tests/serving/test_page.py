@@ -410,3 +410,24 @@ def test_no_view_scrolls_sideways_at_380_pixels(browser, site, language):
         wide[name] = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     context.close()
     assert {name: pixels for name, pixels in wide.items() if pixels > 0} == {}
+
+
+def test_a_german_page_shows_refusals_and_warnings_in_german(browser, site):
+    context = browser.new_context(viewport={"width": 1200, "height": 900}, locale="de-DE")
+    page = context.new_page()
+    visit(page, site, "missing")
+    expect(page.get_by_text("Eine Sammlung namens nothing gibt es nicht.")).to_be_visible()
+
+    visit(page, site, "collections")
+    drop(page, {"fake.pdf": "MZ", "short.txt": "A note about a boat."})
+    expect(page.get_by_text("1 Geschichte hat weniger als 30 Wörter.")).to_be_visible()
+    expect(page.get_by_text("Das ist keine pdf-Datei, obwohl ihr Name so endet.")).to_be_visible()
+
+    page.get_by_label("Name der Sammlung").fill("../out")
+    page.get_by_role("button", name="Starten").click()
+    expect(page.get_by_role("alert")).to_contain_text("Eine Sammlung kann nicht ../out heißen.")
+
+    visit(page, site, "collections")
+    drop(page, {"fake.pdf": "MZ"})
+    expect(page.get_by_role("alert")).to_contain_text("Keine der Dateien konnte gelesen werden")
+    context.close()

@@ -1,5 +1,7 @@
 """The page's texts: every key in both languages, every key that the modules use, no other."""
 
+import ast
+import itertools
 import json
 import re
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import narrlit
+from narrlit.serving.messages import LIBRARY_MESSAGES
+from narrlit.serving.problems import HTTP_CODES
 
 PAGE = Path(narrlit.__file__).parent / "serving" / "page"
 MODULES = sorted(PAGE.rglob("*.js"))
@@ -15,6 +19,41 @@ GROUPS = sorted({key.partition(".")[0] for key in TEXTS["en"]})
 KEY = re.compile(rf'"((?:{"|".join(GROUPS)})(?:\.[a-z_]+)*)"')
 COUNTED = re.compile(r'counted\("([a-z_.]+)"')
 TERM = re.compile(r'term\("([a-z_.]+)"')
+FOR_PROGRAMS = {"invalid_request", "model_not_found", "page_not_found"}
+"""Codes of refusals that the page does not cause; it shows their English message."""
+
+
+def values_of_call(call):
+    """The code of a message that is made in a call, and the names of its values; no code if it is none."""
+    arguments = {keyword.arg: keyword.value for keyword in call.keywords}
+    if getattr(call.func, "id", None) == "missing":
+        return f"{call.args[0].value}_not_found", {"name"}
+    if not isinstance(arguments.get("code"), ast.Constant):
+        return None, set()
+    values = arguments.get("values")
+    return arguments["code"].value, {key.value for key in values.keys} if values else set()
+
+
+def server_codes():
+    """Codes of the messages that the server sends to the page, each with the names of its values."""
+    codes = {code: set() for code in HTTP_CODES.values()}
+    for code, pattern in LIBRARY_MESSAGES.items():
+        codes[code] = set(re.compile(pattern).groupindex)
+    for module in PAGE.parent.glob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            code, values = values_of_call(node) if isinstance(node, ast.Call) else (None, set())
+            if code is not None and code not in FOR_PROGRAMS:
+                assert codes.setdefault(code, values) == values, code
+    return codes
+
+
+CODES = server_codes()
+
+
+def keys_of_code(code, values):
+    """Keys of the texts of a code; one with a number `n` has a text for 1, another for the rest."""
+    key = f"problem.{code}"
+    return {f"{key}.one", f"{key}.other"} if "n" in values else {key}
 
 
 def used_keys():
@@ -26,6 +65,8 @@ def used_keys():
         used |= {f"{key}.{form}" for key in of_numbers for form in ("one", "other")}
         used |= {f"{key}.about" for key in TERM.findall(code)}
         used |= {key for key in KEY.findall(code) if "." in key and key not in of_numbers}
+    for code, values in CODES.items():
+        used |= keys_of_code(code, values)
     return used
 
 
@@ -39,6 +80,13 @@ def test_both_languages_have_the_same_texts():
 def test_both_languages_fill_in_the_same_values(key):
     values = [set(re.findall(r"\{(\w+)\}", TEXTS[language][key])) for language in ("en", "de")]
     assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_message_of_the_server_has_texts_that_name_its_values(code):
+    for language, key in itertools.product(TEXTS, keys_of_code(code, CODES[code])):
+        places = set(re.findall(r"\{(\w+)\}", TEXTS[language][key]))
+        assert places == CODES[code], (language, key)
 
 
 def test_the_modules_use_the_texts_and_no_others():

@@ -135,6 +135,7 @@ def test_a_body_above_the_limit_is_refused_by_its_header_and_while_it_arrives(se
     )
     assert [answer.status_code for answer in answers] == [413, 413, 200]
     assert "1,000 bytes" in answers[1].json()["error"]["message"]
+    assert [answer.json()["error"]["code"] for answer in answers[:2]] == ["body_too_large"] * 2
 
 
 def test_a_body_that_does_not_arrive_is_refused(settings, served_encoder):

@@ -193,7 +193,9 @@ def _decide_value(server: Server, collection: ServedCollection, body: ValueBody)
     snapshot = collection.snapshot()
     _check_column(snapshot, body.column)
     if snapshot.cell(snapshot.row_of(body.id), body.column) is not None:
-        raise RefusedError(409, f"id: {printable(body.id, 60)} has a value in the column already", "id")
+        id = printable(body.id, 60)
+        message = f"id: {id} has a value in the column already"
+        raise RefusedError(409, message, "id", code="value_exists", values={"id": id, "column": body.column})
     decisions = server.checking.catalog_decisions(collection.name)
     decisions.add(body.id, body.column, body.value, accepted=body.accepted)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from narrlit.encoding.options import Loading
+from narrlit.serving.messages import Message
 
 FileKind = Literal["text", "document", "table", "metadata", "archive", "unknown"]
 ImportStatus = Literal["reading", "ready", "embedding", "paused", "done", "failed"]
@@ -53,7 +54,7 @@ class FileAnswer(BaseModel):
     language: str | None = None
     columns: list[str] = []
     chosen: ChosenColumns = ChosenColumns()
-    warnings: list[str] = []
+    warnings: list[Message] = []
     preview: list[StoryPreview] = []
     skipped: bool = False
 
@@ -73,7 +74,7 @@ class FileRecord(FileAnswer):
     number: int
     stored: str | None = None
     is_read: bool = False
-    problem: str | None = None
+    problem: Message | None = None
     notes: list[str] = []
     wanted: ChosenColumns | None = None
 
@@ -114,6 +115,7 @@ class ImportAnswer(BaseModel):
         done: what is embedded.
         seconds_left: estimate of the time that is left; None: not known.
         message: status in a sentence.
+        problem: why the import has failed.
     """
 
     id: str
@@ -126,6 +128,7 @@ class ImportAnswer(BaseModel):
     done: Amount = Amount()
     seconds_left: float | None = None
     message: str = ""
+    problem: Message | None = None
 
 
 class ImportRecord(BaseModel):
@@ -139,6 +142,7 @@ class ImportRecord(BaseModel):
         collection: collection that the stories are added to.
         done: what was embedded when the record was written.
         message: status in a sentence.
+        problem: why the import has failed.
         source: file or folder from which the server took the files itself.
     """
 
@@ -149,6 +153,7 @@ class ImportRecord(BaseModel):
     collection: str | None = None
     done: Amount = Amount()
     message: str = ""
+    problem: Message | None = None
     source: str | None = None
 
     @property
@@ -183,6 +188,7 @@ class ImportRecord(BaseModel):
             done=self.done,
             seconds_left=seconds_left,
             message=self.message,
+            problem=self.problem,
         )
 
 
@@ -239,7 +245,7 @@ class ReadResult(BaseModel):
     number: int
     kind: FileKind = "unknown"
     notes: list[str] = []
-    problem: str | None = None
+    problem: Message | None = None
     unpacked: list[UnpackedFile] = []
 
 

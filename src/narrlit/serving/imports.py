@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 from narrlit.console import say
 from narrlit.data.writers import write_rows
-from narrlit.errors import DataError, NarrlitError, OptionError
+from narrlit.errors import DataError, NarrlitError
 from narrlit.files import atomic_path
 from narrlit.json_records import read_json
 from narrlit.serving.import_models import (
@@ -28,6 +28,7 @@ from narrlit.serving.import_models import (
     ReadJob,
     ReadResult,
 )
+from narrlit.serving.messages import Message, library_message
 from narrlit.serving.problems import RefusedError, missing
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import NAME, Shelf
@@ -123,10 +124,8 @@ class Imports:
             try:
                 await work
             except Exception as error:  # noqa: BLE001  (nothing else may end the server's work)
-                is_expected = isinstance(error, NarrlitError | RefusedError)
-                message = str(error) if is_expected else f"unexpected error: {type(error).__name__}"
                 if id in self._records:
-                    self._change(id, status="failed", message=message)
+                    self._fail(id, _problem_of(error))
 
         self._tasks[id] = asyncio.get_running_loop().create_task(guarded())
 
@@ -171,6 +170,10 @@ class Imports:
         if save:
             _write_record(self.folder / id, record)
         return record
+
+    def _fail(self, id: str, problem: Message, **changes: object) -> ImportRecord:
+        """Record that an import has failed, and why."""
+        return self._change(id, status="failed", message=problem.message, problem=problem, **changes)
 
     def _is_due(self) -> bool:
         """Return True if progress was not recorded for some seconds."""
@@ -236,42 +239,56 @@ class Imports:
                 await self._read_some(id, pending)
             record = await asyncio.to_thread(understand, self.folder / id, self._record(id))
         if record.amount.stories > self._limits.stories:
-            problem = f"{record.amount.stories:,} stories, but {self._limits.stories:,} at most are imported at once"
-            raise OptionError(f"{problem}: leave files out")
+            stories, limit = record.amount.stories, self._limits.stories
+            message = f"{stories:,} stories, but {limit:,} at most are imported at once: leave files out"
+            raise RefusedError(413, message, code="too_many_stories", values={"stories": stories, "limit": limit})
         understood = self._set_understood(id, record)
         if understood.status == "ready" and record.collection is not None:
             await self._begin_embedding(id, record.collection)
 
     def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
         """Record what the files are: the import is ready, or has failed if none of them could be read."""
-        if any(file.has_rows for file in record.files):
-            return self._change(id, files=record.files, name=record.name, status="ready", message=_summary(record))
-        return self._change(id, files=record.files, name=record.name, status="failed", message=_nothing_read(record))
+        if not any(file.has_rows for file in record.files):
+            return self._fail(id, _nothing_read(record), files=record.files, name=record.name)
+        summary = _summary(record)
+        return self._change(id, files=record.files, name=record.name, status="ready", message=summary, problem=None)
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
         readable = []
         for file in pending:
             if file.stored is None:
-                self._note(id, ReadResult(number=file.number, problem=f"{file.name}: files of this type are not read"))
+                message = f"{file.name}: files of this type are not read"
+                problem = Message(message=message, code="unknown_type")
+                self._note(id, ReadResult(number=file.number, problem=problem))
             else:
                 readable.append(file)
         if not readable:
             return
         limits = self._limits
         worker = await WorkerProcess.start(READER, self._read_job(id, readable).model_dump_json())
-        problem = f"can't be read with {limits.reading_bytes // 2**20:,} MB of memory: it may be damaged"
+        megabytes, seconds = limits.reading_bytes // 2**20, f"{limits.reading_seconds:g}"
+        problem = Message(
+            message=f"can't be read with {megabytes:,} MB of memory: it may be damaged",
+            code="reading_memory",
+            values={"megabytes": megabytes},
+        )
         try:
             async for line in worker.reports(limits.reading_seconds):
                 self._note(id, ReadResult.model_validate_json(line))
         except TimeoutError:
-            problem = f"takes more than {limits.reading_seconds:g} seconds to read: divide it"
+            problem = Message(
+                message=f"takes more than {seconds} seconds to read: divide it",
+                code="reading_time",
+                values={"seconds": seconds},
+            )
         finally:
             await worker.stop()
         sent = {file.number for file in readable}
         for file in self._record(id).unread_files:
             if file.number in sent:  # the first one ended the process, those after it are read by another
-                self._note(id, ReadResult(number=file.number, problem=f"{file.name} {problem}"))
+                named = problem.model_copy(update={"message": f"{file.name} {problem.message}"})
+                self._note(id, ReadResult(number=file.number, problem=named))
                 return
 
     def _read_job(self, id: str, files: list[FileRecord]) -> ReadJob:
@@ -303,7 +320,7 @@ class Imports:
         """Correct columns, files that are left out, or the name, before the stories are embedded."""
         record = self._record(id)
         if record.status not in ("ready", "failed"):
-            raise RefusedError(409, f"the import is {record.status}: it can be corrected when it is ready", "status")
+            raise _not_possible(record, "it can be corrected when it is ready")
         files = [_corrected(file, changes) for file in record.files]
         name = collection_name(changes.name) if changes.name is not None else record.name
         corrected = record.model_copy(update={"files": files, "name": name})
@@ -317,7 +334,7 @@ class Imports:
         """Begin to embed the stories of an import."""
         record = self._record(id)
         if record.status not in ("ready", "failed"):
-            raise RefusedError(409, f"the import is {record.status}: it can be started when it is ready", "status")
+            raise _not_possible(record, "it can be started when it is ready")
         await self._begin_embedding(id, collection or record.name)
         return self.get(id)
 
@@ -326,17 +343,20 @@ class Imports:
         record = self._record(id)
         other = self.writing_to(collection)
         if other not in (None, id):
-            raise RefusedError(409, f"another import adds to {collection}: give another name", "collection")
+            message = f"another import adds to {collection}: give another name"
+            raise RefusedError(409, message, "collection", code="other_import", values={"name": collection})
         if not record.amount.stories:
-            raise RefusedError(400, NO_STORY, "files")
+            raise RefusedError(400, NO_STORY, "files", code="no_story")
         await asyncio.to_thread(_write_stories, self.folder / id, record)
-        self._change(id, status="embedding", collection=collection, message="waiting to begin", done=Amount())
+        self._change(
+            id, status="embedding", collection=collection, message="waiting to begin", problem=None, done=Amount()
+        )
         self._run(id, self._embed(id))
 
     async def pause(self, id: str) -> ImportAnswer:
         """Stop to embed; what is embedded is kept."""
         if self._record(id).status != "embedding":
-            raise RefusedError(409, f"the import is {self._record(id).status}: there is nothing to pause", "status")
+            raise _not_possible(self._record(id), "there is nothing to pause")
         await self._stop(id)
         if self._record(id).status == "embedding":  # it may have ended in this moment
             self._change(id, status="paused", message="paused")
@@ -346,8 +366,8 @@ class Imports:
         """Go on to embed."""
         record = self._record(id)
         if record.status not in ("paused", "failed") or not (self.folder / id / STORIES).exists():
-            raise RefusedError(409, f"the import is {record.status}: there is nothing to resume", "status")
-        self._change(id, status="embedding", message="waiting to begin")
+            raise _not_possible(record, "there is nothing to resume")
+        self._change(id, status="embedding", message="waiting to begin", problem=None)
         self._run(id, self._embed(id))
         return self.get(id)
 
@@ -386,7 +406,8 @@ class Imports:
         """Check that all stories were embedded, and remove the uploaded files."""
         record = self._record(id)
         if record.done.stories < record.amount.stories:
-            raise DataError("the process that embeds stories has ended too early: resume the import")
+            message = "the process that embeds stories has ended too early: resume the import"
+            raise RefusedError(500, message, code="embedding_ended")
         self._change(id, status="done", message=f"{record.done.stories:,} stories are in {record.collection}")
         for name in (UPLOADS, ROWS):
             shutil.rmtree(self.folder / id / name, ignore_errors=True)
@@ -473,13 +494,38 @@ def _corrected(file: FileRecord, changes: ImportChanges) -> FileRecord:
     return file.model_copy(update=update)
 
 
-def _nothing_read(record: ImportRecord) -> str:
+def _problem_of(error: Exception) -> Message:
+    """Describe the error with which the work on an import ended."""
+    if isinstance(error, RefusedError):
+        return Message(message=error.message, code=error.code, values=dict(error.values))
+    if isinstance(error, NarrlitError):
+        return library_message(error)
+    name = type(error).__name__
+    return Message(message=f"unexpected error: {name}", code="unexpected_error", values={"error": name})
+
+
+def _not_possible(record: ImportRecord, remedy: str) -> RefusedError:
+    """Return the refusal of what can't be done with an import now."""
+    return RefusedError(409, f"the import is {record.status}: {remedy}", "status", code="import_status")
+
+
+def _nothing_read(record: ImportRecord) -> Message:
     """Describe why no file of an import could be read, and what to do."""
-    problems = [file.problem for file in record.files if file.problem is not None]
-    reason = problems[0] if problems else "there is none in the archive"
-    if len(problems) > 1:
-        reason += f"; {len(problems) - 1:,} more"
-    return f"no file could be read ({reason}): upload other files, which may be {', '.join(SUFFIXES)}"
+    suffixes = ", ".join(SUFFIXES)
+    remedy = f"upload other files, which may be {suffixes}"
+    problems = [file.problem.message for file in record.files if file.problem is not None]
+    if not problems:
+        return Message(
+            message=f"no file could be read (there is none in the archive): {remedy}",
+            code="empty_archive",
+            values={"suffixes": suffixes},
+        )
+    more = f"; {len(problems) - 1:,} more" if len(problems) > 1 else ""
+    return Message(
+        message=f"no file could be read ({problems[0]}{more}): {remedy}",
+        code="nothing_read",
+        values={"suffixes": suffixes},
+    )
 
 
 def _summary(record: ImportRecord) -> str:

@@ -124,7 +124,7 @@ class CheckedHost:
             await self.app(scope, receive, send)
             return
         message = "this server does not answer for the host of the request: open the address that it printed"
-        await answer(RefusedError(421, message, "Host", "foreign_host"))(scope, receive, send)
+        await answer(RefusedError(421, message, "Host", code="foreign_host"))(scope, receive, send)
 
     def _is_allowed(self, host: str) -> bool:
         name = host_name(host)
@@ -143,7 +143,7 @@ class CheckedOrigin:
             await self.app(scope, receive, send)
             return
         message = "a page of another origin sent this request: only the server's own page may"
-        await answer(RefusedError(403, message, "Origin", "foreign_origin"))(scope, receive, send)
+        await answer(RefusedError(403, message, "Origin", code="foreign_origin"))(scope, receive, send)
 
     @staticmethod
     def _is_allowed(headers: Headers, method: str) -> bool:
@@ -206,7 +206,8 @@ class RequiredToken:
             "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`, or open the address with "
             "?token=TOKEN that the server printed"
         )
-        return RefusedError(401, message, "token", "invalid_token", {"WWW-Authenticate": "Bearer"})
+        headers = {"WWW-Authenticate": "Bearer"}
+        return RefusedError(401, message, "token", code="invalid_token", headers=headers)
 
 
 class LimitedBody:

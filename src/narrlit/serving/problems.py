@@ -15,30 +15,29 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError, printable
+from narrlit.serving.messages import Message, Values, library_message
 
 CLIENT_LEFT = 499
 """Status code of requests whose client has left, as nginx logs it."""
 RETRY_SECONDS = 2
 """Seconds after which a client may repeat a request that found no room."""
+HTTP_CODES = {408: "body_too_slow", 413: "body_too_large"}
+"""Codes of errors of HTTP that a person may meet."""
 _PARAMETER = re.compile(r"`(\w+)")
 
 
-class ErrorDetail(BaseModel):
-    """Error of a request, with the fields of OpenAI's errors.
+class ErrorDetail(Message):
+    """Error of a request, with the fields of OpenAI's errors; its message is what is wrong and what to do.
 
     Attributes:
-        message: what is wrong and what to do.
         parameter: name of the field or parameter that is wrong.
         param: the same, under OpenAI's name.
         type: class of the error.
-        code: short name of the error.
     """
 
-    message: str
     parameter: str | None = None
     param: str | None = None
     type: str = "invalid_request_error"
-    code: str | None = None
 
 
 class ErrorAnswer(BaseModel):
@@ -56,6 +55,7 @@ class RefusedError(Exception):
         message: what is wrong and what to do.
         parameter: name of the field or parameter that is wrong.
         code: short name of the error.
+        values: values that the message names.
         headers: additional headers of the answer.
     """
 
@@ -63,6 +63,7 @@ class RefusedError(Exception):
     message: str
     parameter: str | None = None
     code: str | None = None
+    values: Values = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -76,7 +77,8 @@ def overloaded(message: str) -> RefusedError:
 
 def missing(what: str, name: str) -> RefusedError:
     """Return the refusal of a request that names something which does not exist."""
-    return RefusedError(404, f"no {what} {printable(name, 60)!r}", what, code="not_found")
+    shown = printable(name, 60)
+    return RefusedError(404, f"no {what} {shown!r}", what, code=f"{what}_not_found", values={"name": shown})
 
 
 def client_left() -> RefusedError:
@@ -93,6 +95,7 @@ def answer(refusal: RefusedError) -> JSONResponse:
         param=refusal.parameter,
         type=kind,
         code=refusal.code,
+        values=dict(refusal.values),
     )
     body = ErrorAnswer(error=detail).model_dump()
     return JSONResponse(body, refusal.status, headers=dict(refusal.headers))
@@ -108,12 +111,15 @@ def refusal_of(error: NarrlitError) -> RefusedError:
     parameter = None if match is None else match[1]
     codes = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
     status = 503 if isinstance(error, MissingExtraError) else 400
-    return RefusedError(status, printable(error, 1000), parameter, codes.get(type(error)))
+    known = library_message(error, 1000)
+    return RefusedError(status, known.message, parameter, known.code or codes.get(type(error)), known.values)
 
 
 def refusal_of_http(error: HTTPException) -> RefusedError:
     """Turn an error of the web framework into a refusal."""
-    return RefusedError(error.status_code, str(error.detail), headers=error.headers or {})
+    return RefusedError(
+        error.status_code, str(error.detail), code=HTTP_CODES.get(error.status_code), headers=error.headers or {}
+    )
 
 
 def refusal_of_fault(error: Exception) -> RefusedError:

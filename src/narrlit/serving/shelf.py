@@ -68,8 +68,11 @@ class Column:
         try:
             return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
         except ValueError:
-            problem = f"{self.name} has numbers, and {printable(text, 40)!r} is none"
-            raise RefusedError(400, f"filter: {problem}", "filter") from None
+            shown = printable(text, 40)
+            message = f"filter: {self.name} has numbers, and {shown!r} is none"
+            raise RefusedError(
+                400, message, "filter", code="not_a_number", values={"column": self.name, "value": shown}
+            ) from None
 
     def literal(self, value: Value) -> str:
         """Write a value as SQL, in the type of the column."""
@@ -160,7 +163,9 @@ class Snapshot:
             if column.name == name:
                 return column
         known = ", ".join(column.name for column in self.columns) or "none"
-        raise RefusedError(400, f"{option}: no column {printable(name, 60)!r}; columns: {known}", parameter)
+        column_name = printable(name, 60)
+        message = f"{option}: no column {column_name!r}; columns: {known}"
+        raise RefusedError(400, message, parameter, code="column_not_found", values={"column": column_name})
 
     @property
     def vectors(self) -> FloatArray:
@@ -269,9 +274,12 @@ class Shelf:
         name = name.strip()
         if not NAME.fullmatch(name):
             problem = "must begin with a letter or digit, and have at most 80 letters, digits, spaces and .()'-"
-            raise RefusedError(400, f"collection: {printable(name, 60)!r} {problem}", "collection")
+            shown = printable(name, 60)
+            message = f"collection: {shown!r} {problem}"
+            raise RefusedError(400, message, "collection", code="collection_name", values={"name": shown})
         if name in self._elsewhere:
-            raise RefusedError(409, f"collection: {name} is only read; give another name", "collection")
+            message = f"collection: {name} is only read; give another name"
+            raise RefusedError(409, message, "collection", code="read_only", values={"name": name})
         return self.folder / name
 
     def delete(self, name: str) -> None:
@@ -283,7 +291,8 @@ class Shelf:
         """
         collection = self.get(name)
         if not collection.is_own:
-            raise RefusedError(403, f"{name} is an index that is only read; delete its folder yourself", "name")
+            message = f"{name} is an index that is only read; delete its folder yourself"
+            raise RefusedError(403, message, "name", code="delete_read_only", values={"name": name})
         with collection.lock, exclusive(collection.path):
             grave = Path(mkdtemp(prefix=DELETED, dir=self.folder))
             collection.path.rename(grave / "index")

@@ -66,14 +66,16 @@ class Server:
         """Refuse a request that names another model."""
         if name is not None and name not in (self.model, self.settings.model):
             message = f"model {printable(name, 60)!r} is not served; leave it out, or name {self.model}"
-            raise RefusedError(404, message, "model", "model_not_found")
+            raise RefusedError(404, message, "model", code="model_not_found")
 
     def check_length(self, text: str | None, parameter: str) -> None:
         """Refuse a text that is too long."""
         most = self.settings.limits.characters
         if text is not None and len(text) > most:
             message = f"{parameter}: {len(text):,} characters, but {most:,} at most"
-            raise RefusedError(400, message, parameter)
+            raise RefusedError(
+                400, message, parameter, code="text_too_long", values={"characters": len(text), "limit": most}
+            )
 
     def without_paths(self, message: str) -> str:
         """Remove the folders of the server from a message."""

@@ -14,6 +14,7 @@ from narrlit.errors import NarrlitError, printable
 from narrlit.explore.collection import RESERVED
 from narrlit.preprocessing.languages import detect_languages
 from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord, RowRecord, StoryPreview
+from narrlit.serving.messages import Message, library_message
 
 PREVIEWED = 5
 BEGINNING = 240
@@ -141,7 +142,7 @@ def _document(record: FileRecord, rows: RowFile) -> FoundFile:
     text = str(row.value.get("text", ""))
     stem = PurePosixPath(record.name).stem
     story = FoundStory(stem, str(row.value.get("title") or ""), text)
-    warnings = [note for note in record.notes if "not one per line" not in note]
+    warnings = [library_message(note) for note in record.notes if "not one per line" not in note]
     warnings += _warnings_of_text(text)
     return FoundFile(record.model_copy(update={"warnings": warnings}), [story])
 
@@ -176,11 +177,11 @@ def _table_of_stories(found: FileRecord, rows: RowFile) -> FoundFile:
     try:
         stories = parse_stories(rows, strict=False, layout=Layout(wanted.text, wanted.id, wanted.title))
     except NarrlitError as error:
-        message = printable(error, 300).replace("`layout.text` names another", "choose another")
-        return FoundFile(found.model_copy(update={"warnings": [message], "chosen": wanted}))
+        problem = library_message(str(error).replace("`layout.text` names another", "choose another"))
+        return FoundFile(found.model_copy(update={"warnings": [problem], "chosen": wanted}))
     columns = stories.columns
     chosen = ChosenColumns(text=columns.get("text"), title=columns.get("title"), id=columns.get("id"))
-    warnings = [*found.notes, *_warnings_of_rows(stories)]
+    warnings = [*map(library_message, found.notes), *_warnings_of_rows(stories)]
     return FoundFile(found.model_copy(update={"chosen": chosen, "warnings": warnings}), _stories_of(found, stories))
 
 
@@ -207,7 +208,7 @@ def _metadata(cells: Cells) -> dict[str, object]:
     return {_column_name(name): value for name, value in cells.items()}
 
 
-def _unique(stories: Sequence[FoundStory], taken: Counter[str]) -> tuple[list[FoundStory], list[str]]:
+def _unique(stories: Sequence[FoundStory], taken: Counter[str]) -> tuple[list[FoundStory], list[Message]]:
     """Number ids that occur before; also return a warning about them."""
     unique = []
     repeated = []
@@ -222,8 +223,9 @@ def _unique(stories: Sequence[FoundStory], taken: Counter[str]) -> tuple[list[Fo
         unique.append(replace(story, id=id))
     if not repeated:
         return unique, []
-    first = printable(repeated[0], 40)
-    return unique, [f"{counted(len(repeated), 'id')} occur more than once, such as {first}: a number is added"]
+    n, first = len(repeated), printable(repeated[0], 40)
+    message = f"{counted(n, 'id')} occur more than once, such as {first}: a number is added"
+    return unique, [Message(message=message, code="repeated_ids", values={"n": n, "id": first})]
 
 
 def _column_name(name: str) -> str:
@@ -254,42 +256,49 @@ def _described(found: FoundFile) -> FileRecord:
     return found.record.model_copy(update=changes)
 
 
-def _warnings_of_rows(stories: Stories) -> list[str]:
+def _warnings_of_rows(stories: Stories) -> list[Message]:
     """Warn of odd rows of a table."""
     report = stories.report
     warnings = []
     if report.dropped:
         dropped = sum(report.dropped.values())
-        warnings.append(f"{counted(dropped, 'row')} left out: {counts(report.dropped)}")
+        message = f"{counted(dropped, 'row')} left out: {counts(report.dropped)}"
+        warnings.append(Message(message=message, code="left_out_rows", values={"n": dropped}))
     if report.suspicious:
-        warnings.append(f"look at the encoding: {counts(report.suspicious)}")
+        suspicious = sum(report.suspicious.values())
+        message = f"look at the encoding: {counts(report.suspicious)}"
+        warnings.append(Message(message=message, code="wrong_characters", values={"n": suspicious}))
     texts = [story.text for story in stories]
     warnings += _warnings_of_lengths([len(text.split()) for text in texts])
     copies = len(texts) - len(set(texts))
     if copies:
-        warnings.append(f"{counted(copies, 'story')} with the text of another one")
+        message = f"{counted(copies, 'story')} with the text of another one"
+        warnings.append(Message(message=message, code="same_text", values={"n": copies}))
     return warnings
 
 
-def _warnings_of_lengths(lengths: Sequence[int]) -> list[str]:
+def _warnings_of_lengths(lengths: Sequence[int]) -> list[Message]:
     """Warn of stories with very few or very many words."""
     short = sum(length < SHORT for length in lengths)
     long = sum(length > LONG for length in lengths)
     warnings = []
     if short:
-        warnings.append(f"{counted(short, 'story')} with fewer than {SHORT} words")
+        message = f"{counted(short, 'story')} with fewer than {SHORT} words"
+        warnings.append(Message(message=message, code="short_stories", values={"n": short, "words": SHORT}))
     if long:
-        warnings.append(f"{counted(long, 'story')} with more than {LONG:,} words: a part would compare better")
+        message = f"{counted(long, 'story')} with more than {LONG:,} words: a part would compare better"
+        warnings.append(Message(message=message, code="long_stories", values={"n": long, "words": LONG}))
     return warnings
 
 
-def _warnings_of_text(text: str) -> list[str]:
+def _warnings_of_text(text: str) -> list[Message]:
     """Warn of the text of a file that is very short or long, or has titles of several stories."""
     warnings = _warnings_of_lengths([len(text.split())])
     titles = titles_inside(text)
     if titles:
-        named = ", ".join(f"“{title}”" for title in titles[:3])
-        warnings.append(f"may hold several stories ({named}): if it does, make a file of each")
+        named = "; ".join(titles[:3])
+        message = f"may hold several stories ({named}): if it does, make a file of each"
+        warnings.append(Message(message=message, code="several_stories", values={"titles": named}))
     return warnings
 
 

@@ -87,11 +87,13 @@ class Upload:
                 await run_in_threadpool(parser.write, block)
             parser.finalize()
         except MultipartParseError as error:
-            raise RefusedError(400, f"files: the form is broken ({error}); send it again", "files") from error
+            message = f"files: the form is broken ({error}); send it again"
+            raise RefusedError(400, message, "files", code="broken_form") from error
         finally:
             self._close()
         if not self.files:
-            raise RefusedError(400, "files: the form has no file; add one or more as field `files`", "files")
+            message = "files: the form has no file; add one or more as field `files`"
+            raise RefusedError(400, message, "files", code="no_file")
         return self.files
 
     def _callbacks(self) -> "MultipartCallbacks":
@@ -127,7 +129,8 @@ class Upload:
         if not self._file_name or is_left_out(self._file_name):
             return
         if len(self.files) >= self.most_files:
-            raise RefusedError(413, f"files: more than {self.most_files:,} files: send fewer at once", "files")
+            message = f"files: more than {self.most_files:,} files: send fewer at once"
+            raise RefusedError(413, message, "files", code="too_many_files", values={"limit": self.most_files})
         number = len(self.files) + 1
         stored = stored_name(number, self._file_name)
         self.files.append(FileRecord(number=number, name=self._file_name, stored=stored))

@@ -1,6 +1,8 @@
 // Requests to the server, relative to the address of the page.
 
-/** An answer that is no success, with the server's own words. */
+import { messageText } from "./texts.js";
+
+/** An answer that is no success, with what is wrong in the reader's language. */
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -21,7 +23,7 @@ async function request(method, path, { body, signal } = {}) {
 
 async function messageOf(response) {
   try {
-    return (await response.json()).error.message;
+    return messageText((await response.json()).error);
   } catch {
     return `${response.status} ${response.statusText}`;
   }
@@ -81,7 +83,7 @@ export function upload(files, onProgress) {
     sender.addEventListener("error", () => reject(new TypeError("upload")));
     sender.addEventListener("load", () => {
       if (sender.status < 300) resolve(sender.response);
-      else reject(new ApiError(sender.status, sender.response?.error?.message ?? String(sender.status)));
+      else reject(new ApiError(sender.status, sender.response?.error ? messageText(sender.response.error) : String(sender.status)));
     });
     sender.open("POST", "imports");
     sender.send(form);

@@ -39,7 +39,7 @@ export function emptyState(heading, text, ...actions) {
   return make("section", { class: "empty" }, make("h2", {}, heading), make("p", {}, text), make("p", {}, actions));
 }
 
-/** What went wrong, in the server's words. */
+/** What went wrong. */
 export function errorBox(error, again = () => location.reload()) {
   const message = error instanceof ApiError ? error.message : t("error.unreachable");
   if (!(error instanceof ApiError) && !(error instanceof TypeError)) console.error(error);

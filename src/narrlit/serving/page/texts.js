@@ -25,6 +25,15 @@ export function counted(key, n, values = {}) {
   return t(`${key}.${n === 1 ? "one" : "other"}`, { n: number(n), ...values });
 }
 
+/** Return the text of a server's message, or its own English words if there is no text of its code. */
+export function messageText({ message, code, values }) {
+  const key = `problem.${code}`;
+  const shown = {};
+  for (const [name, value] of Object.entries(values)) shown[name] = typeof value === "number" ? number(value) : value;
+  if (`${key}.one` in texts) return counted(key, values.n, shown);
+  return key in texts ? t(key, shown) : t("problem.other", { message });
+}
+
 export const number = (value) => value.toLocaleString(language);
 export const percent = (share) => share.toLocaleString(language, { style: "percent", maximumFractionDigits: 0 });
 

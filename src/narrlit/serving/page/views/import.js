@@ -4,7 +4,7 @@ import { address } from "../address.js";
 import { get, patch, path, post, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
 import { attempt, button, confirmed, errorBox, field, linkButton, progressBar, select } from "../parts.js";
-import { counted, duration, number, t } from "../texts.js";
+import { counted, duration, messageText, number, t } from "../texts.js";
 
 export const STATUS = {
   reading: "status.reading",
@@ -66,7 +66,7 @@ function drawn(state, redraw) {
 
 function failure(state) {
   const again = state.files.some((file) => file.columns.length > 0);
-  return make("div", {}, make("p", { class: "error", role: "alert" }, state.message), again ? make("p", {}, t("import.failed")) : null);
+  return make("div", {}, make("p", { class: "error", role: "alert" }, messageText(state.problem)), again ? make("p", {}, t("import.failed")) : null);
 }
 
 function summary(state) {
@@ -114,7 +114,7 @@ function fileCard(state, file, redraw) {
   card.append(
     make("h3", {}, file.name),
     make("p", { class: "meta" }, facts.join(" · ")),
-    ...file.warnings.map((warning) => make("p", { class: "warning" }, warning)),
+    ...file.warnings.map((warning) => make("p", { class: "warning" }, messageText(warning))),
     file.columns.length ? columnChoice(file, change) : "",
     file.preview.length ? preview(file, state.files.length) : "",
     make("label", { class: "check" }, skip, t("import.skip")));
