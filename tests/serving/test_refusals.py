@@ -1,11 +1,17 @@
 """Requests that a server refuses, and that it answers others meanwhile."""
 
 import asyncio
+import contextlib
 import dataclasses
+import json
+import resource
+import socket
+from multiprocessing.connection import wait
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servers import client_of
+from servers import client_of, serving_process, wait_until
 
 from narrlit.serving.middleware import CONTENT_POLICY
 from narrlit.serving.settings import Limits
@@ -165,6 +171,65 @@ def test_beyond_the_limits_requests_are_told_to_come_again_and_health_is_answere
     assert int(refused.headers["retry-after"]) >= 1
     assert refused.json()["error"]["code"] == "overloaded"
     assert health.status_code == 200
+
+
+@contextlib.contextmanager
+def few_open_files(number):
+    """Processes that are started meanwhile may open this number of files, unless they raise it."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def connected_to(url):
+    """A connection of its own to a server."""
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=60)
+
+
+def embedding_request(*texts):
+    """The bytes of a request for the embeddings of texts."""
+    body = json.dumps({"input": texts}).encode()
+    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Content-Type: application/json\r\n\r\n" + body
+
+
+def head_of_answer(connection):
+    """The status and the lines of the head of an answer."""
+    answer = connection.recv(65_536).decode("latin-1")
+    head, _, _ = answer.partition("\r\n\r\n")
+    status, *lines = head.split("\r\n")
+    return int(status.split()[1]), lines
+
+
+@pytest.mark.slow
+def test_of_600_requests_at_once_256_are_answered_and_the_others_may_be_repeated(tmp_path):
+    request = embedding_request("A knight seeks a grail.")
+    with contextlib.ExitStack() as stack:
+        with few_open_files(256):
+            _, url = stack.enter_context(serving_process(tmp_path / "data"))
+        connections = [stack.enter_context(connected_to(url)) for _ in range(600)]
+        for connection in connections:
+            connection.sendall(request[:-1])  # without its last byte, a request keeps its place
+
+        wait_until(lambda: len(wait(connections, timeout=0)) >= 344, seconds=60)
+        health = httpx.get(f"{url}/health", timeout=10)
+        refused = set(wait(connections, timeout=0))
+        others = [connection for connection in connections if connection not in refused]
+        for connection in others:
+            connection.sendall(request[-1:])
+        refusals = [head_of_answer(connection) for connection in refused]
+        answers = [head_of_answer(connection) for connection in others]
+        after = httpx.post(f"{url}/v1/embeddings", json={"input": "A diver seeks a pearl."}, timeout=60)
+
+    assert health.status_code == 200
+    assert [status for status, _ in refusals] == [503] * 344
+    assert all("retry-after: 2" in lines for _, lines in refusals)
+    assert [status for status, _ in answers] == [200] * 256
+    assert after.status_code == 200
 
 
 def test_an_unforeseen_error_has_no_details(settings, served_encoder, capfd):

@@ -26,6 +26,8 @@ GRACEFUL_SECONDS = 30
 """Time in which requests in flight are answered after a signal to stop."""
 MOST_CONNECTIONS = 2048
 """Connections that wait to be accepted."""
+OPEN_FILES = 16_384
+"""Files that the server may open; each connection is one. Systems often allow 256 or 1,024 unless asked for more."""
 
 
 def serve(
@@ -73,6 +75,7 @@ def serve(
     settings = server_settings(source, host=host, token=token, names=names, data=data, model=model)
     if settings.source is not None:
         files_of(settings.source)
+    _raise_limit_of_files()
     with closing(listen(host, port)) as listening, exclusive(settings.data, "`data`"):
         app = create_app(settings)
         address = address_of(host, listening.getsockname()[1])
@@ -148,6 +151,17 @@ def listen(host: str, port: int) -> socket.socket:
         listening.close()
         raise OptionError(f"`host={host}` `port={port}`: {reason(error)}; give another `port`") from error
     return listening
+
+
+def _raise_limit_of_files() -> None:
+    """Raise the number of files that this process may open, as far as the system allows."""
+    try:
+        import resource
+
+        limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(limit, min(OPEN_FILES, most)), most))
+    except (ImportError, OSError, ValueError):
+        return  # Windows, or a system that allows no more
 
 
 def address_of(host: str, port: int) -> str:
