@@ -4,16 +4,19 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import re
 import resource
 import socket
 from multiprocessing.connection import wait
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servers import client_of, serving_process, wait_until
+from servers import client_of, running_server, serving_process, wait_until
 
 from narrlit.serving.middleware import CONTENT_POLICY
+from narrlit.serving.reading_worker import MOST_EXPANDED
 from narrlit.serving.settings import Limits
 
 TOKEN = "a long secret"
@@ -230,6 +233,47 @@ def test_of_600_requests_at_once_256_are_answered_and_the_others_may_be_repeated
     assert all("retry-after: 2" in lines for _, lines in refusals)
     assert [status for status, _ in answers] == [200] * 256
     assert after.status_code == 200
+
+
+def test_a_request_whose_client_leaves_is_dropped(tmp_path, served_encoder):
+    long = "A knight seeks a grail, and loses all he owns. " * 20
+    with running_server(tmp_path, served_encoder, model="minilm") as server:
+        with connected_to(server.url) as leaving:
+            leaving.sendall(embedding_request(*[long] * 300))
+            wait_until(lambda: "narrlit_waiting_texts 0.0" not in metrics_of(server))
+        left = 'narrlit_requests_total{method="POST",route="/v1/embeddings",status="499"} 1.0'
+        wait_until(lambda: left in metrics_of(server), seconds=30)
+        wait_until(lambda: "narrlit_waiting_texts 0.0" in metrics_of(server), seconds=30)
+        [embedded] = re.findall(r"^narrlit_texts_embedded_total (\S+)", metrics_of(server), re.MULTILINE)
+    assert float(embedded) < 300
+
+
+def metrics_of(server):
+    return httpx.get(f"{server.url}/metrics", timeout=60).text
+
+
+def test_the_limits_are_those_of_the_documentation():
+    limits = Limits()
+    [texts, bytes_, seconds, waiting] = documented_limits()
+    assert texts == f"{limits.texts:,} texts in a request, {limits.characters:,} characters in a text"
+    assert bytes_ == f"{limits.body_bytes // 2**20} MB in a body, {limits.upload_bytes // 2**20} MB in an upload"
+    assert seconds == f"{limits.body_seconds:g} seconds without a part of the body"
+    assert waiting == (
+        f"{limits.waiting_texts:,} texts waiting, {limits.requests} requests at once, "
+        f"{limits.seconds:g} seconds for an answer"
+    )
+    security = Path("docs/security.md").read_text(encoding="utf-8")
+    assert f"{limits.reading_bytes // 2**30} GB of memory and two minutes for each" in security
+    assert limits.reading_seconds == 2 * 60
+    assert f"more than {limits.unpacked_bytes // 2**30} GB or {limits.files:,} files" in security
+    assert f"documents above {MOST_EXPANDED // 2**20} MB when unpacked" in security
+
+
+def documented_limits():
+    """The first column of the table of limits in docs/server.md."""
+    lines = Path("docs/server.md").read_text(encoding="utf-8").splitlines()
+    start = lines.index("| limit | refusal |") + 2
+    return [line.split("|")[1].strip() for line in lines[start : start + 4]]
 
 
 def test_an_unforeseen_error_has_no_details(settings, served_encoder, capfd):
