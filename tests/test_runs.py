@@ -192,6 +192,12 @@ def test_a_terminated_fit_says_so(tiny, tmp_path):
     assert record_of(tmp_path)["status"] == "interrupted"
 
 
+def test_a_fit_writes_nothing_while_a_signal_interrupts_it(tiny, tmp_path, capfd):
+    more = ["--trainer.callbacks+=run_helpers.TerminateAt"]
+    assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *more), tmp_path) == 143
+    assert "SIGTERM" not in capfd.readouterr().err
+
+
 MISTAKES = [
     (["--config", "configs/quickstrat.yaml"], "did you mean quickstart.yaml"),
     (["--model.init_args.scale", "0"], "scale"),

@@ -295,6 +295,8 @@ def silence() -> None:
     for message in NOTICES:
         warnings.filterwarnings("ignore", message)
     logging.getLogger("lightning.pytorch.utilities.rank_zero").addFilter(_is_no_hint)
+    # Its handler of SIGTERM logs, which fails if the signal interrupts another write to stderr.
+    logging.getLogger("lightning.pytorch.trainer.connectors.signal_connector").setLevel(logging.WARNING)
 
 
 def _is_no_hint(record: logging.LogRecord) -> bool:
