@@ -1,13 +1,16 @@
 """Servers of `narrlit serve`: an application in this process, and uvicorn in a thread or in a process of its own."""
 
 import contextlib
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -72,6 +75,27 @@ def serving_process(data, *arguments):
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def connected_to(url):
+    """A connection of its own to a server."""
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=60)
+
+
+def embedding_request(*texts):
+    """The bytes of a request for the embeddings of texts."""
+    body = json.dumps({"input": texts}).encode()
+    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Content-Type: application/json\r\n\r\n" + body
+
+
+def head_of_answer(connection):
+    """The status and the lines of the head of an answer."""
+    answer = connection.recv(65_536).decode("latin-1")
+    head, _, _ = answer.partition("\r\n\r\n")
+    status, *lines = head.split("\r\n")
+    return int(status.split()[1]), lines
 
 
 def wait_until(happened, seconds=400, pause=0.05):

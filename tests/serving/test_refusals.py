@@ -3,17 +3,22 @@
 import asyncio
 import contextlib
 import dataclasses
-import json
 import re
 import resource
-import socket
 from multiprocessing.connection import wait
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servers import client_of, running_server, serving_process, wait_until
+from servers import (
+    client_of,
+    connected_to,
+    embedding_request,
+    head_of_answer,
+    running_server,
+    serving_process,
+    wait_until,
+)
 
 from narrlit.serving.middleware import CONTENT_POLICY
 from narrlit.serving.reading_worker import MOST_EXPANDED
@@ -185,27 +190,6 @@ def few_open_files(number):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-def connected_to(url):
-    """A connection of its own to a server."""
-    parts = urlsplit(url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=60)
-
-
-def embedding_request(*texts):
-    """The bytes of a request for the embeddings of texts."""
-    body = json.dumps({"input": texts}).encode()
-    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
-    return head.encode() + b"Content-Type: application/json\r\n\r\n" + body
-
-
-def head_of_answer(connection):
-    """The status and the lines of the head of an answer."""
-    answer = connection.recv(65_536).decode("latin-1")
-    head, _, _ = answer.partition("\r\n\r\n")
-    status, *lines = head.split("\r\n")
-    return int(status.split()[1]), lines
 
 
 @pytest.mark.slow

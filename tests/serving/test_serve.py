@@ -5,7 +5,7 @@ import socket
 
 import httpx
 import pytest
-from servers import serving_process
+from servers import connected_to, embedding_request, head_of_answer, serving_process, wait_until
 
 import narrlit
 from narrlit.errors import DataError, OptionError
@@ -89,3 +89,28 @@ def test_the_command_serves_until_a_signal_stops_it(tmp_path, number, code):
         assert httpx.get(f"{url}/health").json()["status"] == "ok"
         process.send_signal(number)
         assert process.wait(60) == code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_requests_in_flight_are_answered_before_a_signal_stops_the_server(tmp_path, number):
+    request = embedding_request("A knight seeks a grail.")
+    with serving_process(tmp_path / "data") as (process, url), connected_to(url) as connection:
+        connection.sendall(request[:-1])
+        assert httpx.get(f"{url}/health", timeout=60).status_code == 200
+        process.send_signal(number)
+        wait_until(lambda: refuses_connections(url), seconds=60)
+        connection.sendall(request[-1:])
+
+        status, _ = head_of_answer(connection)
+        assert status == 200
+        process.wait(60)
+
+
+def refuses_connections(url):
+    """True if the server accepts no connection any more."""
+    try:
+        connected_to(url).close()
+    except ConnectionRefusedError:
+        return True
+    return False
