@@ -2,6 +2,8 @@
 
 import io
 import shutil
+import subprocess
+import sys
 
 import httpx
 import numpy as np
@@ -260,6 +262,19 @@ def test_only_own_collections_are_deleted(tmp_path, client, tales_index, served_
     assert client.delete("/collections/gone").status_code == 404
 
 
+def test_decisions_are_kept_if_the_collection_is_deleted(client):
+    shutil.copytree(client.data / "collections" / "small ones", client.data / "collections" / "brief")
+    decision = {"left": "king", "right": "bank", "decision": "different", "reader": "anna"}
+    assert client.put("/collections/brief/pairs/decisions", json=decision).status_code == 204
+    [file] = (client.data / "decisions" / "brief").rglob("*.jsonl")
+    before = file.read_text(encoding="utf-8")
+    assert '"different"' in before
+
+    assert client.delete("/collections/brief").status_code == 204
+
+    assert file.read_text(encoding="utf-8") == before
+
+
 def test_a_new_collection_of_a_deleted_name_has_pairs_of_its_own(client):
     path = client.data / "collections" / "remade"
     for animal in ("fox", "bear"):
@@ -281,14 +296,18 @@ def test_a_killed_deletion_is_finished_at_the_next_start(tmp_path, served_encode
     assert not left.exists()
 
 
-def test_stories_that_another_process_adds_are_found_without_a_restart(client):
+@pytest.mark.slow
+def test_stories_that_another_process_adds_are_found_by_the_next_request(client, tmp_path):
     path = client.data / "collections" / "growing"
     narrlit.Index.create(path, ["A knight seeks a grail."], narrlit.load("minilm"))
-    assert get(client, "/collections/growing")["stories"] == 1
-    frame = pd.DataFrame({"id": ["new"], "text": ["A whale hunter loses his ship."]})
-    narrlit.Index.create(path, frame, narrlit.load("minilm"))
-    assert get(client, "/collections/growing")["stories"] == 2
+    assert len(post(client, "/collections/growing/search", query="a whale")["hits"]) == 1
+    pd.DataFrame({"id": ["new"], "text": ["A whale hunter loses his ship."]}).to_csv(tmp_path / "more.csv", index=False)
+
+    command = [sys.executable, "-m", "narrlit", "index", tmp_path / "more.csv", "--out", path, "--model", "minilm"]
+    subprocess.run(command, check=True, timeout=300)
+
     assert post(client, "/collections/growing/search", query="a whale")["hits"][0]["id"] == "new"
+    assert get(client, "/collections/growing")["stories"] == 2
 
 
 def test_an_index_takes_the_encoder_of_the_server_only_with_its_settings(tales_index, served_encoder):
