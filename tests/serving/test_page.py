@@ -166,6 +166,35 @@ def test_dropped_files_become_a_collection(page, site):
     expect(page.get_by_role("link", name="ships")).to_have_count(0)
 
 
+def drop_folder(page, folder):
+    """Drop a folder of the disk on the page, as a file manager does."""
+    box = page.locator("#drop").bounding_box()
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    tools = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        tools.send("Input.dispatchDragEvent", {"type": kind, **place, "data": dragged})
+
+
+def test_a_dropped_folder_is_read_with_its_folders(page, site, tmp_path):
+    folder = tmp_path / "harbor"
+    (folder / "old" / "lost").mkdir(parents=True)
+    names = [f"old/ship{number}.txt" for number in range(120)]  # a browser lists 100 files of a folder at once
+    for name in ("lighthouse.txt", "old/lost/wreck.txt", *names):
+        (folder / name).write_text(f"The story of {name}, which sails home at last. " * 8, encoding="utf-8")
+    (folder / ".hidden.txt").write_text("no story", encoding="utf-8")
+
+    visit(page, site, "collections")
+    drop_folder(page, folder)
+
+    expect(page.get_by_role("heading", name="Ready to start")).to_be_visible(timeout=120_000)
+    expect(page.get_by_label("Name of the collection")).to_have_value("harbor")
+    expect(page.get_by_text("122 stories with")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Show .* more file")).click()
+    expect(page.locator(".files > li", has_text="harbor/old/lost/wreck.txt")).to_be_visible()
+    expect(page.locator(".files > li", has_text=".hidden.txt")).to_have_count(0)
+
+
 def test_an_import_can_be_paused_and_resumed(page, site):
     visit(page, site, "collections")
     rows = [
