@@ -1,9 +1,13 @@
 """Imports: files are understood before they are embedded, and nothing is lost or doubled."""
 
+import contextlib
 import io
 import json
+import os
+import re
 import signal
 import zipfile
+from pathlib import Path
 
 import httpx
 import openpyxl
@@ -142,6 +146,72 @@ def test_a_zip_bomb_is_refused_and_the_rest_is_read(client):
     assert warnings["deep.docx"]
     assert "no pdf file" in warnings["fake.pdf"][0]
     assert "unpacked" in warnings["bomb.zip"][0]
+
+
+def test_an_archive_of_too_many_files_is_refused_and_the_rest_is_read(client):
+    many = zipped({f"{number}.txt": KING for number in range(61)})
+    ready = upload(client, {"many.zip": many, "king.txt": KING.encode()})
+    [problem] = [warning for file in ready["files"] for warning in file["warnings"] if "many.zip" in warning]
+    assert "61 files, but 60 at most are read" in problem
+    assert ready["stories"] == 1
+
+
+def slow_workbook():
+    """A small file of 12 million cells, which take minutes to read."""
+    cells = "<c><v>1</v></c>" * 1200
+    sheet = f"<row>{cells}</row>" * 10_000
+    empty, content = io.BytesIO(workbook([])), io.BytesIO()
+    with zipfile.ZipFile(empty) as source, zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in source.namelist():
+            part = source.read(name).decode()
+            if name == "xl/worksheets/sheet1.xml":
+                part = part.replace("<sheetData></sheetData>", f"<sheetData>{sheet}</sheetData>")
+            archive.writestr(name, part)
+    return content.getvalue()
+
+
+def large_table():
+    """A table that needs several times its size to be read."""
+    return b"id,text\n" + b"1,A story of many words that are all the same.\n" * 200_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "make", "limits", "problem"),
+    [
+        ("slow.xlsx", slow_workbook, {"reading_seconds": 15}, "slow.xlsx takes more than 15 seconds to read"),
+        ("large.csv", large_table, {"reading_bytes": 32 * 2**20}, "large.csv can't be read"),
+    ],
+)
+def test_a_file_beyond_the_limits_of_reading_is_refused_by_name_and_requests_are_answered(
+    tmp_path, served_encoder, name, make, limits, problem
+):
+    with (
+        running_server(tmp_path, served_encoder, model="minilm", limits=Limits(**limits)) as server,
+        httpx.Client(base_url=server.url, timeout=120) as client,
+    ):
+        files = {name: make(), "king.txt": KING.encode()}
+        answer = client.post("/imports", files=[("files", item) for item in files.items()]).json()
+        wait_until(reading_workers, seconds=60)
+        assert client.get("/health", timeout=10).status_code == 200
+        assert client.post("/v1/embeddings", json={"input": KING}, timeout=30).status_code == 200
+
+        ready = finished(client, answer["id"], "reading")
+        warnings = {file["name"]: " ".join(file["warnings"]) for file in ready["files"]}
+        assert problem in warnings[name]
+        assert reading_workers() == []
+
+
+def reading_workers():
+    """The folders in /proc of the processes that this one has started to read files."""
+    workers = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # a process that ends meanwhile
+            command = (process / "cmdline").read_text()
+            parent = re.search(r"^PPid:\t(\d+)", (process / "status").read_text(), re.MULTILINE)
+            if "narrlit.serving.reading_worker" in command and int(parent[1]) == os.getpid():
+                workers.append(process)
+    return workers
 
 
 def test_names_with_steps_upwards_stay_in_the_folder(client):
