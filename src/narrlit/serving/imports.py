@@ -171,9 +171,9 @@ class Imports:
             _write_record(self.folder / id, record)
         return record
 
-    def _fail(self, id: str, problem: Message, **changes: object) -> ImportRecord:
+    def _fail(self, id: str, problem: Message) -> ImportRecord:
         """Record that an import has failed, and why."""
-        return self._change(id, status="failed", message=problem.message, problem=problem, **changes)
+        return self._change(id, status="failed", message=problem.message, problem=problem)
 
     def _is_due(self) -> bool:
         """Return True if progress was not recorded for some seconds."""
@@ -248,10 +248,10 @@ class Imports:
 
     def _set_understood(self, id: str, record: ImportRecord) -> ImportRecord:
         """Record what the files are: the import is ready, or has failed if none of them could be read."""
+        self._change(id, save=False, files=record.files, name=record.name)
         if not any(file.has_rows for file in record.files):
-            return self._fail(id, _nothing_read(record), files=record.files, name=record.name)
-        summary = _summary(record)
-        return self._change(id, files=record.files, name=record.name, status="ready", message=summary, problem=None)
+            return self._fail(id, _nothing_read(record))
+        return self._change(id, status="ready", message=_summary(record), problem=None)
 
     async def _read_some(self, id: str, pending: list[FileRecord]) -> None:
         """Read files in a process until it ends; a file that ends it, or takes too long, counts as read."""
