@@ -24,7 +24,7 @@ from sentence_transformers import SentenceTransformer
 
 from narrlit.encoding.loading import load
 from narrlit.errors import ModelError, OptionError
-from narrlit.exporting import check_export, export, write_model_folder
+from narrlit.exporting.folders import check_export, export, write_model_folder
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder

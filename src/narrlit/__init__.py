@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from narrlit.explore.reader_agreement import reader_agreement
     from narrlit.explore.search import search
     from narrlit.explore.selection import select
-    from narrlit.exporting import average, check_export, export
+    from narrlit.exporting.folders import average, check_export, export
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
@@ -141,12 +141,12 @@ _MODULES = {
     "TripleAccuracy": "narrlit.metrics.triples",
     "TwiceTold": "narrlit.data.twice_told",
     "ablate": "narrlit.experiments.ablation",
-    "average": "narrlit.exporting",
+    "average": "narrlit.exporting.folders",
     "back_translate_examples": "narrlit.experiments.augmentation",
     "board": "narrlit.experiments.board",
     "catalog": "narrlit.explore.catalog",
     "check_data": "narrlit.experiments.data_check",
-    "check_export": "narrlit.exporting",
+    "check_export": "narrlit.exporting.folders",
     "check_submission": "narrlit.submission",
     "check_views": "narrlit.data.views_check",
     "compare": "narrlit.experiments.evaluation",
@@ -158,7 +158,7 @@ _MODULES = {
     "embedding_caches": "narrlit.cache.listing",
     "evaluate": "narrlit.experiments.evaluation",
     "explain": "narrlit.explore.explanation",
-    "export": "narrlit.exporting",
+    "export": "narrlit.exporting.folders",
     "fit": "narrlit.experiments.fitting",
     "fit_seeds": "narrlit.experiments.seed_fits",
     "fuse": "narrlit.experiments.fusion",

@@ -12,7 +12,7 @@ from torch import nn
 from transformers import MPNetModel
 
 from narrlit.errors import OptionError
-from narrlit.exporting import write_model_folder
+from narrlit.exporting.folders import write_model_folder
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.weights import trained_weights

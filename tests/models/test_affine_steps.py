@@ -9,7 +9,7 @@ from sentence_transformers.models import Dense
 from sklearn.covariance import LedoitWolf
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.exporting import write_model_folder
+from narrlit.exporting.folders import write_model_folder
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import EncoderConfig, Fusion, parse_steps
 from narrlit.models.embedding import embed

@@ -8,7 +8,7 @@ from adapted_encoders import packed
 from sentence_transformers import SentenceTransformer
 from tiny_models import world_texts
 
-from narrlit.exporting import write_model_folder
+from narrlit.exporting.folders import write_model_folder
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder

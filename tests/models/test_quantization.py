@@ -15,7 +15,7 @@ from transformers import Qwen3Config, Qwen3Model
 from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
 from narrlit.errors import MissingExtraError
-from narrlit.exporting import write_model_folder
+from narrlit.exporting.folders import write_model_folder
 from narrlit.models.adapters import quantization_of
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
