@@ -25,6 +25,7 @@ from sentence_transformers import SentenceTransformer
 from narrlit.encoding.loading import load
 from narrlit.errors import ModelError, OptionError
 from narrlit.exporting.folders import check_export, export, write_model_folder
+from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -85,7 +86,7 @@ def written(tiny, tmp_path_factory):
         ("sentences", sentence_encoder(tiny(), **options)),
         ("views", view_encoder(tiny(), 16, **options)),
     ):
-        write_model_folder(encoder, folder / reads / "out", "a run", trained=True)
+        write_model_folder(encoder, folder / reads / "out", Origin(trained=True))
     return {reads: folder / reads / "out" for reads in ("sentences", "views")}
 
 
@@ -104,7 +105,7 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
     assert encoder.normalized
 
     before = embed(encoder, TEXTS, progress=False).embeddings
-    write_model_folder(encoder, tmp_path / "out", "a run", trained=True)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=True))
     assert not list((tmp_path / "out").glob("*.py"))
 
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
@@ -148,7 +149,7 @@ def test_its_code_needs_nothing_of_this_package(exported, reads):
 
     card = (folder / "README.md").read_text()
     assert 'SentenceTransformer("out", trust_remote_code=True)' in card
-    assert f"at most 80 tokens of\na {'sentence' if reads == 'sentences' else 'text or view'}." in card
+    assert f"at most 80 tokens of a {'sentence' if reads == 'sentences' else 'text or view'}." in card
 
 
 @pytest.mark.parametrize("trust", [True, False])
@@ -200,13 +201,13 @@ def test_a_damaged_folder_is_refused_in_one_line(exported, name, damage):
 
 def test_views_of_sentences_are_not_exported(tiny, tmp_path):
     with pytest.raises(OptionError, match="can't be exported"):
-        write_model_folder(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", "a run", trained=True)
+        write_model_folder(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", Origin(trained=True))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_card_of_an_untrained_model_claims_no_training(tiny, tmp_path):
     for trained in (True, False):
-        write_model_folder(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), "minilm", trained=trained)
+        write_model_folder(Encoder(EncoderConfig(tiny())).eval(), tmp_path / str(trained), Origin(trained=trained))
         card = (tmp_path / str(trained) / "README.md").read_text()
         assert ("similar theme, course of action and outcome" in card) == trained
         assert ("not trained on stories" in card) != trained

@@ -13,6 +13,7 @@ from transformers import MPNetModel
 
 from narrlit.errors import OptionError
 from narrlit.exporting.folders import write_model_folder
+from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder, token_chunks
 from narrlit.models.weights import trained_weights
@@ -182,7 +183,7 @@ def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, 
     texts = world_texts()[:4]
     encoder = move(adapted(tiny))
     before = vectors(encoder, texts)
-    write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=True))
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts, convert_to_tensor=True)
 
     assert torch.allclose(theirs, before, atol=1e-5)

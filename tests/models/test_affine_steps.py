@@ -10,6 +10,7 @@ from sklearn.covariance import LedoitWolf
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.exporting.folders import write_model_folder
+from narrlit.exporting.origin import Origin
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import EncoderConfig, Fusion, parse_steps
 from narrlit.models.embedding import embed
@@ -97,7 +98,7 @@ def test_an_exported_text_encoder_gives_the_same_embeddings_without_this_package
     encoder = Encoder(EncoderConfig(tiny(), normalize=normalize)).eval()
     expected = with_steps(encoder, TEXTS, "abtt:1,truncate:20")
     about = {"steps": "abtt:1", "stories": 4, "fit_on": [{"path": "f.jsonl", "sha256": "abc"}]}
-    write_model_folder(encoder, tmp_path / "out", "tiny", trained=False, postprocess=about)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=False), postprocess=about)
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
 
     assert abs(theirs - expected).max() < 1e-5
@@ -113,7 +114,7 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
     stories = TEXTS if reads == "sentences" else viewed(5)
     encoder = (sentence_encoder if reads == "sentences" else view_encoder)(tiny())
     expected = with_steps(encoder, stories, "abtt:1,truncate:10")
-    write_model_folder(encoder, tmp_path / "out", "tiny", trained=False)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=False))
     texts = TEXTS if reads == "sentences" else joined(stories)
     theirs = SentenceTransformer(str(tmp_path / "out"), trust_remote_code=True, device="cpu").encode(texts)
 

@@ -9,6 +9,7 @@ from sentence_transformers import SentenceTransformer
 from tiny_models import world_texts
 
 from narrlit.exporting.folders import write_model_folder
+from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -33,7 +34,7 @@ def test_embeddings_equal_those_of_sentence_transformers_also_after_an_export(en
     assert encoder.max_length == 384
     assert encoder.packs is True
 
-    write_model_folder(encoder, tmp_path / "out", "mpnet", trained=False)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=False))
     for folder in (FOLDER, tmp_path / "out"):
         theirs = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
         assert abs(ours - theirs).max() < 1e-6

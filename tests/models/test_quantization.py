@@ -16,6 +16,7 @@ from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
 from narrlit.errors import MissingExtraError
 from narrlit.exporting.folders import write_model_folder
+from narrlit.exporting.origin import Origin
 from narrlit.models.adapters import quantization_of
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.embedding import embed
@@ -121,7 +122,7 @@ def test_an_export_is_a_plain_folder_with_the_same_embeddings(qwen3, tmp_path, k
 
     assert cosines(before, vectors(built(qwen3, None, lora), texts)) < 0.9999  # quantising shows
 
-    write_model_folder(encoder, tmp_path / "out", "a test", trained=True)
+    write_model_folder(encoder, tmp_path / "out", Origin(trained=True))
     assert not encoder.quantized
     assert not encoder.has_adapters
     assert all(type(m) is nn.Linear for m in encoder.transformer.modules() if isinstance(m, nn.Linear))

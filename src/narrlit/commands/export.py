@@ -10,7 +10,13 @@ from narrlit.files import Output
 
 
 def export(
-    source: str, *, out: Annotated[str, Output(continued=True)], reading: StoryOptions, trust_remote_code: bool = False
+    source: str,
+    *,
+    out: Annotated[str, Output(continued=True)],
+    reading: StoryOptions,
+    name: str | None = None,
+    profile: str | None = None,
+    trust_remote_code: bool = False,
 ) -> None:
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
 
@@ -18,6 +24,8 @@ def export(
         source: a run folder (its best checkpoint) or a checkpoint; or a model folder, a hub id, narrlit-mini or minilm.
         out: folder to write; must be new or empty.
         reading: fusion and post-processing to export with the model, and how the stories of --fit-on are read.
+        name: name of the model in its card, such as OWNER/NAME on a hub; default: that of the folder.
+        profile: profile.json of this model (narrlit profile MODEL --out FOLDER), for what the card calls it good for.
         trust_remote_code: run Python files that come with the model; only for models from authors you trust.
     """
     if reading.postprocess is None and reading != StoryOptions(fusion=reading.fusion):
@@ -25,4 +33,5 @@ def export(
             "--views, --pseudonymize and their options only apply to the stories of --fit-on: leave them out"
         )
     loading = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
-    say(str(narrlit.export(reading.load(source, loading, cache=None), out)))
+    encoder = reading.load(source, loading, cache=None)
+    say(str(narrlit.export(encoder, out, name=name, profile=profile)))

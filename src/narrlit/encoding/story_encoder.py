@@ -222,6 +222,11 @@ class StoryEncoder:
         return not self._is_given and reads_texts_alone and self.fusion is None and self.postprocessing is None
 
     @property
+    def is_as_trained(self) -> bool:
+        """True if no setting changes the embeddings of the trained model: fusion, post-processing or maximum length."""
+        return self.fusion is None and self.postprocessing is None and self.loading.max_length is None
+
+    @property
     def is_transductive(self) -> bool:
         """True if post-processing was fitted on stories that are embedded."""
         return self._fit is not None and self._fit.is_transductive

@@ -1,9 +1,8 @@
 """Export to sentence-transformers folders that load without this package, and averaging of weights."""
 
 import copy
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,65 +10,19 @@ from typing import Any
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from narrlit import __version__
 from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError, OptionError
+from narrlit.exporting.card import CardFacts, model_card
+from narrlit.exporting.origin import AVERAGE, AverageFile, Origin
+from narrlit.exporting.strengths import describe
 from narrlit.files import atomic_folder, check_writable
 from narrlit.models.averaging import average_weights
-from narrlit.models.checkpoints import find_checkpoint
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import open_encoder
-from narrlit.models.weights import CONFIG, save_encoder
-
-CARD = """---
-library_name: sentence-transformers
-pipeline_tag: sentence-similarity
-tags: [sentence-transformers, narrative-similarity]
----
-# A story encoder
-
-{claim} Exported by narrlit {version} from `{source}`; dimension {dimension}, at most {max_length} tokens of
-a {unit}.
-
-```python
-from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer("{folder}"{consent})
-embeddings = model.encode([{stories}])
-print(model.similarity(embeddings, embeddings))
-```
-
-sentence-transformers truncates longer texts; narrlit embeds them in windows and averages the embeddings.
-"""
-TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
-UNTRAINED = "A general text encoder, not trained on stories: similar embeddings mean similar texts, not similar plots."
-CODE = """
-sentence-transformers has no module for this; the Python files in this folder implement it, and run only with
-`trust_remote_code=True`.
-"""
-NOTES = {
-    "text": "",
-    "sentences": f"""
-A story is encoded as the sequence of its sentences: the model in the folder `inner` embeds each sentence, and a
-BiLSTM reads the sequence of embeddings.{CODE}""",
-    "views": f"""
-The model in the folder `inner` embeds the text of a story and its views (theme, course of action and outcome); their
-weighted sum, with the weights in `views.json`, is the embedding of the story. The views follow the text, each after a
-line with its name:
-
-```python
-model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe rides out.\\n[outcome]\\nHe dies.")
-```
-{CODE}""",
-}
-POSTPROCESSED = """
-Embeddings are post-processed: `{steps}`, fitted on {stories} stories{files}. An evaluation on any of these stories is
-transductive.
-"""
-
+from narrlit.models.weights import save_encoder
 
 LARGEST_DIFFERENCE = 1e-5
 """Maximum difference of two float32 embeddings that differ only in the order of summation."""
@@ -94,20 +47,33 @@ class ExportedModel:
         return f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
 
 
-def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> ExportedModel:
+def export(
+    model: str | PathLike[str] | StoryEncoder,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    profile: str | Path | None = None,
+) -> ExportedModel:
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
+
+    Its model card, README.md, has the metadata that a hub reads, and describes training, accuracy and use, as far as
+    they are recorded. It contains no paths and no stories.
 
     Args:
         model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
             encoder from `narrlit.load`, with its fusion and post-processing. It is not changed.
         out: folder to write; must be new or empty.
+        name: name of the model in its card, such as OWNER/NAME on a hub; None: that of the folder.
+        profile: profile.json of this model, from `narrlit.profile`: the card then states what the model is good for.
 
     Returns:
         An `ExportedModel`: `.path`, `.dimension`, `.max_length`.
 
     Raises:
+        DataError: if the profile can't be read.
         ModelError: if the model can't be loaded.
-        OptionError: if the folder is not empty, or the model reads both views and sentences.
+        OptionError: if the folder is not empty, the model reads both views and sentences, or the profile is of another
+            model.
 
     >>> print(export("minilm", getfixture("tmp_path") / "model").dimension)
     384
@@ -115,10 +81,13 @@ def export(model: str | PathLike[str] | StoryEncoder, out: str | Path) -> Export
     check_writable(out, folder=True)
     encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
     encoder = encoder.fitted_for([])
+    strengths = None if profile is None else describe(profile, encoder.name)
     module = encoder.with_postprocessing_inside().to("cpu")
-    trained = find_checkpoint(encoder.name) is not None or (Path(encoder.name) / CONFIG).is_file()
+    origin = Origin.of(encoder.name, module.config.model)
+    if not encoder.is_as_trained:
+        origin = replace(origin, evaluation=None)
     postprocess = encoder.about.get("postprocess")
-    write_model_folder(module, Path(out), encoder.name, trained=trained, postprocess=postprocess)
+    write_model_folder(module, Path(out), origin, name=name, postprocess=postprocess, strengths=strengths)
     return ExportedModel(Path(out), module.dimension, module.max_length)
 
 
@@ -205,13 +174,19 @@ def average(
         weights = {name: value.half() for name, value in weights.items()}
     with atomic_folder(Path(out)) as temporary:
         save_encoder(temporary, config, weights)
-        record = {"models": names, "trained_share": trained_share}
-        (temporary / "average.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        record = AverageFile(models=list(names), trained_share=trained_share)
+        (temporary / AVERAGE).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return AveragedModel(Path(out), names, trained_share, config)
 
 
 def write_model_folder(
-    encoder: Encoder, folder: Path, source: str, *, trained: bool, postprocess: dict[str, Any] | None = None
+    encoder: Encoder,
+    folder: Path,
+    origin: Origin,
+    *,
+    name: str | None = None,
+    postprocess: Mapping[str, Any] | None = None,
+    strengths: str | None = None,
 ) -> None:
     """Write an encoder as a sentence-transformers folder with a model card, atomically.
 
@@ -220,38 +195,26 @@ def write_model_folder(
     Args:
         encoder: encoder to export.
         folder: folder to write; must be new or empty.
-        source: name of the encoder, for the card.
-        trained: the encoder was trained on stories, which the card states.
+        origin: recorded facts about the encoder, for the card.
+        name: name of the model in the card; None: that of the folder.
         postprocess: steps and stories of the encoder's post-processing, for the card.
+        strengths: strengths and weaknesses of the model in Markdown, for the card.
 
     Raises:
         OptionError: if the folder is not empty, or the encoder reads both views and sentences.
     """
-    card = _model_card(encoder, folder.name, source, trained, postprocess)
+    facts = CardFacts(
+        name=name or folder.name,
+        origin=origin,
+        reads=encoder.reads,
+        unit=encoder.unit[0],
+        dimension=encoder.dimension,
+        max_length=encoder.max_length,
+        postprocess=postprocess,
+        strengths=strengths,
+    )
+    card = model_card(facts)
     encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
-        (temporary / "README.md").write_text(card, encoding="utf-8")
-
-
-def _model_card(encoder: Encoder, folder: str, source: str, trained: bool, postprocess: dict[str, Any] | None) -> str:
-    """Write the model card: origin, example of use, form of the input, and post-processing."""
-    has_code = encoder.reads != "text"
-    card = CARD.format(
-        claim=TRAINED if trained else UNTRAINED,
-        version=__version__,
-        source=source,
-        dimension=encoder.dimension,
-        max_length=encoder.max_length,
-        unit=encoder.unit[0],
-        folder=folder,
-        consent=", trust_remote_code=True" if has_code else "",
-        stories="first, second" if encoder.reads == "views" else '"A story.", "Another story."',
-    )
-    card += NOTES[encoder.reads]
-    if postprocess is not None:
-        files = ""
-        for file in postprocess["fit_on"]:
-            files += f", `{file['path']}` (SHA-256 {file['sha256']})"
-        card += POSTPROCESSED.format(steps=postprocess["steps"], stories=postprocess["stories"], files=files)
-    return card
+        card.save(temporary / "README.md")

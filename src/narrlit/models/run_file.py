@@ -116,11 +116,32 @@ class EncoderPart(Part):
     model: str
 
 
+class OptimizationPart(Part):
+    """Settings of the optimizer."""
+
+    learning_rate: float | None = None
+
+
 class ModelPart(Part):
     """Settings of the objective, as in its constructor."""
 
     objective: str | None = None
     encoder: EncoderPart | None = None
+    optimization: OptimizationPart = OptimizationPart()
+
+
+class TrainerPart(Part):
+    """Settings of the trainer."""
+
+    max_epochs: int | None = None
+    accumulate_grad_batches: int | None = None
+    precision: str | None = None
+
+
+class LoadingPart(Part):
+    """Settings of loading the data."""
+
+    batch_size: int | None = None
 
 
 class Flags(Part):
@@ -159,6 +180,8 @@ class RunFile(RecordHead):
         command: command line.
         seed: seed of the run.
         model: settings of the objective.
+        trainer: settings of the trainer.
+        loading: settings of loading the data.
         data: data by stage.
         data_check: result of `narrlit.check_data`.
         flags: circumstances that affect the meaning of the accuracy.
@@ -175,6 +198,8 @@ class RunFile(RecordHead):
     command: Command = Command()
     seed: int | None = None
     model: ModelPart = ModelPart()
+    trainer: TrainerPart = TrainerPart()
+    loading: LoadingPart = LoadingPart()
     data: dict[str, DataPart] = {}
     data_check: dict[str, Any] | None = None
     flags: Flags = Flags()
