@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from narrlit.explore.search import search
     from narrlit.explore.selection import select
     from narrlit.exporting.folders import average, check_export, export
+    from narrlit.exporting.hub import push
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
     from narrlit.metrics.triples import TripleAccuracy
@@ -109,6 +110,7 @@ __all__ = [
     "pairs_to_check",
     "profile",
     "pseudonymize",
+    "push",
     "read_accepted",
     "read_decisions",
     "read_stories",
@@ -172,6 +174,7 @@ _MODULES = {
     "pairs_to_check": "narrlit.explore.pair_checking",
     "profile": "narrlit.experiments.profile",
     "pseudonymize": "narrlit.data.pseudonymization",
+    "push": "narrlit.exporting.hub",
     "read_accepted": "narrlit.explore.catalog_decisions",
     "read_decisions": "narrlit.explore.pair_decisions",
     "read_stories": "narrlit.data.readers",

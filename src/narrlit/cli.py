@@ -30,6 +30,7 @@ OTHERS = {
     "explain": "explain the similarity of two stories by links between passages",
     "average": "average the weights of several training runs, optionally with those of the frozen encoder",
     "export": "write a sentence-transformers folder from a run or a checkpoint",
+    "push": "upload a model to a hub",
     "submit": "write or check a submission to the shared task",
     "crossval": "cross-validate a config, with folds grouped by story",
     "reproduce": "compute the tables of the five systems' papers, next to the published figures",

@@ -17,7 +17,7 @@ from narrlit.arguments import outputs_of, parser
 from narrlit.cli import OTHERS, TRAINING, main
 from narrlit.data.tales import sample_tales
 
-READ_ONLY = {"cache", "diversity", "serve", "views"}
+READ_ONLY = {"cache", "diversity", "push", "serve", "views"}
 """Commands without a file to write; `cache rm` removes what can be computed again, `serve` has a folder of its own."""
 RUNS = set(TRAINING)
 """Commands of Lightning: each run has a new folder."""

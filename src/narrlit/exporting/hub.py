@@ -1,0 +1,188 @@
+"""Upload of exported models to a hub."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+from huggingface_hub.utils import validate_repo_id
+
+from narrlit import __version__
+from narrlit.console import counted
+from narrlit.errors import ModelError, NarrlitError, OptionError, printable, reason
+from narrlit.exporting.folders import export
+
+MODULES = "modules.json"
+"""File that every sentence-transformers folder contains."""
+MODEL_FOLDERS = re.compile(r"inner|\d+_[A-Z]\w*")
+MODEL_FILES = re.compile(
+    r"README\.md|LICENSE(\.md|\.txt)?|\.gitattributes|modules\.json|views\.json|bilstm\.json|heads\.py|sentences\.py"
+    r"|config\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|generation_config\.json"
+    r"|model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json"
+    r"|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt"
+    r"|merges\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model|chat_template\.jinja"
+)
+"""Names of the folders and files of a model; a folder with others, such as checkpoints or keys, is refused."""
+LOG_IN = "create a token with write access in the settings of your account, and run `hf auth login` or set HF_TOKEN"
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """File of a model.
+
+    Attributes:
+        path: path in the folder, with slashes.
+        size: size in bytes.
+    """
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class PushedModel:
+    """Model on a hub, or what would be sent there.
+
+    Attributes:
+        name: name of the model on the hub, OWNER/NAME.
+        address: address of its page.
+        private: only its owner can see it.
+        files: all files.
+        sent: False after a dry run.
+    """
+
+    name: str
+    address: str
+    private: bool
+    files: tuple[ModelFile, ...]
+    sent: bool
+
+    @property
+    def size(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.size for file in self.files)
+
+    def __str__(self) -> str:
+        """Format all files with their sizes, then the address on one line."""
+        lines = [f"{file.size:>13,}  {file.path}" for file in self.files]
+        visibility = "private" if self.private else "public"
+        sent = "sent" if self.sent else "dry run, nothing was sent"
+        return "\n".join([*lines, f"{self.address} ({visibility}): {counted(len(self.files), 'file')}, {sent}"])
+
+
+def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run: bool = False) -> PushedModel:
+    """Upload a model to a hub; a model that is no exported folder is exported first.
+
+    The hub is Hugging Face's, or that of the environment variable HF_ENDPOINT. The token comes from HF_TOKEN or from
+    `hf auth login`.
+
+    Args:
+        model: an exported folder; or a run, a checkpoint or any other model that `narrlit.export` takes.
+        name: name of the model on the hub, OWNER/NAME; an existing model is updated.
+        private: only the owner can see the model; False: everybody can.
+        dry_run: only list the files; nothing is sent, and no token is needed.
+
+    Returns:
+        A `PushedModel`: `.address`, `.files`, `.private`, `.sent`.
+
+    Raises:
+        ModelError: if the model can't be loaded, or the hub can't be reached or refuses the upload.
+        OptionError: if the name has no owner or is invalid, there is no token, the folder contains files that are no
+            part of a model, or the model on the hub is public and should be private, or the reverse.
+
+    >>> pushed = push("minilm", "ann/model", dry_run=True)
+    >>> pushed.private, pushed.sent, pushed.files[0].path
+    (True, False, '1_Pooling/config.json')
+    """
+    _check_name(name)
+    if not dry_run and get_token() is None:
+        raise OptionError(f"no token: {LOG_IN}")
+    if (Path(model) / MODULES).is_file():
+        return _push_folder(Path(model), name, private, dry_run)
+    with tempfile.TemporaryDirectory() as temporary:
+        exported = export(model, Path(temporary, "model"), name=name)
+        return _push_folder(exported.path, name, private, dry_run)
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that is invalid or has no owner."""
+    if "/" not in name:
+        raise OptionError(f"{printable(name)}: give owner and name, such as OWNER/{printable(name)}")
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise OptionError(f"not a name on a hub: {reason(error)}") from error
+
+
+def _push_folder(folder: Path, name: str, private: bool, dry_run: bool) -> PushedModel:
+    """Upload the files of an exported folder."""
+    files = tuple(_files_of(folder))
+    api = HfApi(library_name="narrlit", library_version=__version__)
+    if not dry_run:
+        with _hub_errors(api.endpoint, name):
+            api.create_repo(name, private=private, exist_ok=True)
+            _check_visibility(api, name, private)
+            api.upload_folder(repo_id=name, folder_path=folder, commit_message=f"Upload with narrlit {__version__}")
+    return PushedModel(name, f"{api.endpoint}/{name}", private, files, sent=not dry_run)
+
+
+def _files_of(folder: Path) -> list[ModelFile]:
+    """List the files of a model's folder; refuse a folder with others."""
+    files, others = [], []
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        relative = path.relative_to(folder)
+        is_in_model_folder = all(map(MODEL_FOLDERS.fullmatch, relative.parts[:-1]))
+        if is_in_model_folder and MODEL_FILES.fullmatch(path.name):
+            files.append(ModelFile(relative.as_posix(), path.stat().st_size))
+        else:
+            others.append(relative.as_posix())
+    if others:
+        raise OptionError(
+            f"{folder} contains files that are no part of a model: {printable(', '.join(others[:5]))}; remove them, or "
+            "export the model to a new folder"
+        )
+    return files
+
+
+def _check_visibility(api: HfApi, name: str, private: bool) -> None:
+    """Refuse to make files public that should be private, or the reverse, in a model that exists."""
+    is_private = bool(api.model_info(name).private)
+    if is_private != private:
+        state = "private" if is_private else "public"
+        raise OptionError(f"{name} exists and is {state}: push it as {state}, or choose another name")
+
+
+@contextmanager
+def _hub_errors(endpoint: str, name: str) -> Iterator[None]:
+    """Convert errors of requests to one line: the reply of the hub, and what to do."""
+    try:
+        yield
+    except NarrlitError:
+        raise
+    except OfflineModeIsEnabled as error:
+        raise ModelError("HF_HUB_OFFLINE is set, which prevents uploads: unset it") from error
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        answer = printable(error.server_message or error.response.reason_phrase)
+        owner, _, _ = name.partition("/")
+        advice = {
+            401: f"the token is not valid: {LOG_IN}",
+            403: f"the token may not write to {owner}: {LOG_IN}",
+            404: f"does {owner} exist, and may the token write to it?",
+        }
+        raise ModelError(
+            f"{endpoint}: HTTP {status}, {answer}; {advice.get(status, 'repeat the command later to resume')}"
+        ) from error
+    except ValueError as error:
+        raise ModelError(f"{name}: {reason(error)}") from error
+    except Exception as error:  # the HTTP library's, which differs between releases of huggingface_hub
+        raise ModelError(
+            f"{endpoint}: {reason(error)}; is the network available? Repeat the command to resume"
+        ) from error
