@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from json_files import read_json, read_json_lines
 from run_helpers import (
     assert_equal_weights,
@@ -28,6 +29,7 @@ from narrlit.callbacks import RunLogger
 from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
+from narrlit.exporting.folders import export
 from narrlit.models import capabilities
 from narrlit.models.registry import load_encoder
 
@@ -111,6 +113,16 @@ def test_a_run_its_checkpoint_and_its_export_are_models(straight, tmp_path):
     assert correct == record_of(straight)["best"]["correct"]
     assert np.array_equal(scores[0], scores[1])
     assert abs(scores[0] - scores[2]).max() < 1e-6
+
+
+def test_the_card_of_an_exported_run_has_the_accuracy_of_its_best_checkpoint(straight, tmp_path):
+    export(straight / "tiny", tmp_path / "model")
+    card = ModelCard.load(tmp_path / "model" / "README.md")
+    (result,) = card.data.eval_results
+
+    assert result.metric_value == pytest.approx(record_of(straight)["best"]["accuracy"], abs=1e-4)
+    assert "- Training data: StoryWorld (16 synthetic triples)\n" in card.text
+    assert str(straight) not in str(card)
 
 
 def test_stages_evaluate_and_predict_with_a_checkpoint(straight, tiny, narrlit, tmp_path):
