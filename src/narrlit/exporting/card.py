@@ -132,6 +132,7 @@ def metadata(facts: CardFacts) -> ModelCardData:
         tags.append(TAG)
     result = facts.result
     datasets = [name for name in origin.training_data if name != STORYWORLD]
+    license = origin.license or {}
     return ModelCardData(
         base_model=_one_or_list(origin.base_model),
         datasets=datasets or None,
@@ -142,7 +143,9 @@ def metadata(facts: CardFacts) -> ModelCardData:
         model_name=None if result is None else facts.name,
         pipeline_tag=TASK_TYPE,
         tags=tags,
-        **(origin.license or {}),
+        license=license.get("license"),
+        license_name=license.get("license_name"),
+        license_link=license.get("license_link"),
     )
 
 
