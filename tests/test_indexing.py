@@ -11,6 +11,8 @@ from narrlit.explore import index_storage, ranking
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
+@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.usefixtures("memoized_minilm")
 @pytest.mark.parametrize("large", [False, True])
 def test_a_small_index_is_measured(monkeypatch, tmp_path, large):

@@ -176,6 +176,7 @@ def test_offline_mode_is_respected(hub, folder, monkeypatch):
     assert hub.requests == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_takes_hub_and_token_from_the_environment_and_prints_no_token(hub, folder):
     settings = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}

@@ -71,6 +71,8 @@ def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, ma
     assert "i: 2 stories" in found.err, found.err
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_that_make_one_index(narrlit, tiny, make):
     make("s.csv", "id,text\n" + "".join(f"{n},A king of {n} years fell ill.\n" for n in range(50)))
     index = ["index", "s.csv", "--model", tiny(), "--out", "i"]

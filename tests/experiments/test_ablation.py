@@ -65,6 +65,7 @@ def ablate(narrlit, tiny, triples):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, monkeypatch):
     overlays(scale=SCALE, triplet=TRIPLET)

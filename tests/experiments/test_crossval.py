@@ -52,6 +52,7 @@ def write_status(run, status):
     (run / "run.json").write_text(json.dumps({**read_json(run / "run.json"), "status": status}))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     run_fit = module.run_fit
@@ -218,6 +219,8 @@ def test_without_the_accuracy_of_a_fold_there_is_no_pooled_one():
     assert made.markdown().count("none: scores are NaN") == 3
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stories = StoryTable()

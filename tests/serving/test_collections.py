@@ -296,6 +296,7 @@ def test_a_killed_deletion_is_finished_at_the_next_start(tmp_path, served_encode
     assert not left.exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_stories_that_another_process_adds_are_found_by_the_next_request(client, tmp_path):
     path = client.data / "collections" / "growing"

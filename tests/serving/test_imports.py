@@ -176,6 +176,7 @@ def large_table():
     return b"id,text\n" + b"1,A story of many words that are all the same.\n" * 200_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make", "limits", "problem"),
@@ -289,6 +290,8 @@ def test_what_an_import_is_not_ready_for_is_refused(client):
     assert client.get("/imports").json()[0]["id"] == ready["id"]
 
 
+@pytest.mark.long
+@pytest.mark.slow
 def test_a_paused_import_goes_on_where_it_stopped(client):
     rows = [{"id": f"story {n}", "text": f"{n} kings sought {n} crowns. " * 20} for n in range(30)]
     content = "\n".join(json.dumps(row) for row in rows).encode()

@@ -192,6 +192,7 @@ def few_open_files(number):
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_600_requests_at_once_256_are_answered_and_the_others_may_be_repeated(tmp_path):
     request = embedding_request("A knight seeks a grail.")

@@ -82,6 +82,7 @@ def test_a_port_in_use_and_a_foreign_address_are_refused():
         listen("127.0.0.1", 99999)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
 def test_the_command_serves_until_a_signal_stops_it(tmp_path, number, code):
@@ -91,6 +92,7 @@ def test_the_command_serves_until_a_signal_stops_it(tmp_path, number, code):
         assert process.wait(60) == code
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_requests_in_flight_are_answered_before_a_signal_stops_the_server(tmp_path, number):
