@@ -7,8 +7,12 @@ Two stories are similar if their theme, course of action and outcome agree, not 
 (2, 2)
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+# bitsandbytes warns in every 8-bit forward pass, and when it imports a kernel that is not used here.
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 if TYPE_CHECKING:
     from narrlit import losses, measures
