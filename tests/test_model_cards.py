@@ -106,7 +106,8 @@ def test_the_metadata_of_a_run_load_back_as_they_were_written(run, tmp_path):
     assert (result.dataset_name, result.dataset_split, loaded.model_name) == ("dev.jsonl", "validation", "ann/plots")
     assert (loaded.license, loaded.language, loaded.base_model) == ("apache-2.0", "en", MINILM)
     assert loaded.datasets == ["train.jsonl"]
-    assert (loaded.library_name, loaded.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    fields = loaded.to_dict()
+    assert (fields["library_name"], fields["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
     assert "narrative-similarity" in loaded.tags
 
 
