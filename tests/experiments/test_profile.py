@@ -1,6 +1,7 @@
 """narrlit.profile: what a model's similarity depends on, on Twice Told and on other files."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,15 @@ def test_the_command_prints_and_writes_what_python_returns(narrlit, tiny, tmp_pa
     assert [model["model"] for model in content["models"]][-1] == "tfidf"
     assert Path("o/profile.md").read_text().strip() == found.out.strip()
     assert {path.name for path in Path("o").iterdir()} >= {"profile.csv", "profile.svg"}
+
+
+@pytest.mark.parametrize("words", [["first", "second"], ["first,second"], ["first,", "second"]])
+def test_models_are_separated_by_spaces_or_commas(narrlit, tiny, words):
+    for name in ("first", "second"):
+        shutil.copytree(tiny(), name)
+
+    found = narrlit("profile", *words, "--split", "validation", "--out", "o")
+
+    assert found.code == 0, found.err
+    content = json.loads(Path("o/profile.json").read_text())
+    assert [model["model"] for model in content["models"]] == ["first", "second", "tfidf"]

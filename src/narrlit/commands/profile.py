@@ -12,7 +12,7 @@ FILES = ("profile.json", "profile.md", "profile.csv", "profile.svg")
 
 
 def profile(
-    models: str,
+    models: tuple[str, ...],
     *,
     measure: MeasureName = "cosine",
     split: Split | None = None,
@@ -29,7 +29,7 @@ def profile(
     for comparison.
 
     Args:
-        models: comma-separated models: runs, folders, checkpoints, hub ids, narrlit-mini or minilm.
+        models: models, separated by spaces or commas: runs, folders, checkpoints, hub ids, narrlit-mini or minilm.
         measure: measure of similarity; cosine is that of Track B.
         split: part of the plots and worlds: train, validation or test, which have none in common; default: all.
         sets: comma-separated files of labeled triples on which accuracy is measured as well, per value of the column
@@ -39,7 +39,7 @@ def profile(
         loading: how models are loaded.
         reading: how the models read a story: views, pseudonyms, fusion and post-processing.
     """
-    encoders = {name: reading.load(name, loading) for name in listed(models)}
+    encoders = {name: reading.load(name, loading) for name in listed(",".join(models))}
     result = narrlit.profile(
         encoders, measure=measure, split=split, sets=listed(sets), choices=listed(choices), progress=True
     )
