@@ -15,6 +15,8 @@ import numpy as np
 from narrlit.data.schema import Floats, IntArray
 
 SAMPLES = 1000
+RANK_TOLERANCE = 1e-10
+"""Relative size of singular values that count as zero: a sample may have drawn one world alone."""
 COMPONENTS = ("plot", "world", "length", "rest")
 
 
@@ -148,9 +150,11 @@ class _Pairs:
         """Estimate the shares (4,) from a sample of plots and worlds."""
         plots, worlds = self.design.plots, self.design.worlds
         pair_weights = self._weights(plots, sample.plots) * self._weights(worlds, sample.worlds)
-        # Weighted least squares: multiply both sides by the square root of the weights.
-        root = np.sqrt(pair_weights)
-        coefficients, *_ = np.linalg.lstsq(self.predictors * root[:, None], self.similarities * root, rcond=None)
+        # Weighted least squares by the normal equations: four of them, however many pairs there are.
+        weighted = self.predictors * pair_weights[:, None]
+        gram = self.predictors.T @ weighted
+        moments = weighted.T @ self.similarities
+        coefficients, *_ = np.linalg.lstsq(gram, moments, rcond=RANK_TOLERANCE)
         mean, plot, world, length = coefficients
         story_weights = sample.plots[plots] * sample.worlds[worlds]
         total = np.average(self.self_similarities, weights=story_weights) - mean
