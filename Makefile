@@ -13,7 +13,7 @@ DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       tests and doctests, in a few minutes"
-	@echo "make test-all   also the tests of ten seconds or more"
+	@echo "make test-all   also the tests of about five seconds or more"
 	@echo "make test-fast  the quick tests"
 	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"
 	@echo "make coverage   the tests of make test, with the lines and branches of the package that none of them runs"
@@ -48,7 +48,7 @@ coverage: $(STAMP)
 	$(ALL_TESTS) -m 'not long' --cov --cov-report=term-missing --cov-report=xml
 
 test-fast: $(STAMP)
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow and not long'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

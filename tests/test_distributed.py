@@ -224,6 +224,7 @@ def test_two_nodes_equal_one_process_with_the_double_batch(tiny, one, unused_por
     assert_close_weights(one, "nodes")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
 def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny, tmp_path, strategy, fit_on_two):
     """The teacher's embeddings are shared out, candidates gathered, the student reset: the same weights in the end."""
@@ -246,6 +247,7 @@ def test_rounds_over_two_processes_equal_those_of_one_with_the_double_batch(tiny
     assert all("lora_" in name for name in weights) == (strategy == "ddp")
 
 
+@pytest.mark.long
 def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny, tmp_path, fit_on_two):
     """Both strategies share the batches alike: what one of them left out of the exchange of gradients would differ."""
     for folder, strategy in (("one", "ddp"), ("two", "fsdp2")):
@@ -263,6 +265,7 @@ def test_heads_of_views_are_trained_by_all_processes_whether_sharded_or_not(tiny
     assert sum(name.startswith("views.") for name in assert_close_weights(tmp_path)) == 12
 
 
+@pytest.mark.long
 def test_a_sharded_checkpoint_resumes_and_is_read_by_commands(tiny, tmp_path, world_files, fit_on_two, narrlit):
     common = [*SGD, "--model.init_args.encoder.lora.rank", "4", "--model.init_args.encoder.lora.dropout", "0"]
     common += ["--model.init_args.optimization.learning_rate", "0.1", "--checkpoint.save_top_k", "-1"]

@@ -75,6 +75,7 @@ def test_a_run_is_a_model_that_answers_as_it_did_in_training(tiny, capfd, tmp_pa
     assert again["validations"] == record["validations"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", ["comhis", "mendel292_transductive"])
 def test_a_killed_fit_resumes_to_the_same_weights(tiny, tmp_path, system):
     more = ["--model.init_args.bilstm.dropout", "0.3"] if "mendel" in system else []
@@ -94,6 +95,7 @@ def test_a_killed_fit_resumes_to_the_same_weights(tiny, tmp_path, system):
     assert_equal_weights(weights_of(tmp_path / "on"), weights_of(tmp_path / "whole"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", ["comhis", "mendel292_inductive"])
 def test_two_processes_give_what_one_gives_with_the_double_batch(tiny, tmp_path, system):
     common = ["--model.init_args.optimization.optimizer", "sgd", "--model.init_args.optimization.learning_rate", "0.1"]

@@ -123,12 +123,14 @@ def resume_after(tiny, folder, strikes, *more, again=None):
     return again or folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [2 * STEPS, 3 * STEPS + 2])
 def test_a_killed_fit_in_rounds_resumes_to_the_same_end(straight, tiny, tmp_path, step):
     """Right at the boundary (before the round's last epoch is saved), and in round 1."""
     assert_same_end(resume_after(tiny, tmp_path, ("KillAt", f"step={step}")), straight)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["promote", "fill_teacher"])
 def test_a_fit_killed_while_it_promotes_resumes_to_the_same_end(straight, tiny, tmp_path, point):
     assert_same_end(resume_after(tiny, tmp_path, ("KillWithin", f"function={point}")), straight)

@@ -176,8 +176,8 @@ def test_mistakes_cost_one_line_and_exit_code_2(narrlit, triples, make, argument
     assert words.format(triples=triples) in found.err
 
 
+@pytest.mark.long
 @needs_real
-@pytest.mark.slow
 def test_minilm_and_the_baselines_on_triples_of_the_task(narrlit, make, tmp_path):
     """The first 30 triples of the development set, whose whole is in docs/figures.json."""
     lines = (REAL / "dev/dev_track_a.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

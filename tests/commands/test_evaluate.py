@@ -126,6 +126,7 @@ def recall_of_joined(pairs, encoder):
     return means
 
 
+@pytest.mark.long
 def test_joined_stories_are_found_more_often_in_windows():
     triples = StoryWorld(5).triples(24)
     encoder = load_encoder("minilm", max_length=96)

@@ -279,6 +279,7 @@ def fuse_by_position(narrlit, world_files, tiny):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [["--max-length", "5", "--long", "truncate"], ["--pseudonymize", "--pipeline", PIPELINE, "--scope", "triple"]],

@@ -544,7 +544,7 @@ def test_the_list_is_printed(narrlit):
     assert narrlit("reproduce", "hits", "--list").out == list_tables(["hits"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
     monkeypatch.setenv("NARRLIT_LLM_MODEL", "tiny")

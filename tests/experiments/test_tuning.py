@@ -301,6 +301,7 @@ def go_on(study, space, until):
         run_trial(study, ask(study, space, 42), Path("unused"), dict)
 
 
+@pytest.mark.long
 def test_a_resumed_study_has_the_trials_of_an_uninterrupted_one(search, monkeypatch):
     fake_fit(monkeypatch, lambda settings: [0.1, 1 - abs(settings["model.scale"] - 12) / 30])
     whole, space = search("whole")

@@ -186,7 +186,7 @@ def test_copies_of_one_text_are_drawn(tmp_path):
     assert (tmp_path / "map.svg").read_text().count("And so it is.") == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
 @pytest.mark.parametrize("kind", ["dendrogram", "plane"])
 def test_in_a_browser_pages_log_no_error_show_texts_and_fit_a_phone(kind, tmp_path):

@@ -71,6 +71,7 @@ def workbook(rows):
     return content.getvalue()
 
 
+@pytest.mark.long
 def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, tmp_path):
     write_docx(tmp_path / "bear.docx", "The Bear", "A bear slept in a cave all winter and woke in spring.")
     write_pdf(tmp_path / "wolf.pdf", "A wolf ate a grandmother and waited in her bed.")
@@ -127,6 +128,7 @@ def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, t
     assert client.get(f"/imports/{ready['id']}").status_code == 404
 
 
+@pytest.mark.long
 def test_a_zip_bomb_is_refused_and_the_rest_is_read(client):
     bomb = zipped({"zeros.txt": b"0" * (5 * 2**20)})
     deep = zipped({"word/document.xml": b"<a>" * 200_000 + b"</a>" * 200_000, "[Content_Types].xml": b"<Types/>"})
