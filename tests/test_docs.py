@@ -256,7 +256,7 @@ class FirstFit(BaseException):
     """Ends an experiment where its first fit would begin."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("command", [c for c, words in sorted(NARRLIT.items()) if words[0] in EXPERIMENTS[:-1]])
 def test_an_experiment_reaches_its_first_fit(command, workspace, monkeypatch):
     """Its configs, search space and overlays fit one another and the data."""
@@ -300,6 +300,11 @@ def unknown_options(name, words):
 
 
 @pytest.mark.slow
+def test_the_readme_runs(workspace):
+    workspace.run_page("README.md")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES_THAT_RUN)
 def test_page_runs(page, workspace):
     workspace.run_page(page)

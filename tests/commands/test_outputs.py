@@ -17,6 +17,8 @@ from narrlit.arguments import outputs_of, parser
 from narrlit.cli import OTHERS, TRAINING, main
 from narrlit.data.tales import sample_tales
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 READ_ONLY = {"cache", "diversity", "push", "serve", "views"}
 """Commands without a file to write; `cache rm` removes what can be computed again, `serve` has a folder of its own."""
 RUNS = set(TRAINING)

@@ -13,6 +13,8 @@ from servers import running_server, wait_until
 import narrlit
 from narrlit.data.tales import sample_tales
 
+pytestmark = pytest.mark.usefixtures("memoized_minilm")
+
 PAIRS = "/collections/tales/pairs"
 CATALOG = "/collections/open/catalog"
 TYPE_OF = {tale["file_name"].removesuffix(".txt"): tale["atu"] for tale in sample_tales()}
