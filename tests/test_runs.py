@@ -164,6 +164,7 @@ def test_the_command_line_overrides_a_checkpoint(straight, tiny, tmp_path):
     assert [validation["epoch"] for validation in record["validations"]] == [0, 1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
     assert exit_code_of_fork(fit_arguments(tiny(), tmp_path, *killer), tmp_path) == -9

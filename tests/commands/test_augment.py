@@ -200,6 +200,7 @@ def test_mistakes_cost_one_line(options, message, narrlit, arguments, tmp_path):
     assert not (tmp_path / "b.jsonl").exists()
 
 
+@pytest.mark.long
 def test_a_killed_job_resumes_and_translates_nothing_twice(arguments, narrlit, tmp_path):
     log = tmp_path / "b.translations.jsonl"
     command = [str(word) for word in arguments("--batch-tokens", 1, pivots="fr")]

@@ -201,6 +201,7 @@ def test_warnings_are_about_the_first_system():
 TALES = [{"text": tale["text"], "atu": tale["atu"], "country": tale["country"]} for tale in sample_tales()]
 
 
+@pytest.mark.long
 def test_versions_of_tales_are_found_by_passages_and_not_by_words(make, narrlit):
     make("tales.jsonl", TALES)
     options = ["--model", "minilm", "--same", "atu", "--measure", "passages,cosine", "--control", "country"]
