@@ -355,6 +355,7 @@ FOREIGN_BASES = (
 """Endings of the classes of other packages that narrlit derives from, whose private names it may not use either."""
 
 
+@pytest.mark.long
 def test_no_class_outside_compat_overrides_a_private_name():
     uses = []
     for path in outside_compat():

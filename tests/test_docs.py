@@ -299,11 +299,6 @@ def unknown_options(name, words):
     return unknown
 
 
-@pytest.mark.slow
-def test_the_readme_runs(workspace):
-    workspace.run_page("README.md")
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("page", PAGES_THAT_RUN)
 def test_page_runs(page, workspace):

@@ -59,6 +59,7 @@ def sleeps_once():
     return 0
 
 
+@pytest.mark.long
 def test_what_goes_wrong_is_counted(run):
     assert run(fails).faults == ["traceback"]
     assert run(lambda: 1).faults == ["traceback"]  # no finding of this command
@@ -68,6 +69,7 @@ def test_what_goes_wrong_is_counted(run):
     assert run(lambda: Path("world/new").write_text("x") * 0).faults == []  # no input of this command
 
 
+@pytest.mark.long
 def test_what_goes_right_is_not(run):
     assert run(refuses).code == 2
     assert run(refuses).faults == []

@@ -136,6 +136,7 @@ def test_a_fit_killed_while_it_promotes_resumes_to_the_same_end(straight, tiny, 
     assert_same_end(resume_after(tiny, tmp_path, ("KillWithin", f"function={point}")), straight)
 
 
+@pytest.mark.long
 def test_a_fit_resumes_within_an_epoch_and_in_another_folder(straight, tiny, tmp_path):
     """Saved after every step: killed within the second round's first epoch."""
     often = ["--last_checkpoint.every_n_train_steps", 1]

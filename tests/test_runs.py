@@ -189,6 +189,7 @@ def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     assert_equal_weights(*best)
 
 
+@pytest.mark.long
 def test_a_fit_killed_within_an_epoch_resumes_to_the_same_weights(straight, tiny, tmp_path):
     often = ["--last_checkpoint.every_n_train_steps", 1]
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=7"]

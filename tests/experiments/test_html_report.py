@@ -145,6 +145,7 @@ def test_marked_words():
     assert _marked("The Ferry left", {"ferry"}) == [("The ", False), ("Ferry", True), (" left", False)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")
 def test_in_a_browser_it_logs_no_error_shows_texts_and_fits_a_phone(case, tmp_path):
     browser = Browser(CHROMIUM, tmp_path)

@@ -44,7 +44,7 @@ def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
     assert table[["system", "seed", "value"]].to_numpy().tolist()[1:3] == [["scale", 7, 0.8], ["full", 8, 1.0]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_finished_seeds_of_a_fit_are_not_repeated(tiny, narrlit, tmp_path):
     arguments = [*fit_arguments(tiny(), tmp_path, epochs=1), "--trainer.logger.init_args.version", "null"]
     found = narrlit(*arguments, "--seeds", "1,2")

@@ -209,7 +209,7 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
         narrlit(*arguments())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("space", "words"),
     [

@@ -93,6 +93,7 @@ def test_resamples_are_compared_as_the_library_does():
     assert nominal_alphas(counts, weights) == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_alpha_of_the_population():
     """Two readers who differ in a fifth of the pairs: alpha is 1 - 0.2 / 0.5 = 0.6."""
     covered = 0

@@ -176,6 +176,7 @@ def test_the_real_pipeline_restores_short_texts(text):
     assert_sound([[text]], results, SPACY)
 
 
+@pytest.mark.long
 @needs_pipeline
 @pytest.mark.skipif(not DEV.is_dir(), reason="the task's data is not here")
 def test_the_real_pipeline_restores_stories_of_the_task():
