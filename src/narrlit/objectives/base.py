@@ -20,6 +20,7 @@ from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExamples
 from narrlit.distributed import averages, rank
 from narrlit.errors import ModelError, OptionError
+from narrlit.losses.matryoshka import unit_prefixes
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.triples import TripleAccuracy, answered_correctly
 from narrlit.models import capabilities
@@ -96,6 +97,7 @@ class Objective(L.LightningModule):
         reads_views: True if the encoder reads the views of a story besides its text.
         learns_anchors: True if training uses only the anchors.
         rounds: number of equal parts of the fit, each with its own schedule; set by the callback that divides the fit.
+        dimensions: sizes of the prefixes of the embeddings that are trained (Matryoshka); None: only whole embeddings.
         summaries: last accuracy of each stage.
     """
 
@@ -105,10 +107,15 @@ class Objective(L.LightningModule):
     learns_anchors = False
     rounds = 1
 
-    def __init__(self, encoder: EncoderConfig, optimization: Optimization) -> None:
+    def __init__(
+        self, encoder: EncoderConfig, optimization: Optimization, dimensions: Sequence[int] | None = None
+    ) -> None:
+        if dimensions is not None and (not dimensions or min(dimensions) < 1):
+            raise OptionError(f"dimensions is {dimensions}: give sizes of at least 1, such as [384, 192, 96]")
         super().__init__()
         self.encoder_config = encoder
         self.optimization = optimization
+        self.dimensions = None if dimensions is None else list(dimensions)
         # Checkpoints of adapters contain no other weights; on_load_checkpoint checks that they are complete.
         self.strict_loading = self.encoder_config.lora is None
         self.validation_accuracy = TripleAccuracy(allow_nan=True)
@@ -127,6 +134,11 @@ class Objective(L.LightningModule):
         encoder = build_encoder(self.encoder_config, self.device_mesh)
         if self.needs_unit_vectors and not encoder.normalized:
             raise OptionError("encoder.normalize is false, but this objective needs unit vectors: set it to true")
+        if self.dimensions is not None and max(self.dimensions) != encoder.dimension:
+            raise OptionError(
+                f"dimensions is {self.dimensions}: the largest must be {encoder.dimension}, the dimension of "
+                f"{self.encoder_config.model}, because whole embeddings are evaluated"
+            )
         self.encoder = encoder
 
     # Methods for datamodules (data.batch.StoryReader)
@@ -162,6 +174,10 @@ class Objective(L.LightningModule):
             embeddings: (U, D) embeddings of the batch's stories.
             batch: indices of anchors, positives and negatives in the embeddings.
         """
+
+    def prefixes(self, vectors: Tensor) -> list[Tensor]:
+        """Return what a loss is summed over: the vectors (..., D) or, with `dimensions`, their unit prefixes."""
+        return [vectors] if self.dimensions is None else unit_prefixes(vectors, self.dimensions)
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
         """Mark the negatives that the loss uses, (B, K) bool; None: all. The others are not embedded."""

@@ -43,7 +43,7 @@ class MultiView(Objective):
     learns_anchors = True
     views: ViewFusion
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (a config's keys)
         self,
         encoder: EncoderConfig = EncoderConfig(),
         optimization: Optimization = Optimization(),
@@ -53,6 +53,7 @@ class MultiView(Objective):
         temperature: float = 0.07,
         alignment: float = 0.5,
         alignment_terms: Literal["mean", "views"] = "mean",
+        dimensions: list[int] | None = None,
     ) -> None:
         """Set the loss.
 
@@ -65,11 +66,13 @@ class MultiView(Objective):
             temperature: temperature of the softmax over cosines.
             alignment: weight of the alignment term.
             alignment_terms: `mean`: align the fused embedding with the mean of the views; `views`: with each view.
+            dimensions: sizes of the prefixes of views and fused embeddings over which the loss is summed (Matryoshka),
+                such as [384, 192, 96]; None: only whole embeddings are trained.
         """
         if hidden < 1:
             raise OptionError(f"hidden is {hidden}: must be at least 1")
         check_numbers("", positive={"temperature": temperature}, minimum_0={"alignment": alignment})
-        super().__init__(encoder, optimization)
+        super().__init__(encoder, optimization, dimensions)
         self.variant = variant
         self.fusion = fusion
         self.hidden = hidden if variant == "as_written" else None
@@ -81,6 +84,7 @@ class MultiView(Objective):
             temperature=temperature,
             alignment=alignment,
             alignment_terms=alignment_terms,
+            dimensions=dimensions,
             views={"fusion": asdict(fusion), "hidden": self.hidden},
         )
 
@@ -135,21 +139,23 @@ class MultiView(Objective):
         # The full text goes through the head of the view with which it is compared.
         full_by_view = full.expand_as(views) if heads is None else heads(full)
         anchors, own, other = full_by_view[batch.anchors], views[batch.anchors], views[batch.others]
-        contrasts: dict[str, Tensor] = {}
-        for k, aspect in enumerate(ASPECTS):
-            contrasts[aspect] = view_contrast(anchors[:, k], own[:, k], other[:, k], self.temperature)
-        alignment = self._alignment(parts[batch.anchors])
-        loss = sum(contrasts.values(), self.alignment * alignment)
-        terms = {**contrasts, "alignment": alignment}
+        fused = self.views.fuse(parts[batch.anchors])
+        terms: dict[str, Tensor] = dict.fromkeys([*ASPECTS, "alignment"], fused.new_zeros(()))
+        prefixes = map(self.prefixes, (anchors, own, other, fused))
+        for anchor_vectors, own_vectors, other_vectors, fused_vectors in zip(*prefixes, strict=True):
+            for k, aspect in enumerate(ASPECTS):
+                contrast = view_contrast(anchor_vectors[:, k], own_vectors[:, k], other_vectors[:, k], self.temperature)
+                terms[aspect] = terms[aspect] + contrast
+            terms["alignment"] = terms["alignment"] + self._alignment(fused_vectors, own_vectors)
+        contrasts = [terms[aspect] for aspect in ASPECTS]
+        loss = sum(contrasts, self.alignment * terms["alignment"])
         return {"loss": loss, **{name: term.detach() for name, term in terms.items()}}
 
-    def _alignment(self, parts: Tensor) -> Tensor:
-        """Compute the alignment term, without its weight, from the anchors' unit vectors (B, 4, D)."""
-        views = parts[:, 1:]
+    def _alignment(self, fused: Tensor, views: Tensor) -> Tensor:
+        """Compute the alignment term, without its weight, of fused embeddings (B, d) and views (B, 3, d) of anchors."""
         mean = views.mean(1)
         if self.variant == "as_published":
             return alignment_loss(mean, mean)
-        fused = self.views.fuse(parts)
         if self.alignment_terms == "mean":
             return alignment_loss(fused, mean)
         terms = [alignment_loss(fused, view) for view in views.unbind(1)]

@@ -1,5 +1,6 @@
 """Self-distillation: InfoNCE with a mask of false negatives and KL divergence from a teacher (HITS)."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -75,6 +76,7 @@ class SelfDistillation(Objective):
         distill: bool = True,
         distillation: Distillation = Distillation(),
         use_triple_negative: bool = False,
+        dimensions: list[int] | None = None,
     ) -> None:
         """Set the loss.
 
@@ -88,13 +90,15 @@ class SelfDistillation(Objective):
             distill: add the KL term.
             distillation: settings of the KL term.
             use_triple_negative: also use the dissimilar story of a triple as a negative, unlike the published system.
+            dimensions: sizes of the prefixes over which the loss is summed (Matryoshka), such as [384, 192, 96]; the
+                teacher's embeddings are never truncated. None: only whole embeddings are trained.
         """
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
             raise OptionError(f"mask_margin is {mask_margin}: must be a difference of cosines from -2 to 2")
         if first_masked_round < 0:
             raise OptionError(f"first_masked_round is {first_masked_round}: must be at least 0")
-        super().__init__(encoder, optimization)
+        super().__init__(encoder, optimization, dimensions)
         self.kept: dict[str, tuple[int, int]] = {}
         self.temperature = temperature
         self.mask = mask
@@ -111,6 +115,7 @@ class SelfDistillation(Objective):
             distill=distill,
             use_triple_negative=use_triple_negative,
             distillation=asdict(distillation),
+            dimensions=dimensions,
         )
 
     def on_fit_start(self) -> None:
@@ -134,12 +139,13 @@ class SelfDistillation(Objective):
         """Compute the loss and its terms, with names by round, so that TensorBoard shows a curve for each round."""
         negatives = batch.negatives.clamp(min=0)
         target = positive_columns(batch, embeddings.device)
-        student = candidate_cosines(
-            embeddings[batch.anchors], gather(embeddings[batch.positives]), embeddings[negatives]
-        )
+        students = []
+        for vectors in self.prefixes(embeddings):
+            positives = gather(vectors[batch.positives])
+            students.append(candidate_cosines(vectors[batch.anchors], positives, vectors[negatives]))
         valid = _valid_candidates(batch)
         if self.teacher is None:
-            loss = info_nce(student, target, valid, self.temperature)
+            loss = self._cross_entropy(students, target, valid)
             terms = {"ce": loss.detach()}
         else:
             indices = batch.stories.indices
@@ -148,30 +154,45 @@ class SelfDistillation(Objective):
                 gather(self.teacher.of(indices[batch.positives], "candidate")),
                 self.teacher.of(indices[negatives], "candidate"),
             )
-            loss, terms = self._loss_with_teacher(student, teacher, target, valid, batch.kinds)
+            loss, terms = self._loss_with_teacher(students, teacher, target, valid, batch.kinds)
         logged = {"loss": loss}
         for name, value in terms.items():
             logged[f"round_{self.round}/{name}"] = value
         return logged
 
     def _loss_with_teacher(
-        self, student: Tensor, teacher: Tensor, target: Tensor, valid: Tensor, kinds: Tensor
+        self, students: Sequence[Tensor], teacher: Tensor, target: Tensor, valid: Tensor, kinds: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss and its terms over candidates that are valid and not masked by the teacher."""
         masked = self.mask and self.round >= self.first_masked_round
         passed = teacher_mask(teacher, target, self.mask_margin) if masked else torch.ones_like(valid)
         keep = valid & passed
-        loss = info_nce(student, target, keep, self.temperature)
+        loss = self._cross_entropy(students, target, keep)
         terms = {"ce": loss.detach(), **self._count_kept(passed, valid, kinds)}
         if self.distill:
             settings = self.distillation
-            factor = 1.0 if settings.space == "cosine" else 1 / self.temperature
-            kl = distillation_loss(factor * student, factor * teacher, target, keep, temperature=settings.temperature)
+            kl = self._divergence(students, teacher, target, keep)
             step = self.trainer.global_step - self.round * self.round_steps
             weight = linear_weight(step, self.round_steps, settings.first_weight, settings.last_weight)
             loss = loss + weight * kl
             terms |= {"kl": kl.detach(), "kl_weight": torch.tensor(weight)}
         return loss, terms
+
+    def _cross_entropy(self, students: Sequence[Tensor], target: Tensor, keep: Tensor) -> Tensor:
+        """Compute InfoNCE, summed over the prefixes, whose cosines (B, C + K) are given."""
+        losses = [info_nce(student, target, keep, self.temperature) for student in students]
+        return torch.stack(losses).sum()
+
+    def _divergence(self, students: Sequence[Tensor], teacher: Tensor, target: Tensor, keep: Tensor) -> Tensor:
+        """Compute the divergence from the teacher, summed over the prefixes, whose cosines (B, C + K) are given."""
+        settings = self.distillation
+        factor = 1.0 if settings.space == "cosine" else 1 / self.temperature
+        losses = []
+        for student in students:
+            losses.append(
+                distillation_loss(factor * student, factor * teacher, target, keep, temperature=settings.temperature)
+            )
+        return torch.stack(losses).sum()
 
     def _count_kept(self, passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, Tensor]:
         """Add the candidates of a batch to the counts of the round; return the shares that the mask keeps, by kind."""

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
@@ -33,6 +34,7 @@ class Triplet(Objective):
         margin: float = 0.3,
         maximum_margin: float | None = None,
         negatives: Literal["all", "triple"] = "all",
+        dimensions: list[int] | None = None,
     ) -> None:
         """Set the loss.
 
@@ -43,6 +45,8 @@ class Triplet(Objective):
             margin: margin in the unit of the distance.
             maximum_margin: upper limit of an adaptive margin; None: the margin is fixed.
             negatives: `all` negatives of an example, or only the dissimilar story of its `triple`.
+            dimensions: sizes of the prefixes over which the loss is summed (Matryoshka), such as [384, 192, 96]; they
+                are normalized. None: only whole embeddings are trained.
         """
         margins = {"margin": margin}
         if maximum_margin:
@@ -51,12 +55,18 @@ class Triplet(Objective):
         if maximum_margin is not None and maximum_margin < margin:
             raise OptionError(f"maximum_margin is {maximum_margin}: must be at least the margin, {margin}")
         self.needs_unit_vectors = distance == "cosine"
-        super().__init__(encoder, optimization)
+        super().__init__(encoder, optimization, dimensions)
         self.distance: Distance = distance
         self.margin = margin
         self.maximum_margin = maximum_margin
         self.negatives = negatives
-        self.save_settings(distance=distance, margin=margin, maximum_margin=maximum_margin, negatives=negatives)
+        self.save_settings(
+            distance=distance,
+            margin=margin,
+            maximum_margin=maximum_margin,
+            negatives=negatives,
+            dimensions=dimensions,
+        )
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
         """Mark the negatives that the loss uses."""
@@ -64,7 +74,12 @@ class Triplet(Objective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss, and `active`, the share of triplets with a loss above 0."""
-        return triplet_terms(embeddings, batch, self.margin, self.maximum_margin, self.distance)
+        losses, active = [], []
+        for vectors in self.prefixes(embeddings):
+            terms = triplet_terms(vectors, batch, self.margin, self.maximum_margin, self.distance)
+            losses.append(terms["loss"])
+            active.append(terms["active"])
+        return {"loss": torch.stack(losses).sum(), "active": torch.stack(active).mean()}
 
 
 def triplet_terms(
