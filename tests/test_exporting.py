@@ -235,6 +235,19 @@ def test_an_encoder_is_exported_with_its_postprocessing_and_stays_as_it_is(tiny,
     np.testing.assert_array_equal(fitted.embed(TEXTS), before)
 
 
+def test_truncation_needs_no_stories_and_equals_truncate_dim(tiny, tmp_path, capsys):
+    export(tiny(), tmp_path / "whole")
+    exported = export(load(tiny(), postprocess="truncate:8"), tmp_path / "model")
+    whole = SentenceTransformer(str(tmp_path / "whole"), truncate_dim=8, device="cpu")
+    expected = whole.encode(TEXTS, normalize_embeddings=True)
+
+    assert exported.dimension == 8
+    for found in (load(exported.path).embed(TEXTS), load(tiny(), postprocess="truncate:8").embed(TEXTS)):
+        np.testing.assert_allclose(found, expected, atol=1e-5)  # rounding of float32
+    assert "fitted on" not in capsys.readouterr().err
+    assert "first 8 dimensions, normalized" in (exported.path / "README.md").read_text()
+
+
 def test_a_check_compares_with_sentence_transformers(tiny, make, tmp_path):
     export(tiny(), tmp_path / "model")
     short = make("short.txt", "A fox runs.")

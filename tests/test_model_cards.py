@@ -111,6 +111,21 @@ def test_the_metadata_of_a_run_load_back_as_they_were_written(run, tmp_path):
     assert "narrative-similarity" in loaded.tags
 
 
+def test_the_card_of_a_matryoshka_run_names_its_dimensions(run):
+    folder = run()
+    assert "truncate_dim" not in card_of(folder).text
+
+    record = json.loads((folder / "run.json").read_text())
+    record["model"]["dimensions"] = [384, 96]
+    (folder / "run.json").write_text(json.dumps(record))
+    assert "- Matryoshka: trained for 384, 96 dimensions, of which `truncate_dim=`" in card_of(folder).text
+
+
+def test_the_card_of_truncated_embeddings_says_so(run):
+    text = card_of(run(), dimension=96, postprocess={"steps": "truncate:96"}).text
+    assert "they are the first 96 dimensions, normalized" in text
+
+
 def test_the_card_of_a_run_states_how_it_was_trained(run):
     text = card_of(run()).text
     for line in (

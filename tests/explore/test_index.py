@@ -337,6 +337,27 @@ def test_queries_are_encoded_as_the_stories_were(tales, tiny, tmp_path):
     assert np.allclose(again.encode(tales["text"][1]), index.collection().vectors[1], atol=1e-5)
 
 
+def test_an_index_of_truncated_embeddings_truncates_queries(tales, tiny, tmp_path):
+    index = Index.create(tmp_path / "i", tales, load(tiny(), postprocess="truncate:8"))
+    again = Index(tmp_path / "i")
+    whole = unit_vectors(load(tiny()).embed(["A fox ran."]))[0, :8]
+
+    assert index.about["dimension"] == 8
+    assert index.collection().vectors.shape == (30, 8)
+    assert index.collection().passages[0].vectors.shape[1] == 8
+    np.testing.assert_allclose(again.encode("A fox ran."), whole / np.linalg.norm(whole), atol=1e-6)
+    assert again.search(tales["text"][3], k=1)["id"].tolist() == ["s3"]
+    for other, message in ((load(tiny()), "default `postprocess`"), (load(tiny(), postprocess="truncate:4"), "e:4")):
+        with pytest.raises(OptionError, match=f"was made with `postprocess=truncate:8`, not with .*{message}"):
+            Index.create(tmp_path / "i", tales, other)
+
+
+def test_fitted_postprocessing_needs_an_export(tales, tiny, tmp_path):
+    encoder = load(tiny(), postprocess="center,truncate:8", transductive=True)
+    with pytest.raises(OptionError, match="`postprocess=center,truncate:8`: export"):
+        Index.create(tmp_path / "i", tales, encoder)
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a\tb", "\udce9"])
 def test_a_name_that_lancedb_cannot_take_is_refused(tiny, tmp_path, name):
     with pytest.raises(OptionError, match="LanceDB needs a name"):

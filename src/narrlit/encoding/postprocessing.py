@@ -54,9 +54,13 @@ class Postprocessing:
     transductive: bool = False
 
     def __post_init__(self) -> None:
-        fitted = any(name != "truncate" for name, _ in parse_steps(self.steps))
-        if fitted and not (self.files or self.stories or self.transductive):
+        if self.is_fitted and not (self.files or self.stories or self.transductive):
             raise OptionError(f"`postprocess={self.steps}`: give `fit_on`, stories other than those embedded")
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if a step is fitted on stories; `truncate` alone is not."""
+        return any(name != "truncate" for name, _ in parse_steps(self.steps))
 
     def fit_for(self, embedded: Iterable[Story]) -> PostprocessingFit:
         """Choose the stories on which the steps are fitted, given the embedded stories.

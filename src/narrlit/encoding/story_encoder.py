@@ -208,6 +208,8 @@ class StoryEncoder:
             about["fusion"] = str(self.fusion)
         if self._fit is not None:
             about |= {"postprocess": self._fit.record, "transductive": self._fit.is_transductive}
+        elif self.postprocessing is not None and not self.postprocessing.is_fitted:
+            about["postprocess"] = {"steps": self.postprocessing.steps}
         return about
 
     @property
@@ -237,7 +239,7 @@ class StoryEncoder:
         Raises:
             OptionError: if most of the stories to fit on are among these.
         """
-        if self.postprocessing is None:
+        if self.postprocessing is None or not self.postprocessing.is_fitted:
             return self
         embedded = {normal_text(story.source_text) for story in stories}
         if self._fit is not None and self._fit.embedded == embedded:
@@ -396,6 +398,8 @@ class StoryEncoder:
         """The post-processing, fitted on its stories."""
         if self.postprocessing is None:
             return None
+        if not self.postprocessing.is_fitted:
+            return fit_steps(parse_steps(self.postprocessing.steps), np.empty((0, self.facts.dimension)))
         fit = self._fit or self.postprocessing.fit_for([])
         stories = self.prepare(fit.stories)
         vectors, _ = self._vectors(stories, ["story"] * len(stories), progress=True)

@@ -15,6 +15,7 @@ from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.loading import load
 from narrlit.encoding.options import Device, Loading
+from narrlit.encoding.postprocessing import Postprocessing
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import story_texts
 from narrlit.errors import (
@@ -121,9 +122,10 @@ class Index:
         """
         check_name(path)
         encoder = model if isinstance(model, StoryEncoder) else load(model)
-        if encoder.postprocessing is not None:
+        if encoder.postprocessing is not None and encoder.postprocessing.is_fitted:
             raise OptionError(
-                "`postprocess`: export a model with post-processing (narrlit export), and use that model for the index"
+                f"`postprocess={encoder.postprocessing.steps}`: export a model with this post-processing (narrlit "
+                "export), and use that model for the index; only truncate:N needs no export"
             )
         new = NewStories.of(stories, encoder)
         record = IndexRecord.of(encoder)
@@ -477,4 +479,5 @@ def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_c
         texts=story_texts(None, missing_views, False if pseudonyms is None else PseudonymOptions(**pseudonyms)),
         loading=Loading(settings.max_length, settings.long, settings.precision, device, trust_remote_code),
         fusion=None if settings.fusion is None else parse_fusion(settings.fusion),
+        postprocessing=None if settings.postprocess is None else Postprocessing(settings.postprocess),
     )

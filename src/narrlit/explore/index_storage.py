@@ -71,6 +71,7 @@ class IndexSettings(BaseModel):
     views: bool
     fusion: Any
     pseudonyms: dict[str, Any] | None
+    postprocess: str | None = None
 
     @classmethod
     def of(cls, encoder: StoryEncoder) -> "IndexSettings":
@@ -85,6 +86,7 @@ class IndexSettings(BaseModel):
             views="views" in record,  # a query is not in the files of views; its text is split by position
             fusion=record["fusion"],
             pseudonyms=record.get("pseudonyms"),
+            postprocess=None if encoder.postprocessing is None else encoder.postprocessing.steps,
         )
 
     def __str__(self) -> str:
@@ -98,6 +100,8 @@ class IndexSettings(BaseModel):
             parameters.append(f"`fusion={self.fusion}`")
         if self.pseudonyms is not None:
             parameters.append("`pseudonyms`")
+        if self.postprocess is not None:
+            parameters.append(f"`postprocess={self.postprocess}`")
         return " ".join(parameters)
 
 

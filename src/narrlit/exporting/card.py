@@ -1,6 +1,6 @@
 """Model cards: README.md of an exported folder, with the metadata that a hub reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,9 @@ POSTPROCESSED = """
 Embeddings are post-processed: `{steps}`, fitted on {stories} stories{files}. An evaluation on any of these stories is
 transductive.
 """
+TRUNCATED = """
+Embeddings are truncated: they are the first {dimension} dimensions, normalized.
+"""
 FLAGS = {
     "trained_on_validation": "Validation triples or their stories were in the training data. The validation accuracy "
     "is no result, and is left out.",
@@ -86,7 +89,7 @@ class CardFacts:
         unit: name of the unit that `max_length` limits.
         dimension: dimension of the embeddings.
         max_length: maximum length of a unit in tokens.
-        postprocess: steps and stories of the post-processing; None: none.
+        postprocess: steps of the post-processing, and the stories on which they were fitted; None: none.
         strengths: strengths and weaknesses in Markdown; None: not measured.
     """
 
@@ -198,7 +201,9 @@ def _use(facts: CardFacts) -> str:
         dimension=facts.dimension,
     )
     text += NOTES[facts.reads]
-    if facts.postprocess is not None:
+    if facts.postprocess is not None and "fit_on" not in facts.postprocess:
+        text += TRUNCATED.format(dimension=facts.dimension)
+    elif facts.postprocess is not None:
         files = ""
         for file in facts.postprocess["fit_on"]:
             files += f", {code(file_name(file['path']))} (SHA-256 {file['sha256']})"
@@ -246,11 +251,20 @@ def _training(origin: Origin) -> str:
     return "\n".join([*lines, ""])
 
 
+def _dimensions(dimensions: Sequence[int] | None) -> str | None:
+    """List the dimensions for which a model was trained; None: only that of whole embeddings."""
+    if dimensions is None:
+        return None
+    listed = ", ".join(map(str, dimensions))
+    return f"trained for {listed} dimensions, of which `truncate_dim=` of SentenceTransformer chooses"
+
+
 def _settings(run: RunFile, evaluation: Evaluation | None) -> list[str]:
     """List the recorded settings of a run."""
     train = run.data_of("train")
     settings = {
         "Objective": _code_or_none(run.model.objective),
+        "Matryoshka": _dimensions(run.model.dimensions),
         "Training data": _data(train),
         "Epochs": _epochs(run, evaluation),
         "Batch size": run.loading.batch_size,

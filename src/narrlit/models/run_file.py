@@ -128,6 +128,7 @@ class ModelPart(Part):
     objective: str | None = None
     encoder: EncoderPart | None = None
     optimization: OptimizationPart = OptimizationPart()
+    dimensions: list[int] | None = None
 
 
 class TrainerPart(Part):
