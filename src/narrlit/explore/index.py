@@ -31,7 +31,7 @@ from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
 from narrlit.explore.index_storage import IndexRecord, IndexSettings, IndexStorage, check_name, identity, quoted
 from narrlit.explore.index_writing import NewStories, OnProgress, add_stories
-from narrlit.explore.options import SearchOptions, index_at
+from narrlit.explore.options import SearchOptions, VectorFormat, index_at
 from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.files import exclusive
 from narrlit.measures.collection import CollectionSimilarity
@@ -98,6 +98,7 @@ class Index:
         stories: Stories | pd.DataFrame | Sequence[str],
         model: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
+        vectors: VectorFormat | None = None,
         progress: bool = False,
         on_progress: OnProgress = lambda _: None,
     ) -> "Index":
@@ -111,6 +112,9 @@ class Index:
             stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
             model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
                 encoder from `narrlit.load`.
+            vectors: number format of the stories' vectors: `float32`, `float16`, or `int8` or `binary`, which are
+                `float16` with an index of 8 bits or 1 bit per dimension that selects candidates in a large index; None:
+                `float32`, or the format of the index.
             progress: print messages and a progress bar on stderr.
             on_progress: function that is called with the number of stories and words in the index, at the beginning and
                 whenever stories are committed.
@@ -128,12 +132,13 @@ class Index:
                 "export), and use that model for the index; only truncate:N needs no export"
             )
         new = NewStories.of(stories, encoder)
-        record = IndexRecord.of(encoder)
+        record = IndexRecord.of(encoder, vectors or "float32")
         if not index_at(path):
             IndexStorage.create(path, new.frame, record)
         with exclusive(path):
             index = cls(path)
             index._check_settings(record.settings.model_dump())
+            index._check_format(vectors)
             index._encoder = encoder
             index._add(new, progress, on_progress)
         return index
@@ -421,6 +426,15 @@ class Index:
             if name == "files":
                 difference = "a model whose files have changed"
             raise OptionError(f"{self.path} was made with {difference}: give the same, or make a new index")
+
+    def _check_format(self, vectors: VectorFormat | None) -> None:
+        """Refuse a number format of vectors other than that of the index."""
+        recorded = self._storage.record.vectors
+        if vectors is not None and vectors != recorded:
+            raise OptionError(
+                f"{self.path} was made with `vectors={recorded}`, not with `vectors={vectors}`: give the same, or make "
+                "a new index"
+            )
 
     def __repr__(self) -> str:
         model = self._storage.record.settings.model

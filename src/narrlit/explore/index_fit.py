@@ -241,7 +241,7 @@ def _digests_at(snapshot: IndexSnapshot, rows: IntArray) -> list[str]:
 
 def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | None = None) -> Contents:
     """Return what a measure reads of some stories of an index, by their rows; None: of all stories."""
-    vectors = snapshot.vectors if rows is None else snapshot.vectors[rows]
+    vectors = snapshot.vectors if rows is None else snapshot.vectors_at(rows)
     texts = snapshot.texts(rows) if measure in READ_WORDS else [""] * len(vectors)
     passages = snapshot.passage_vectors(rows) if measure in READ_PASSAGES else None
     return Contents(vectors, texts, passages)
@@ -250,7 +250,7 @@ def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | Non
 def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
     """Return everything that measures read of some stories of an index."""
     passages = snapshot.passage_vectors(rows) if snapshot.has_passages else None
-    return Contents(snapshot.vectors[rows], snapshot.texts(rows), passages)
+    return Contents(snapshot.vectors_at(rows), snapshot.texts(rows), passages)
 
 
 def reference_rows(digests: Sequence[str]) -> IntArray:

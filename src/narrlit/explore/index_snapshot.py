@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray, IntArray
+from narrlit.data.schema import FloatArray, Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, NarrlitError, OptionError, printable, reason, system_error
 from narrlit.explore.collection import HIDDEN, plain
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 REMEDY = "remove the folder and index again"
 DIGEST = "content_sha256"
 VECTOR, PASSAGES, PASSAGE_TEXTS = "vector", "passages", "passage_texts"
+PARTITIONS = 50
+"""Number of partitions of the vector index in which a query is compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,6 @@ class IndexSnapshot:
         version: version of the table.
         ids: (N,) ids of the stories.
         digests: (N,) digests of their contents.
-        vectors: (N, D) unit vectors.
     """
 
     path: Path
@@ -46,20 +47,18 @@ class IndexSnapshot:
     version: int
     ids: Sequence[str]
     digests: Sequence[str]
-    vectors: FloatArray
 
     @classmethod
     def of(cls, path: Path, table: Any) -> "IndexSnapshot":
-        """Read ids, digests and vectors of a table that is checked out at a version."""
+        """Read ids and digests of a table that is checked out at a version."""
         with guarded(path):
-            columns = table.search().select(["id", DIGEST, VECTOR]).to_arrow()
+            columns = table.search().select(["id", DIGEST]).to_arrow()
             return cls(
                 path=path,
                 table=table,
                 version=table.version,
                 ids=columns["id"].to_pylist(),
                 digests=columns[DIGEST].to_pylist(),
-                vectors=_vectors(columns[VECTOR], np.float32),
             )
 
     def __len__(self) -> int:
@@ -71,6 +70,24 @@ class IndexSnapshot:
         """Row of each story, by its id."""
         return dict(zip(self.ids, range(len(self)), strict=True))
 
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """Unit vectors of all stories, (N, D)."""
+        with guarded(self.path):
+            return _float32_vectors(self.table.search().select([VECTOR]).to_arrow())
+
+    def vectors_at(self, rows: IntArray) -> FloatArray:
+        """Return the vectors (R, D) of some stories; with a vector index, those of the others stay on disk."""
+        if not self.has_vector_index:
+            return self.vectors[rows]
+        with guarded(self.path):
+            return _float32_vectors(self._columns(rows, [VECTOR]))
+
+    @cached_property
+    def has_vector_index(self) -> bool:
+        """True if the nearest stories can be found by LanceDB's index of quantized vectors."""
+        return self._has_index(VECTOR)
+
     @property
     def has_passages(self) -> bool:
         """True if the model of the index embeds passages."""
@@ -79,8 +96,12 @@ class IndexSnapshot:
     @cached_property
     def has_word_index(self) -> bool:
         """True if stories can be found by words; False for a large index until its first run is finished."""
+        return self._has_index("text")
+
+    def _has_index(self, column: str) -> bool:
+        """Return True if LanceDB has an index of a column."""
         with guarded(self.path):
-            return any("text" in index.columns for index in self.table.list_indices())
+            return any(column in index.columns for index in self.table.list_indices())
 
     def frame(self, rows: IntArray | None = None) -> pd.DataFrame:
         """Return id, title, text and metadata of the stories in `rows` (R,); None: of all stories."""
@@ -137,6 +158,19 @@ class IndexSnapshot:
             best = query.select(["id", "_score"]).limit(limit).to_arrow()
             return self._rows_of(best)
 
+    def by_vector(self, vector: Floats, limit: int, where: str | None = None) -> IntArray:
+        """Find the rows of the stories with the highest cosines to a vector (D,), approximately, by the vector index.
+
+        Args:
+            vector: the vector.
+            limit: maximum number of stories.
+            where: SQL condition on the stories.
+        """
+        with guarded(self.path):
+            query = self.table.search(vector, vector_column_name=VECTOR).distance_type("cosine").nprobes(PARTITIONS)
+            query = query if where is None else query.where(where)
+            return self._rows_of(query.select(["id", "_distance"]).limit(limit).to_arrow())
+
     def _rows_of(self, stories: "pa.Table") -> IntArray:
         """Return the rows of the stories whose ids a result of LanceDB contains."""
         rows = [self.row_of[id] for id in stories["id"].to_pylist()]
@@ -167,6 +201,12 @@ def guarded(path: Path) -> Iterator[None]:
         message, _, _ = str(error).partition(", /")
         message = printable(message or reason(error), 150)
         raise DataError(f"index {path} is damaged; {REMEDY} ({message})") from error
+
+
+def _float32_vectors(table: "pa.Table") -> FloatArray:
+    """Return the vectors of the stories in a table, (R, D)."""
+    vectors: FloatArray = _vectors(table[VECTOR], np.float32)
+    return vectors
 
 
 def _vectors(column: "pa.ChunkedArray | pa.Array", dtype: type[np.floating]) -> Any:

@@ -29,7 +29,7 @@ from narrlit.explore.index_snapshot import (
     IndexSnapshot,
     guarded,
 )
-from narrlit.explore.options import INDEX_RECORD, index_at
+from narrlit.explore.options import INDEX_RECORD, VectorFormat, index_at
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
 from narrlit.models.config import Long, Precision
@@ -55,6 +55,10 @@ FIRST_PRINTABLE = 32
 """Code of the first printable ASCII character."""
 MOST = 2**53
 """Maximum number of words or stories, up to which floating-point numbers are exact."""
+QUANTIZED = ("int8", "binary")
+"""Formats for which a large index has an index of quantized vectors."""
+GROWTH = 2
+"""Factor by which an index grows until its vectors are quantized anew."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
 
 
@@ -133,7 +137,12 @@ class CoverageRecord(BaseModel):
 
 
 class IndexRecord(BaseModel):
-    """Contents of index.json; coverage and languages are missing until there are stories."""
+    """Contents of index.json; coverage and languages are missing until there are stories.
+
+    Attributes:
+        vectors: number format of the stories' vectors.
+        quantized: number of stories on which the quantization of the vectors was trained.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -142,12 +151,14 @@ class IndexRecord(BaseModel):
     settings: IndexSettings
     dimension: int
     passages: bool = False
+    vectors: VectorFormat = "float32"
+    quantized: Count = 0
     coverage: CoverageRecord | None = None
     languages: dict[str, int] | None = None
     fit: dict[str, object] | None = None
 
     @classmethod
-    def of(cls, encoder: StoryEncoder) -> "IndexRecord":
+    def of(cls, encoder: StoryEncoder, vectors: VectorFormat = "float32") -> "IndexRecord":
         """Describe a new index of embeddings from an encoder."""
         path = Path(encoder.name)
         return cls(
@@ -156,6 +167,7 @@ class IndexRecord(BaseModel):
             settings=IndexSettings.of(encoder),
             dimension=encoder.dimension,
             passages=encoder.facts.reads == "text",
+            vectors=vectors,
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -212,7 +224,8 @@ class IndexStorage:
         import lancedb
         import pyarrow as pa
 
-        embedded = [(VECTOR, pa.list_(pa.float32(), record.dimension))]
+        number = pa.float32() if record.vectors == "float32" else pa.float16()
+        embedded = [(VECTOR, pa.list_(number, record.dimension))]
         if record.passages:
             embedded.append((PASSAGES, pa.list_(pa.list_(pa.float16(), record.dimension))))
             embedded.append((PASSAGE_TEXTS, pa.list_(pa.string())))
@@ -348,7 +361,8 @@ class IndexStorage:
             replaces: replace stories with the same ids; False, for new stories only, takes the same time for any size
                 of the index.
         """
-        rows = rows.append_column(VECTOR, _vector_array(embedded.vectors))
+        precision = np.float32 if self.record.vectors == "float32" else np.float16
+        rows = rows.append_column(VECTOR, _vector_array(embedded.vectors.astype(precision)))
         if embedded.passages is not None:
             vectors, texts = _passage_arrays(embedded.passages)
             rows = rows.append_column(PASSAGES, vectors).append_column(PASSAGE_TEXTS, texts)
@@ -379,7 +393,7 @@ class IndexStorage:
                 self._table.delete(f"id IN ({listed})")
 
     def finish(self, changed: bool) -> None:
-        """Merge the files of the batches, and create the index of words that a large index needs."""
+        """Merge the files of the batches, and create the indexes of words and vectors that a large index needs."""
         from lancedb.index import FTS
 
         with self._guard():
@@ -390,6 +404,21 @@ class IndexStorage:
                 most_frequent = max(languages, key=languages.__getitem__, default="en")
                 english = most_frequent == "en"  # the language of stems and stop words
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
+        if self.record.vectors in QUANTIZED:
+            self._quantize()
+
+    def _quantize(self) -> None:
+        """Create the index of quantized vectors, or create it again for a table that has grown."""
+        from lancedb.index import IvfRq, IvfSq
+
+        count = len(self)
+        if count <= COMPARED_ALL or count < GROWTH * self.record.quantized:
+            return
+        kind = IvfSq if self.record.vectors == "int8" else IvfRq
+        with self._guard():
+            self._table.create_index(VECTOR, config=kind(distance_type="cosine"), replace=True)
+        self.record = self.record.model_copy(update={"quantized": count})
+        self.record.write(self.path)
 
     @property
     def indexed_columns(self) -> set[str]:

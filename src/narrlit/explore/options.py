@@ -13,6 +13,10 @@ SEARCH_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
 PAIR_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
 
 
+VectorFormat = Literal["float32", "float16", "int8", "binary"]
+"""Number format in which an index stores and compares the vectors of stories."""
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """Options for a search.

@@ -107,7 +107,9 @@ class MeasuredIndex:
     @property
     def _compares_all(self) -> bool:
         """True if a query is compared with all stories instead of candidates."""
-        return len(self.snapshot) <= COMPARED_ALL or self.fit.measure.measure in OF_VECTORS
+        if len(self.snapshot) <= COMPARED_ALL:
+            return True
+        return self.fit.measure.measure in OF_VECTORS and not self.snapshot.has_vector_index
 
     def _of(self, rows: IntArray | None) -> CollectionSimilarity:
         """Return the similarities of the stories in `rows`; None: of all stories."""
@@ -130,7 +132,7 @@ class MeasuredIndex:
         """Return the rows of the stories that are compared with a query, in ascending order."""
         if self._compares_all or len(allowed) <= limit:
             return allowed
-        nearest = self._nearest_candidates(query, allowed, limit)
+        nearest = self._nearest_candidates(query, allowed, limit, where)
         text = query.contents.texts[0]
         uses_words = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
         if not uses_words or len(text.split()) > WORDS_OF_QUERY:
@@ -138,11 +140,20 @@ class MeasuredIndex:
         by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))
 
-    def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int) -> IntArray:
-        """Choose candidates by passages or, for a measure without passages, by centered vectors; in ascending order."""
+    def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
+        """Choose candidates by passages or, for a measure without passages, by vectors; in ascending order.
+
+        LanceDB compares the vectors as they are stored, not centered. A centered query has about the same neighbors
+        among them, because subtracting the mean changes the cosines of a query with all stories by about the same.
+        """
         if self._by_passages is not None:
             return self._by_passages.nearest(query.contents, allowed, limit)
-        query_vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
+        if self.fit.measure.measure == "cosine":
+            query_vector = query.contents.vectors[0]
+        else:
+            query_vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
+        if self.snapshot.has_vector_index:
+            return np.intersect1d(self.snapshot.by_vector(query_vector, limit, where), allowed)
         cosines = self._centered[allowed] @ query_vector
         return np.sort(allowed[highest_of(cosines, limit)])
 
@@ -167,13 +178,15 @@ class MeasuredIndex:
         is_story = query.row is not None or options.leave_out_text
         better = [query.contents.vectors[0]] if is_story else []
         distinct: list[int] = []
-        for position in order.tolist():
-            vector = self.snapshot.vectors[rows[position]]
-            if all(vector @ other < options.distinct for other in better):
-                distinct.append(position)
-                better.append(vector)
-            if len(distinct) == options.k:
-                break
+        for start in range(0, len(order), CANDIDATES):
+            positions = order[start : start + CANDIDATES]
+            vectors = self.snapshot.vectors_at(rows[positions])
+            for position, vector in zip(positions.tolist(), vectors, strict=True):
+                if all(vector @ other < options.distinct for other in better):
+                    distinct.append(position)
+                    better.append(vector)
+                if len(distinct) == options.k:
+                    return np.array(distinct, dtype=np.int64)
         return np.array(distinct, dtype=np.int64)
 
     def snippets(self, query: Query, rows: IntArray) -> list[str]:
@@ -182,7 +195,7 @@ class MeasuredIndex:
             return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
         reader = passage_reader(self.fit.measure.reader)
         if reader is None:
-            reader = PassageReader(np.zeros(self.snapshot.vectors.shape[1], np.float32), Matching())
+            reader = PassageReader(np.zeros_like(self.fit.measure.mean), Matching())
         query_vectors = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
         return [_best_passage(query_vectors, story, reader) for story in self.snapshot.passages(rows)]
 
