@@ -399,7 +399,7 @@ class StoryEncoder:
         if self.postprocessing is None:
             return None
         if not self.postprocessing.is_fitted:
-            return fit_steps(parse_steps(self.postprocessing.steps), np.empty((0, self.facts.dimension)))
+            return fit_steps(parse_steps(self.postprocessing.steps), np.empty((0, self.facts.dimension), np.float32))
         fit = self._fit or self.postprocessing.fit_for([])
         stories = self.prepare(fit.stories)
         vectors, _ = self._vectors(stories, ["story"] * len(stories), progress=True)
