@@ -6,53 +6,34 @@ number and do not communicate: any number of them can be stopped and restarted a
 """
 
 import json
-import logging
-import os
-import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from glob import glob, has_magic
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import torch
 from pydantic import BaseModel
 from tqdm import tqdm
 
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import Stories, parse_stories
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, file_digest, stream_rows
+from narrlit.data.rows import Layout, file_digest
 from narrlit.data.schema import FloatArray
 from narrlit.data.writers import write_parquet, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import DataError, OptionError, mistake_behind, on_interrupt, reading
-from narrlit.explore.collection import languages
-from narrlit.explore.embedding_file import check_columns, other_columns, save_vectors
+from narrlit.errors import DataError, OptionError, on_interrupt
+from narrlit.explore.embedding_file import other_columns, save_vectors
 from narrlit.explore.options import PartOptions, columns_file
+from narrlit.explore.part_source import InputPart, PartCoverage, PartSource, environment_number, first_difference
+from narrlit.explore.ray_parts import by_ray
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
-from narrlit.optional import require
 
 MANIFEST = "manifest.json"
 """File with the settings and the list of parts."""
 RECORDS = "_parts"
 """Folder with a record of each part; readers of data sets skip names that begin with an underscore."""
-SUFFIXES = (*JSON_SUFFIXES, *DELIMITERS, ".parquet")
-SAMPLE = 1000
-"""Number of rows at the beginning of the input in which the text column is looked up."""
-
-
-class InputFile(NamedTuple):
-    """Input file: its path in the file system of the stories, and its size in bytes."""
-
-    path: str
-    size: int
 
 
 class Process(NamedTuple):
@@ -67,34 +48,6 @@ class Process(NamedTuple):
 
 
 ALONE = Process()
-
-
-@dataclass(frozen=True)
-class InputPart:
-    """Rows of the input that form a part.
-
-    Attributes:
-        stop: number of the first row after the part.
-        rows: the rows; None if the part is already written, or another process writes it.
-    """
-
-    stop: int
-    rows: list[Row] | None
-
-
-@dataclass(frozen=True)
-class PartCoverage:
-    """Share of the text of a part's stories that the encoder has read.
-
-    Attributes:
-        coverage: coverage of the stories.
-        limit: maximum length of a text in tokens.
-        unit: name of such a text, singular and plural.
-    """
-
-    coverage: Coverage
-    limit: int
-    unit: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -211,20 +164,22 @@ def embed_to_folder(
             "`transductive`, `layout.split=lines` and `layout.split=blank-lines` read all stories at once: "
             "name a file, `out=FILE`"
         )
-    fitted = encoder.fitted_for([])
-    return EmbeddingRun(Path(out), str(stories), fitted, role, layout, drop_invalid, parts).run()
+    source = PartSource(str(stories), encoder.fitted_for([]), role, layout, drop_invalid, parts.part_rows)
+    return EmbeddingRun(Path(out), source, parts).run()
 
 
 @dataclass(frozen=True)
 class EmbeddingRun:
-    """Embedding of the rows of files in parts; the fields are the parameters of `embed_to_folder`."""
+    """Embedding of stories in the parts of a folder.
+
+    Attributes:
+        folder: folder of the parts.
+        source: the stories.
+        parts: format and workers of the parts.
+    """
 
     folder: Path
-    stories: str
-    encoder: StoryEncoder
-    role: Role | None
-    layout: Layout
-    drop_invalid: bool
+    source: PartSource
     parts: PartOptions
 
     def run(self) -> Manifest:
@@ -245,44 +200,8 @@ class EmbeddingRun:
                     return manifest
                 manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
             with on_interrupt(f"finished parts are kept in {self.folder}: repeat the command to resume"):
-                total = self._embed(self._by_ray() if self.parts.engine == "ray" else self._here())
+                total = self._embed(by_ray(self, self.parts.workers) if self.parts.engine == "ray" else self._here())
             return self._finish(manifest, total)
-
-    @cached_property
-    def files(self) -> list[InputFile]:
-        """Input files, in order."""
-        with reading("stories", self.stories, "check the path"):
-            infos = _file_infos(self.stories)
-        files = []
-        for info in infos:
-            is_hidden = info.base_name.startswith((".", "_"))
-            if info.is_file and not is_hidden and info.path.lower().endswith(SUFFIXES):
-                files.append(InputFile(info.path, info.size))
-        if not files:
-            kinds = ", ".join(SUFFIXES)
-            raise DataError(f"{self.stories}: no {kinds} file, which `out=FOLDER` needs; other kinds: `out=FILE.npy`")
-        return sorted(files)
-
-    @cached_property
-    def sample(self) -> Stories:
-        """Stories of the first rows."""
-        first_rows = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
-        if not first_rows:
-            raise DataError(f"{self.stories} has no rows; name a file with data in it")
-        check_columns([row.value for row in first_rows], self.stories)
-        return parse_stories(RowFile(Path(self.stories), first_rows), strict=False, layout=self.layout)
-
-    @cached_property
-    def loaded(self) -> StoryEncoder:
-        """Encoder of this process, on a GPU of its own if there are several."""
-        if torch.cuda.device_count() > 1:
-            local_rank = _environment_number("LOCAL_RANK", "SLURM_LOCALID", default=0)
-            torch.cuda.set_device(local_rank % torch.cuda.device_count())
-        encoder = self.encoder
-        if self.role is None:
-            encoder.require_one_prompt("embed")
-        languages(encoder, [story.text for story in self.sample])
-        return encoder
 
     def path(self, number: int) -> Path:
         """Return the path of a part."""
@@ -291,10 +210,10 @@ class EmbeddingRun:
     @property
     def _process(self) -> Process:
         """Rank of this process, and number of processes that share the parts."""
-        world = _environment_number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", default=1)
+        world = environment_number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", default=1)
         if world <= 1:
             return Process(0, world)
-        return Process(_environment_number("RANK", "SLURM_PROCID", default=0), world)
+        return Process(environment_number("RANK", "SLURM_PROCID", default=0), world)
 
     def record(self, number: int) -> PartRecord | None:
         """Read the record of a part; return None if there is none, or it is damaged."""
@@ -305,42 +224,19 @@ class EmbeddingRun:
 
     def unfinished(self, process: Process = ALONE) -> Iterator[InputPart]:
         """Read the input in order, and yield its parts, with rows only for those that this process must write."""
-        size, stop = self.parts.part_rows, 0
-        is_wanted = lru_cache(lambda number: process.writes(number) and not self.path(number).exists())
-        rows = self._rows(lambda row: is_wanted(row // size))
-        while part := list(islice(rows, size)):
-            stop += len(part)
-            wanted = [row for row in part if row is not None]  # all or none
-            yield InputPart(stop, wanted or None)
+        return self.source.unfinished(lambda number: process.writes(number) and not self.path(number).exists())
 
     def embed_part(self, part: InputPart) -> DonePart:
         """Embed and write the rows of a part, if it has rows."""
         if part.rows is None:
             return DonePart(part.stop, 0, None)
-        return DonePart(part.stop, len(part.rows), self.write(part.stop, part.rows))
+        embedded = self.source.embed(part.number, part.stop, part.rows)
+        self._save(part.number, embedded.rows, embedded.embeddings, self.source.text_column)
+        return DonePart(part.stop, len(part.rows), embedded.read)
 
-    def write(self, stop: int, rows: list[Row]) -> PartCoverage:
-        """Embed the rows of a part, up to the row `stop` of the input, and write its files."""
-        start, text_column = stop - len(rows), self.sample.columns.get("text") or "text"
-        valid_rows: list[Row] = []
-        table: list[dict[str, object]] = []
-        for number, row in enumerate(rows, start):
-            cells = row.value if isinstance(row.value, Mapping) else {"text": row.value}
-            if not self.drop_invalid or _is_text(cells.get(text_column)):
-                valid_rows.append(row)
-                table.append({"row": number, **cells})
-        embeddings, coverage = self._embedded(valid_rows)
-        self._save(start // self.parts.part_rows, table, embeddings, text_column)
-        return PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
-
-    def _embedded(self, rows: list[Row]) -> tuple[FloatArray, Coverage]:
-        """Embed N rows, (N, D), and return the share of their text that was read."""
-        if not rows:
-            return np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
-        layout = Layout(self.sample.columns.get("text"))
-        parsed = parse_stories(RowFile(Path(self.stories), rows), strict=True, layout=layout)
-        stories = self.loaded.prepare(list(parsed))
-        return self.loaded.read(stories, [self.role or "story"] * len(stories))
+    def for_worker(self) -> "EmbeddingRun":
+        """Return this run for another process, which may have another working directory."""
+        return replace(self, folder=self.folder.absolute(), source=self.source.for_worker())
 
     def _save(self, number: int, table: list[dict[str, object]], embeddings: FloatArray, text: str) -> None:
         """Write the files of a part, and its record before the files get their final names.
@@ -374,24 +270,14 @@ class EmbeddingRun:
         """Return the path of the record of a part."""
         return self.folder / RECORDS / f"{number:05d}.json"
 
-    def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
-        """Read all files as one input; `wanted` and None as in `stream_rows`, with row numbers of the whole input."""
-        start = 0
-        system, _ = _file_system(self.stories)
-        for input_file in self.files:
-            with system.open_input_file(input_file.path) as file:
-                for row in stream_rows(file, Path(input_file.path), wanted, start):
-                    start += 1
-                    yield row
-
     def _begin(self) -> Manifest:
         """Read the manifest of the folder, or create it."""
         check_writable(self.folder / MANIFEST)
-        settings = self._settings()
+        settings = {**self.source.settings(), "format": self.parts.format}
         files = list(self.folder.glob("[!._]*"))  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
-            difference = _first_difference(manifest.settings, settings)
+            difference = first_difference(manifest.settings, settings)
             if difference is None:
                 return manifest
             if any(file.name.startswith("part-") for file in files):
@@ -399,18 +285,6 @@ class EmbeddingRun:
         elif files:
             raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
-
-    def _settings(self) -> dict[str, object]:
-        """Return the settings that determine the embeddings, for the manifest."""
-        return {
-            **self.encoder.record,
-            "inputs": [{"file": Path(file.path).name, "bytes": file.size} for file in self.files],
-            "text_column": self.sample.columns.get("text"),
-            "role": self.role or "story",
-            "drop_invalid": self.drop_invalid,
-            "part_rows": self.parts.part_rows,
-            "format": self.parts.format,
-        }
 
     def _remove_damaged(self, process: Process) -> None:
         """Remove parts of this process whose files have changed since they were written."""
@@ -441,44 +315,6 @@ class EmbeddingRun:
         """Embed the parts of this process."""
         for part in self.unfinished(self._process):
             yield self.embed_part(part)
-
-    def _by_ray(self) -> Iterator[DonePart]:
-        """Embed the parts with Ray Data: one task reads them, workers embed and write them.
-
-        Ray's own readers are not used, because they convert the id "007" to a number and some texts to dates; nor is
-        its writer, which can't resume after an interruption. Ray passes the work of a lost worker to another.
-        """
-        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal")
-        ray, data = require("ray", "ray"), require("ray.data", "ray")
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-        logging.getLogger("ray.data").setLevel("ERROR")
-        context = data.DataContext.get_current()
-        context.enable_progress_bars, context.target_max_block_size = False, 1  # a part is a block, however small
-        resources = _resources_of_worker(ray.cluster_resources(), self.parts.workers)
-        run = replace(
-            self,
-            folder=self.folder.absolute(),  # workers have another working directory
-            stories=self.stories if "://" in self.stories else str(Path(self.stories).absolute()),
-            encoder=self.encoder.for_worker(),
-        )
-
-        def parts(_: Any) -> Iterator[dict[str, object]]:
-            """Read the missing parts."""
-            for part in run.unfinished():
-                yield {"part": [pickle.dumps(part)]}
-
-        try:
-            pool = data.ActorPoolStrategy(size=self.parts.workers)
-            rows_of_parts = data.from_items([0]).map_batches(parts, batch_size=1)
-            done = rows_of_parts.map_batches(
-                _Worker, fn_constructor_args=(run,), batch_size=1, compute=pool, **resources
-            )
-            for row in done.iter_rows():
-                yield pickle.loads(row["done"])  # noqa: S301  (what the worker has just written)
-        except Exception as error:
-            raise mistake_behind(getattr(error, "cause", error)) or error from error
-        finally:
-            ray.shutdown()
 
     def _finish(self, manifest: Manifest, total: int) -> Manifest:
         """Complete the manifest if all parts are there."""
@@ -516,64 +352,3 @@ class EmbeddingRun:
         with atomic_path(self.folder / MANIFEST) as temporary:
             temporary.write_text(f"{content}\n", encoding="utf-8")
         return manifest
-
-
-class _Worker:
-    """Ray worker that embeds parts; it loads the model once."""
-
-    def __init__(self, run: EmbeddingRun) -> None:
-        self.run = run
-
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
-        """Embed a part, unless it is already written."""
-        part = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
-        return {"done": [pickle.dumps(self.run.embed_part(part))]}
-
-
-def _environment_number(*names: str, default: int) -> int:
-    """Return the number in the first of some environment variables that is set and not empty."""
-    for name in names:
-        value = os.environ.get(name)
-        if value:
-            return int(value)
-    return default
-
-
-def _first_difference(earlier: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
-    """Name the first setting that has changed, with both values for messages; return None if there is none."""
-    for name in {**earlier, **settings}:
-        there, now = earlier.get(name), settings.get(name)
-        if there != now:
-            return name if name == "inputs" else f"{name} ({name}: {there} there, {now} now)"
-    return None
-
-
-def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str, float]:
-    """Return the resources of a Ray worker: a GPU or, without GPUs, a share of all processors but the reading one."""
-    if cluster.get("GPU", 0):
-        return {"num_gpus": 1}
-    processors = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
-    return {"num_cpus": int(processors) if processors > 1 else processors}
-
-
-def _is_text(value: object) -> bool:
-    """Return True for text that is not blank."""
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _file_infos(stories: str) -> list[Any]:
-    """List a file, the files of a folder, or the files that match a pattern, at a path or an address."""
-    system, path = _file_system(stories)
-    if has_magic(path) and not Path(path).exists():
-        return list(system.get_file_info(glob(path)))  # noqa: PTH207  (Path.glob takes no absolute pattern)
-    infos = system.get_file_info([path])
-    if infos[0].is_file:
-        return list(infos)
-    return list(system.get_file_info(require("pyarrow.fs", "parquet").FileSelector(path)))
-
-
-def _file_system(stories: str) -> tuple[Any, str]:
-    """Return the file system of a path or an address, and the path within it."""
-    fs = require("pyarrow.fs", "parquet")
-    system, path = fs.FileSystem.from_uri(stories) if "://" in stories else (fs.LocalFileSystem(), stories)
-    return system, path
