@@ -87,7 +87,7 @@ class Index:
             self._encoder = model
             return
         with reading("index", path, REMEDY):
-            self._encoder = _encoder(model or record.model_path, record.settings, device, trust_remote_code)
+            self._encoder = query_encoder(model or record.model_path, record.settings, device, trust_remote_code)
         if model is not None:
             self._check_settings(identity(model))
 
@@ -418,14 +418,7 @@ class Index:
 
     def _check_settings(self, settings: Mapping[str, object]) -> None:
         """Refuse settings that differ from those of the index."""
-        recorded = self._storage.record.settings.model_dump()
-        for name, value in settings.items():
-            if recorded.get(name) == value:
-                continue
-            difference = f"{_parameter(name, recorded.get(name))}, not with {_parameter(name, value)}"
-            if name == "files":
-                difference = "a model whose files have changed"
-            raise OptionError(f"{self.path} was made with {difference}: give the same, or make a new index")
+        check_settings(self.path, self._storage.record.settings, settings)
 
     def _check_format(self, vectors: VectorFormat | None) -> None:
         """Refuse a number format of vectors other than that of the index."""
@@ -473,6 +466,27 @@ class IndexedCollection(Collection):
         return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities
 
 
+def check_settings(path: str | Path, index_settings: IndexSettings, settings: Mapping[str, object]) -> None:
+    """Compare settings with those of an index.
+
+    Args:
+        path: the index, for messages.
+        index_settings: settings with which it was made.
+        settings: some settings by name, such as the result of `identity`.
+
+    Raises:
+        OptionError: if one differs.
+    """
+    recorded = index_settings.model_dump()
+    for name, value in settings.items():
+        if recorded.get(name) == value:
+            continue
+        difference = f"{_parameter(name, recorded.get(name))}, not with {_parameter(name, value)}"
+        if name == "files":
+            difference = "a model whose files have changed"
+        raise OptionError(f"{path} was made with {difference}: give the same, or make a new index")
+
+
 def _parameter(name: str, value: object) -> str:
     """Format a parameter of `narrlit.load` and its value for messages.
 
@@ -484,7 +498,7 @@ def _parameter(name: str, value: object) -> str:
     return f"`{name}`" if value is True else f"`{name}={value}`"
 
 
-def _encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:
+def query_encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:
     """Return the encoder for the queries of an index; the model is loaded at the first query."""
     pseudonyms = settings.pseudonyms
     missing_views: Literal["positional", "refuse"] = "positional" if settings.views else "refuse"

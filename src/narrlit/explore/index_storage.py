@@ -229,7 +229,7 @@ class IndexStorage:
         if record.passages:
             embedded.append((PASSAGES, pa.list_(pa.list_(pa.float16(), record.dimension))))
             embedded.append((PASSAGE_TEXTS, pa.list_(pa.string())))
-        fields = [(name, array.type) for name, array in _arrays(frame).items()]
+        fields = [(name, array.type) for name, array in column_arrays(frame).items()]
         fields[3:3] = embedded  # after id, title and text
         try:
             with atomic_folder(Path(path)) as temporary:
@@ -267,8 +267,7 @@ class IndexStorage:
     @property
     def column_list(self) -> str:
         """The columns that conditions may name, with their types, for messages."""
-        shown = [field for field in self._table.schema if field.name not in HIDDEN]
-        return "columns: " + ", ".join(f"{field.name} ({field.type})" for field in shown)
+        return column_list(self._table)
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each story's content, by id."""
@@ -300,16 +299,7 @@ class IndexStorage:
         Raises:
             OptionError: if it is not a valid condition on these columns.
         """
-        if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
-            raise OptionError(f"`where={printable(where, 80)!r}`: write a value instead of $, ? or :, text in '...'")
-        try:
-            self._table.count_rows(where)
-        except Exception as error:
-            message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
-            problem = printable(message, 150).rstrip(". ")
-            if "literal" in message:
-                problem += "; compare a column of text with '...', or write CAST(column AS INT)"
-            raise OptionError(f"`where={printable(where, 80)!r}`: {problem}; {self.column_list}") from error
+        check_condition(self._table, where)
 
     def require_stories(self) -> None:
         """Raise DataError if there are none."""
@@ -324,33 +314,8 @@ class IndexStorage:
         Raises:
             DataError: if a column has another type in the index.
         """
-        import pyarrow as pa
-
-        arrays = _arrays(frame)
         with self._guard():
-            self._add_columns(arrays)
-            schema = self._table.schema
-        for field in schema:
-            if field.name in EMBEDDED:
-                continue
-            array = arrays.get(field.name, pa.nulls(len(frame)))
-            try:
-                arrays[field.name] = array.cast(field.type)
-            except pa.ArrowInvalid as error:
-                raise DataError(
-                    f"column {field.name} is {field.type} in {self.path} and can't be {array.type}: rename it, or "
-                    "make a new index"
-                ) from error
-        return pa.table(arrays)
-
-    def _add_columns(self, arrays: Mapping[str, "pa.Array"]) -> None:
-        """Add the columns of stories that the table lacks."""
-        import pyarrow as pa
-
-        known = self._table.schema.names
-        new = [pa.field(name, array.type) for name, array in arrays.items() if name not in known]
-        if new:
-            self._table.add_columns(new)
+            return fitted_columns(self._table, column_arrays(frame), self.path)
 
     def commit(self, rows: "pa.Table", embedded: EmbeddedStories, replaces: bool = True) -> None:
         """Write stories (N) with their vectors and passages.
@@ -362,7 +327,7 @@ class IndexStorage:
                 of the index.
         """
         precision = np.float32 if self.record.vectors == "float32" else np.float16
-        rows = rows.append_column(VECTOR, _vector_array(embedded.vectors.astype(precision)))
+        rows = rows.append_column(VECTOR, vector_array(embedded.vectors.astype(precision)))
         if embedded.passages is not None:
             vectors, texts = _passage_arrays(embedded.passages)
             rows = rows.append_column(PASSAGES, vectors).append_column(PASSAGE_TEXTS, texts)
@@ -463,6 +428,66 @@ def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
     return digests
 
 
+def column_list(table: Any) -> str:
+    """Return the columns of a LanceDB table that conditions may name, with their types, for messages."""
+    shown = [field for field in table.schema if field.name not in HIDDEN]
+    return "columns: " + ", ".join(f"{field.name} ({field.type})" for field in shown)
+
+
+def check_condition(table: Any, where: str) -> None:
+    """Check a condition on the columns of a LanceDB table.
+
+    Raises:
+        OptionError: if it is not a valid condition on these columns.
+    """
+    if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
+        raise OptionError(f"`where={printable(where, 80)!r}`: write a value instead of $, ? or :, text in '...'")
+    try:
+        table.count_rows(where)
+    except Exception as error:
+        message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
+        problem = printable(message, 150).rstrip(". ")
+        if "literal" in message:
+            problem += "; compare a column of text with '...', or write CAST(column AS INT)"
+        raise OptionError(f"`where={printable(where, 80)!r}`: {problem}; {column_list(table)}") from error
+
+
+def fitted_columns(table: Any, arrays: Mapping[str, "pa.Array"], path: str | Path) -> "pa.Table":
+    """Convert columns to the types that they have in a LanceDB table, to which new columns are added.
+
+    Args:
+        table: the table.
+        arrays: the columns of N stories.
+        path: the index, for messages.
+
+    Returns:
+        The columns of the table, except those that the encoder computes and `arrays` lacks.
+
+    Raises:
+        DataError: if a column has another type in the table.
+    """
+    import pyarrow as pa
+
+    known = table.schema.names
+    new = [pa.field(name, array.type) for name, array in arrays.items() if name not in known]
+    if new:
+        table.add_columns(new)
+    rows = len(next(iter(arrays.values())))
+    columns = dict(arrays)
+    for field in table.schema:
+        if field.name in EMBEDDED and field.name not in arrays:
+            continue
+        array = arrays.get(field.name, pa.nulls(rows))
+        try:
+            columns[field.name] = array.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"column {field.name} is {field.type} in {path} and can't be {array.type}: rename it, or "
+                "make a new index"
+            ) from error
+    return pa.table(columns)
+
+
 def quoted(value: object) -> str:
     """Format a value as an SQL literal.
 
@@ -475,7 +500,7 @@ def quoted(value: object) -> str:
     return f"'{escaped}'"
 
 
-def _vector_array(vectors: NDArray[np.floating]) -> "pa.Array":
+def vector_array(vectors: NDArray[np.floating]) -> "pa.Array":
     """Convert vectors (N, D) to an Arrow array of N lists."""
     import pyarrow as pa
 
@@ -488,12 +513,12 @@ def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"
 
     joined = passage_vectors(stories)
     bounds = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
-    vectors = pa.ListArray.from_arrays(bounds, _vector_array(joined.vectors.astype(np.float16)))
+    vectors = pa.ListArray.from_arrays(bounds, vector_array(joined.vectors.astype(np.float16)))
     texts = pa.array([story.texts for story in stories], pa.list_(pa.string()))
     return vectors, texts
 
 
-def _arrays(frame: pd.DataFrame) -> dict[str, "pa.Array"]:
+def column_arrays(frame: pd.DataFrame) -> dict[str, "pa.Array"]:
     """Convert the columns of a frame to Arrow arrays."""
     return {name: _array(values.tolist()) for name, values in frame.items()}
 
