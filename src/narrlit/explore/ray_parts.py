@@ -52,7 +52,7 @@ def by_ray(run: PartRun[Done], workers: int) -> Iterator[Done]:
 
     try:
         pool = data.ActorPoolStrategy(size=workers)
-        rows_of_parts = data.from_items([0]).map_batches(parts, batch_size=1)
+        rows_of_parts = data.from_items([0]).map_batches(parts, batch_size=1, **_resources_of_reader(resources))
         done = rows_of_parts.map_batches(_Worker, fn_constructor_args=(sent,), batch_size=1, compute=pool, **resources)
         for row in done.iter_rows():
             yield pickle.loads(row["done"])  # noqa: S301  (what the worker has just written)
@@ -80,3 +80,11 @@ def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str
         return {"num_gpus": 1}
     processors = max((cluster.get("CPU", 0) - 1) / workers, 0.1)
     return {"num_cpus": int(processors) if processors > 1 else processors}
+
+
+def _resources_of_reader(worker: Mapping[str, float]) -> dict[str, float]:
+    """Return the resources of the reading task, which differ from a worker's.
+
+    Ray would otherwise run the task and all parts in one worker.
+    """
+    return {"num_cpus": 0.5 if worker.get("num_cpus") == 1 else 1}
