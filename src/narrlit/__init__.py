@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from narrlit.explore.index import Index
     from narrlit.explore.labeled_pairs import label_pairs
     from narrlit.explore.mapping import map_stories
-    from narrlit.explore.options import PartOptions
+    from narrlit.explore.options import PartOptions, TableOptions
     from narrlit.explore.pair_checking import pairs_to_check
     from narrlit.explore.pair_decisions import PairDecisions, read_decisions
     from narrlit.explore.pairs import pairs
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from narrlit.explore.reader_agreement import reader_agreement
     from narrlit.explore.search import search
     from narrlit.explore.selection import select
+    from narrlit.explore.vector_table import VectorTable
     from narrlit.exporting.folders import average, check_export, export
     from narrlit.exporting.hub import push
     from narrlit.llm.generation import generate
@@ -77,8 +78,10 @@ __all__ = [
     "PairDecisions",
     "PartOptions",
     "Run",
+    "TableOptions",
     "TripleAccuracy",
     "TwiceTold",
+    "VectorTable",
     "__version__",
     "ablate",
     "average",
@@ -144,8 +147,10 @@ _MODULES = {
     "PairDecisions": "narrlit.explore.pair_decisions",
     "PartOptions": "narrlit.explore.options",
     "Run": "narrlit.experiments.run",
+    "TableOptions": "narrlit.explore.options",
     "TripleAccuracy": "narrlit.metrics.triples",
     "TwiceTold": "narrlit.data.twice_told",
+    "VectorTable": "narrlit.explore.vector_table",
     "ablate": "narrlit.experiments.ablation",
     "average": "narrlit.exporting.folders",
     "back_translate_examples": "narrlit.experiments.augmentation",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.errors import OptionError
-from narrlit.explore.options import index_at
+from narrlit.explore.options import index_at, is_address
 from narrlit.metrics.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from narrlit.explore.collection import Collection
     from narrlit.explore.index import Index
+    from narrlit.explore.vector_table import VectorTable
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Loading options that also apply to an index."""
@@ -62,15 +63,45 @@ def open_index(
             index.
     """
     index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
+    _refuse_changed(path, index.settings, loading, reading, files)
+    return index
+
+
+def open_searchable(
+    source: str, loading: ModelOptions = ModelOptions(), files: InputOptions = InputOptions()
+) -> "Index | VectorTable":
+    """Open an index or, at an address, a vector table.
+
+    Args:
+        source: folder of the index, or address of the table.
+        loading: as in `open_index`.
+        files: as in `open_index`.
+
+    Raises:
+        DataError: if there is no index, or it is damaged.
+        OptionError: as in `open_index`.
+    """
+    if not is_address(source):
+        return open_index(source, loading, files=files)
+    table = narrlit.VectorTable(
+        source, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code
+    )
+    _refuse_changed(source, table.settings, loading, StoryOptions(), files)
+    return table
+
+
+def _refuse_changed(
+    path: str | Path, settings: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions
+) -> None:
+    """Raise OptionError if an option is given that does not apply to an index, which has settings of its own."""
     flags = []
     for name in [*changed_options(loading), *changed_options(reading), *changed_options(files)]:
         if name not in APPLICABLE:
             flags.append(f"--{name.replace('_', '-')}")
     if flags:
         raise OptionError(
-            f"{path} is an index, made with {index.settings}: leave out {', '.join(flags)}, or make another index"
+            f"{path} is an index, made with {settings}: leave out {', '.join(flags)}, or make another index"
         )
-    return index
 
 
 def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list[str]:

@@ -5,7 +5,8 @@ from typing import Annotated
 import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
-from narrlit.explore.options import VectorFormat
+from narrlit.errors import OptionError
+from narrlit.explore.options import TableOptions, VectorFormat, is_address
 from narrlit.files import Output
 from narrlit.models.config import DEFAULT_MODEL
 
@@ -17,6 +18,7 @@ def index(
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,
+    parts: TableOptions,
     vectors: VectorFormat | None = None,
 ) -> None:
     """Create an index of stories, or add stories to an existing one; a story with a known id replaces the old version.
@@ -24,15 +26,31 @@ def index(
     Repeat the command to resume after an interruption.
 
     Args:
-        stories: a file or a folder of stories.
-        out: folder of the index (LanceDB); new, or made with the same model and settings.
+        stories: a file or a folder of stories. For a vector table: JSON Lines, CSV or Parquet, as a file, a folder, a
+            glob pattern or an address in an object store (s3://, gs://).
+        out: folder of the index (LanceDB); new, or made with the same model and settings. Or the address of a vector
+            table (s3://bucket/plots, file:///data/plots) for millions of stories: they are embedded in parts, one
+            embedding per story, and searched without loading them into memory.
         loading: the model; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of the stories.
+        parts: size and workers of the parts of a vector table.
         vectors: number format of the stories' vectors; int8 and binary are float16 with an index of 8 bits or 1 bit
             per dimension, which selects candidates in an index of more than 1,000 stories; default: float32.
     """
+    model = loading.model or DEFAULT_MODEL
+    if is_address(out):
+        if vectors is not None:
+            raise OptionError(f"--out {out}: --vectors applies to an index in a folder only")
+        encoder = reading.load(model, loading, cache=None)
+        table = narrlit.VectorTable.create(out, stories, encoder, layout=files.layout, options=parts)
+        say(f"{out}: {counted(len(table), 'story')}")
+        return
+    if parts != TableOptions():
+        raise OptionError(
+            f"--out {out}: --part-rows, --engine and --workers apply to an address only, such as file:///data/plots"
+        )
     source = files.read(stories)
-    encoder = reading.load(loading.model or DEFAULT_MODEL, loading)
+    encoder = reading.load(model, loading)
     result = narrlit.Index.create(out, source, encoder, vectors=vectors, progress=True)
     say(f"{out}: {counted(len(result), 'story')}")

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import narrlit
-from narrlit.commands.collections import open_index
+from narrlit.commands.collections import open_searchable
 from narrlit.commands.options import InputOptions, ModelOptions
 from narrlit.console import counted, say
 from narrlit.explore.options import SEARCH_SUFFIXES, SearchOptions
@@ -23,7 +23,7 @@ def search(
     """Find the stories of an index most similar to a text, or to a story.
 
     Args:
-        index: folder written by `narrlit index`.
+        index: folder or address written by `narrlit index`.
         text: text to search for, in quotes.
         like: id of a story in the index, or a file with one story; that story itself is excluded from the results.
         out: file to write (.csv, .tsv, .jsonl, .parquet, .xlsx or .html); default: print a table.
@@ -31,7 +31,7 @@ def search(
         loading: path of the model, if it has moved since the index was made, and device.
         files: columns and lines of the file given as --like.
     """
-    stories = open_index(index, loading, files=files if like is None else InputOptions())
+    stories = open_searchable(index, loading, files=files if like is None else InputOptions())
     results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(options))
     if out is None:
         print(results)

@@ -66,6 +66,30 @@ class PartOptions:
             raise OptionError("`part_rows` and `workers`: must be at least 1")
 
 
+@dataclass(frozen=True)
+class TableOptions:
+    """Options for a vector table.
+
+    Attributes:
+        part_rows: number of rows per part; a part is embedded and committed at once.
+        engine: local embeds in this process; ray uses Ray Data on a cluster.
+        workers: number of Ray workers.
+    """
+
+    part_rows: int = 16_384
+    engine: Literal["local", "ray"] = "local"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.part_rows, self.workers) < 1:
+            raise OptionError("`part_rows` and `workers`: must be at least 1")
+
+
+def is_address(path: str | Path) -> bool:
+    """Return True for an address such as s3://bucket/plots, instead of a path."""
+    return "://" in str(path)
+
+
 def index_at(path: str | Path) -> bool:
     """Return True if a folder is an index."""
     return (Path(path) / INDEX_RECORD).is_file()

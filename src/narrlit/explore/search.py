@@ -13,7 +13,8 @@ from narrlit.data.rows import Layout
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.index import Index
-from narrlit.explore.options import SEARCH_SUFFIXES
+from narrlit.explore.options import SEARCH_SUFFIXES, is_address
+from narrlit.explore.vector_table import VectorTable
 from narrlit.files import atomic_path, check_writable
 from narrlit.metrics.names import MeasureName
 from narrlit.pages import render_page
@@ -78,7 +79,7 @@ class SearchResults:
 
 
 def search(  # noqa: PLR0913 (options)
-    index: Index | str | Path,
+    index: Index | VectorTable | str | Path,
     text: str | Sequence[str] | None = None,
     *,
     like: str | Path | None = None,
@@ -94,7 +95,8 @@ def search(  # noqa: PLR0913 (options)
     """Find the stories of an index most similar to a text, to each of several, or to a story.
 
     Args:
-        index: an index, or its folder.
+        index: an index or a vector table, or its folder or address; a vector table is searched by `cosine`, with `k`
+            and `where`.
         text: a query, or a whole story; or several, which are embedded together.
         like: instead of a text, the id of a story in the index, or a file with one story, which is excluded from the
             results.
@@ -124,8 +126,16 @@ def search(  # noqa: PLR0913 (options)
     """
     if (text is None) == (like is None):
         raise OptionError("give a text, or `like=ID` with the id of a story in the index or a file with one story")
-    stories = index if isinstance(index, Index) else Index(index)
     queries = [text] if isinstance(text, str) else list(text or [str(like)])
+    stories = _opened(index)
+    if isinstance(stories, VectorTable):
+        if measure not in (None, "cosine") or exclude_same is not None or distinct is not None or leave_out_text:
+            raise OptionError(
+                f"{stories.address}: `measure`, `exclude_same`, `distinct` and `leave_out_text` need an index in a "
+                "folder; a vector table is searched by `measure=cosine`, with `k` and `where`"
+            )
+        results = stories.like(str(like), k, where=where) if text is None else stories.search(text, k, where=where)
+        return SearchResults(queries, results)
     if like is not None and _is_file(like, stories):
         text, leave_out_text = _only_story(like, layout, progress), True
     if text is None:
@@ -142,6 +152,13 @@ def search(  # noqa: PLR0913 (options)
         leave_out_text=leave_out_text,
     )
     return SearchResults(queries, frame)
+
+
+def _opened(index: Index | VectorTable | str | Path) -> Index | VectorTable:
+    """Open the index in a folder, or the vector table at an address."""
+    if isinstance(index, Index | VectorTable):
+        return index
+    return VectorTable(str(index)) if is_address(index) else Index(index)
 
 
 def _is_file(like: str | Path, stories: Index) -> bool:
