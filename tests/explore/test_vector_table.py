@@ -9,7 +9,7 @@ import narrlit
 from narrlit.data.rows import Layout
 from narrlit.data.storyworld import StoryWorld
 from narrlit.errors import DataError, OptionError
-from narrlit.explore import part_source, vector_table_writing
+from narrlit.explore import part_source, vector_table, vector_table_writing
 from narrlit.explore.options import TableOptions
 from narrlit.explore.vector_table import VectorTable
 from narrlit.explore.vector_table_writing import TableWriter
@@ -163,20 +163,18 @@ def test_a_second_writer_is_refused_before_it_can_write_a_part_twice(stories, ad
 def test_a_part_that_two_writers_commit_at_once_is_written_once_in_the_end(stories, address, encoder, monkeypatch):
     """The second writer commits between the check of the version and the commit."""
     fitted = vector_table_writing.fitted_columns
-
-    def intrude(table, arrays, path):
-        rows = fitted(table, arrays, path)
-        monkeypatch.setattr(vector_table_writing, "fitted_columns", fitted)
-        expected = table.version
-        VectorTable(address)._table.add(rows.select(table.schema.names))
-        monkeypatch.setattr(type(table), "version", property(lambda _: expected))
-        return rows
-
     with monkeypatch.context() as patched:
+
+        def intrude(table, arrays, path):
+            rows = fitted(table, arrays, path)
+            stale = table.version
+            VectorTable(address)._table.add(rows.select(table.schema.names))
+            patched.setattr(type(table), "version", property(lambda _: stale))
+            return rows
+
         patched.setattr(vector_table_writing, "fitted_columns", intrude)
         with pytest.raises(OptionError, match="another run writes to this table"):
             VectorTable.create(address, stories, encoder, options=PARTS)
-    monkeypatch.undo()
 
     table = VectorTable.create(address, stories, encoder, options=PARTS)
     assert columns(table, "row") == {"row": list(range(10))}
@@ -206,6 +204,7 @@ def test_other_stories_or_settings_are_refused(stories, address, tiny, make, cha
 
 def test_a_large_table_gets_a_vector_index_that_finds_the_same(make, address, encoder, monkeypatch):
     monkeypatch.setattr(vector_table_writing, "INDEXED_FROM", 256)  # the fewest from which LanceDB can train one
+    monkeypatch.setattr(vector_table, "REFINED", 100)  # 5 * 100 candidates: all stories
     words = ["king", "diver", "bank", "ship", "thief", "wolf", "miller"]
     texts = [f"A {one} met a {other} and a {third}." for one, other, third in itertools.product(words, repeat=3)]
     path = make("s.jsonl", [{"text": text} for text in texts])
