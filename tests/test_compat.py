@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import platform
+import socket
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,7 @@ import narrlit
 from narrlit.compat import lightning as compat_lightning
 from narrlit.compat import torch as compat_torch
 from narrlit.compat.cyclopts import refuse_inexact_numbers
+from narrlit.compat.datasets import offline
 from narrlit.compat.openai import http_library
 from narrlit.compat.torchmetrics import is_synced
 from narrlit.compat.transformers import missing_weights
@@ -257,6 +259,26 @@ def test_sentence_transformers_loads_by_the_method_that_is_watched(tiny, empty):
         weight = model[0].auto_model.get_input_embeddings().weight
         assert (weight.device.type, weight.dtype) == ("meta" if empty else "cpu", torch.float16)
     assert PreTrainedModel.__dict__["from_pretrained"] is original
+
+
+# datasets
+
+
+def test_datasets_reach_no_network_while_they_are_offline(monkeypatch, tmp_path):
+    import datasets
+    from huggingface_hub import constants
+
+    def connect(*_):
+        raise AssertionError("the network was reached")
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+    with canary("datasets", "datasets.offline"):
+        with offline(), pytest.raises((ConnectionError, FileNotFoundError)):
+            datasets.load_dataset("owner/not-cached")
+        assert (datasets.config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE) == (False, False)
 
 
 # The rule
