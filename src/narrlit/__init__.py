@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from narrlit.experiments.fitting import fit
     from narrlit.experiments.fusion import fuse
     from narrlit.experiments.judging import judge
+    from narrlit.experiments.mteb_evaluation import evaluate_mteb
+    from narrlit.experiments.mteb_model import mteb_model
+    from narrlit.experiments.mteb_tasks import TaskDescription, triples_task, versions_task
     from narrlit.experiments.profile import profile
     from narrlit.experiments.reproduction.reproduce import reproduce
     from narrlit.experiments.retrieval import retrieval
@@ -79,6 +82,7 @@ __all__ = [
     "PartOptions",
     "Run",
     "TableOptions",
+    "TaskDescription",
     "TripleAccuracy",
     "TwiceTold",
     "VectorTable",
@@ -100,6 +104,7 @@ __all__ = [
     "embed_to_folder",
     "embedding_caches",
     "evaluate",
+    "evaluate_mteb",
     "explain",
     "export",
     "fit",
@@ -113,6 +118,7 @@ __all__ = [
     "map_stories",
     "measures",
     "mine",
+    "mteb_model",
     "pairs",
     "pairs_to_check",
     "profile",
@@ -132,7 +138,9 @@ __all__ = [
     "serve",
     "similarity",
     "submit",
+    "triples_task",
     "tune",
+    "versions_task",
     "write_storyworld",
     "write_tales",
     "write_twice_told",
@@ -148,6 +156,7 @@ _MODULES = {
     "PartOptions": "narrlit.explore.options",
     "Run": "narrlit.experiments.run",
     "TableOptions": "narrlit.explore.options",
+    "TaskDescription": "narrlit.experiments.mteb_tasks",
     "TripleAccuracy": "narrlit.metrics.triples",
     "TwiceTold": "narrlit.data.twice_told",
     "VectorTable": "narrlit.explore.vector_table",
@@ -168,6 +177,7 @@ _MODULES = {
     "embed_to_folder": "narrlit.explore.parts",
     "embedding_caches": "narrlit.cache.listing",
     "evaluate": "narrlit.experiments.evaluation",
+    "evaluate_mteb": "narrlit.experiments.mteb_evaluation",
     "explain": "narrlit.explore.explanation",
     "export": "narrlit.exporting.folders",
     "fit": "narrlit.experiments.fitting",
@@ -179,6 +189,7 @@ _MODULES = {
     "load": "narrlit.encoding.loading",
     "map_stories": "narrlit.explore.mapping",
     "mine": "narrlit.encoding.mining",
+    "mteb_model": "narrlit.experiments.mteb_model",
     "pairs": "narrlit.explore.pairs",
     "pairs_to_check": "narrlit.explore.pair_checking",
     "profile": "narrlit.experiments.profile",
@@ -198,7 +209,9 @@ _MODULES = {
     "serve": "narrlit.serving.serve",
     "similarity": "narrlit.api",
     "submit": "narrlit.submission",
+    "triples_task": "narrlit.experiments.mteb_tasks",
     "tune": "narrlit.experiments.tuning",
+    "versions_task": "narrlit.experiments.mteb_tasks",
     "write_storyworld": "narrlit.data.storyworld.writing",
     "write_tales": "narrlit.data.tales",
     "write_twice_told": "narrlit.data.twice_told",
