@@ -26,6 +26,7 @@ _SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
     "backbones": "backbone",
+    "tasks": "mteb",
     "layout.text": "text_column",
     "layout.id": "id_column",
     "layout.title": "title_column",

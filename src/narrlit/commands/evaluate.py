@@ -1,27 +1,54 @@
-"""narrlit evaluate: measure accuracy on labeled triples."""
+"""narrlit evaluate: measure accuracy on labeled triples, or run tasks of MTEB."""
 
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import narrlit
-from narrlit.commands.options import LabelOptions, ModelOptions, ScorerOptions, StoryOptions
+from narrlit.commands.options import LabelOptions, ModelOptions, ScorerOptions, StoryOptions, listed
 from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
+from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.metrics.names import BaselineName
 
+if TYPE_CHECKING:
+    from mteb.abstasks.abstask import AbsTask
 
-def evaluate(
-    triples: str,
+    from narrlit.encoding.story_encoder import StoryEncoder
+
+OF_TRIPLES = ("StoryTriples", "SemEval2026Task4")
+"""Tasks whose data are the file of triples; the second has the description of the shared task."""
+
+
+def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
+    """List the files to write: those of the evaluation, or one for each task of MTEB and one for the model."""
+    if arguments["out"] is None:
+        return []
+    tasks = listed(arguments["mteb"])
+    names = ["evaluate.json", "evaluate.md", "answers.csv"]
+    if tasks:
+        names = [*(f"{task}.json" for task in tasks), "model_meta.json"]
+    return [f"{arguments['out']}/{name}" for name in names]
+
+
+def evaluate(  # noqa: PLR0913 (options)
+    triples: str | None = None,
+    /,
     *,
     loading: ModelOptions,
     reading: StoryOptions,
     labels: LabelOptions,
     baseline: BaselineName | None = None,
     scoring: ScorerOptions,
+    mteb: str | None = None,
+    datasets: str | None = None,
+    download: bool = False,
     json: bool = False,
-    out: Annotated[str | None, Output.folder("evaluate.json", "evaluate.md", "answers.csv")] = None,
+    out: Annotated[str | None, Output(written=_files)] = None,
 ) -> None:
     """Evaluate a model or a baseline on labeled triples: accuracy, number of triples and 95 % Wilson interval.
+
+    With --mteb, run tasks of MTEB instead: main score and number of queries or rows.
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
@@ -30,13 +57,69 @@ def evaluate(
         labels: labels of the triples.
         baseline: lexical baseline to evaluate instead of a model.
         scoring: measure of similarity.
+        mteb: comma-separated tasks of MTEB, such as STS17; StoryTriples is the file of triples as a task, and
+            SemEval2026Task4 the same for triples of the shared task.
+        datasets: folder with a folder for each task of --mteb, called like the task, that contains its data set;
+            default: the cache of the package datasets.
+        download: download data sets of --mteb that are not on this machine.
         json: print one JSON object to stdout, and nothing else.
         out: folder for evaluate.json, evaluate.md and answers.csv, which lists the scores and the margin of each
-            triple.
+            triple; with --mteb, for TASK.json and model_meta.json in the format of MTEB.
     """
+    tasks = listed(mteb)
+    if tasks:
+        if baseline is not None or scoring.scorer != "cosine":
+            raise OptionError("--mteb evaluates embeddings: leave out --baseline and --scorer")
+        if loading.model is None:
+            raise OptionError("--mteb needs --model")
+        encoder = reading.load(loading.model, loading)
+        _evaluate_mteb(tasks, triples, labels, encoder, datasets, download, json, out)
+        return
+    if triples is None:
+        raise OptionError("name a file of labeled triples, or tasks of MTEB (--mteb)")
+    if datasets is not None or download:
+        raise OptionError("--datasets and --download need --mteb")
     system = model_or_baseline(loading, reading, scoring, baseline)
     result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
     if out is not None:
         result.write(out)
         say(f"{out}: evaluate.json, .md, and answers.csv")
     print_result(result, json)
+
+
+def _evaluate_mteb(
+    names: list[str],
+    triples: str | None,
+    labels: LabelOptions,
+    encoder: "StoryEncoder",
+    datasets: str | None,
+    download: bool,
+    json: bool,
+    out: str | None,
+) -> None:
+    tasks = _tasks(names, triples, labels)
+    result = narrlit.evaluate_mteb(tasks, encoder, datasets=datasets, download=download, progress=True)
+    if out is not None:
+        result.write(out)
+        say(f"{out}: {', '.join(f'{name}.json' for name in names)} and model_meta.json")
+    print_result(result, json)
+
+
+def _tasks(names: list[str], triples: str | None, labels: LabelOptions) -> "list[str | AbsTask]":
+    """Return the tasks for `narrlit.evaluate_mteb`: names, and tasks made of the file of triples."""
+    # Imported here, because it imports pandas: --help must be fast.
+    from narrlit.experiments.mteb_tasks import SHARED_TASK, STORY_TRIPLES
+
+    of_triples = [name for name in names if name in OF_TRIPLES]
+    if triples is None and of_triples:
+        raise OptionError(f"--mteb {of_triples[0]} needs a file of labeled triples")
+    if triples is not None and not of_triples:
+        raise OptionError(f"{triples}: no task of --mteb has triples; add one of {', '.join(OF_TRIPLES)}")
+    descriptions = {description.name: description for description in (STORY_TRIPLES, SHARED_TASK)}
+    tasks: list[str | AbsTask] = []
+    for name in names:
+        if name in descriptions and triples is not None:
+            tasks.append(narrlit.triples_task(triples, descriptions[name], labels=labels.labels, strict=labels.strict))
+        else:
+            tasks.append(name)
+    return tasks
