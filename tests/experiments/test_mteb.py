@@ -187,6 +187,7 @@ def test_mteb_reads_the_results_again(encoder, world_files, tmp_path):
     meta = read_json(tmp_path / "out" / "model_meta.json")
     assert meta["name"] == result.record["model"]
     assert meta["revision"] == encoder.fingerprint[:12]
+    assert encoder.name not in json.dumps(meta)  # a path
 
 
 def test_metadata_describe_the_model_and_load_it_again(tiny):
@@ -198,12 +199,14 @@ def test_metadata_describe_the_model_and_load_it_again(tiny):
     assert meta.n_parameters == sum(weight.numel() for weight in weights)
     assert (meta.embed_dim, meta.max_tokens) == (encoder.dimension, encoder.facts.max_length)
     assert meta.training_datasets is None
+    assert meta.license is None
 
     model = meta.load_model()
     texts = ["A knight seeks a grail. " * 20, "A diver seeks a pearl."]
     options = {"task_metadata": None, "hf_split": "test", "hf_subset": "default"}
     assert np.array_equal(model.encode([{"text": texts}], **options), encoder.embed(texts))
 
+    assert mteb_model("narrlit-mini").mteb_model_meta.license == "cc-by-sa-4.0"
     with pytest.raises(OptionError, match="`name=tiny`: MTEB needs OWNER/NAME"):
         mteb_model(encoder, name="tiny")
 

@@ -76,7 +76,8 @@ class MtebEvaluation:
         for result in self.results:
             with atomic_path(Path(folder) / f"{result.task_name}.json") as temporary:
                 result.to_disk(temporary)
-        write_text(Path(folder) / META, json.dumps(self.meta.to_dict(), default=str, indent=4))
+        meta = {**self.meta.to_dict(), "loader_kwargs": {}}  # without the path of a local model
+        write_text(Path(folder) / META, json.dumps(meta, default=str, indent=4))
 
     def __str__(self) -> str:
         """Format the main scores as a Markdown table."""

@@ -2,7 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
@@ -124,7 +124,7 @@ def _model_meta(encoder: StoryEncoder, name: str) -> "ModelMeta":
         memory_usage_mb=round(memory / MIB),
         max_tokens=encoder.facts.max_length,
         embed_dim=encoder.dimension,
-        license=None if origin.license is None else origin.license["license"],
+        license=_license(origin),
         open_weights=None,
         public_training_code=CODE if origin.trained else None,
         public_training_data=None,
@@ -133,9 +133,16 @@ def _model_meta(encoder: StoryEncoder, name: str) -> "ModelMeta":
         use_instructions=any(encoder.facts.prompts.values()),
         training_datasets=None,
         adapted_from=other_base_models[0] if other_base_models else None,
-        experiment_kwargs={**settings, **encoder.about},
+        experiment_kwargs=settings,
     )
     return meta
+
+
+def _license(origin: Origin) -> str | None:
+    """Return the recorded license of a model if it is among those that MTEB accepts."""
+    accepted = get_args(require("mteb.types", "mteb").Licenses)
+    recorded = None if origin.license is None else origin.license["license"]
+    return recorded if recorded in accepted else None
 
 
 def _load(
