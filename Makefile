@@ -8,7 +8,7 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench clean
+.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench package clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
@@ -19,6 +19,7 @@ help:
 	@echo "make coverage   the tests of make test, with the lines and branches of the package that none of them runs"
 	@echo "make docs       documentation in site/; a warning is an error"
 	@echo "make check      ruff, spelling, mypy, documentation and every test"
+	@echo "make package    wheel and sdist in dist/, checked"
 	@echo "make bench      speed and memory against sentence-transformers: a table and runs/bench.json; needs a quiet machine"
 
 install: $(STAMP)
@@ -67,5 +68,10 @@ check: lint types docs test-all
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py $(PARTS) $(if $(STORIES),--stories "$(STORIES)")
 
+package: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* coverage.xml
+	rm -rf $(VENV) runs dist site .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* coverage.xml
