@@ -8,7 +8,7 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench package clean
+.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench package extras clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
@@ -20,6 +20,7 @@ help:
 	@echo "make docs       documentation in site/; a warning is an error"
 	@echo "make check      ruff, spelling, mypy, documentation and every test"
 	@echo "make package    wheel and sdist in dist/, checked"
+	@echo "make extras     each extra alone in a new environment, with its commands: EXTRAS='serve ray' for two of them"
 	@echo "make bench      speed and memory against sentence-transformers: a table and runs/bench.json; needs a quiet machine"
 
 install: $(STAMP)
@@ -57,7 +58,7 @@ lint: $(STAMP)
 	$(BIN)/codespell
 
 types: $(STAMP)
-	$(BIN)/mypy --strict src benchmarks
+	$(BIN)/mypy --strict src benchmarks release
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -72,6 +73,9 @@ package: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
+
+extras: package
+	$(BIN)/python release/check_extras.py $(EXTRAS)
 
 clean:
 	rm -rf $(VENV) runs dist site .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.* coverage.xml
