@@ -177,7 +177,8 @@ class Environment:
 
     def _variables(self, is_python: bool) -> Mapping[str, str]:
         """Return the variables of a command; only scripts of this repository see the helpers of its tests."""
-        variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        others = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+        variables = {name: value for name, value in os.environ.items() if name not in others}
         variables |= {"PATH": f"{self.path / 'bin'}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(self.path)}
         variables |= {"HF_HUB_OFFLINE": "1", "PYTHONNOUSERSITE": "1", "NO_MKDOCS_2_WARNING": "1"}
         # All environments have the same path and the same files of packages, so that these are compiled once.
