@@ -34,6 +34,9 @@ class Stories:
     def vectors(self):
         return self.contents.vectors
 
+    def vectors_at(self, rows):
+        return self.contents.vectors[rows]
+
     def texts(self, rows):
         return self.contents.take(rows).texts
 
