@@ -172,4 +172,5 @@ def _default_name(model: str) -> str:
 
 def _unit(embeddings: Floats | Tensor) -> Tensor:
     """Normalize embeddings (N, D), or one embedding (D,), in double precision."""
-    return torch.nn.functional.normalize(torch.atleast_2d(torch.as_tensor(embeddings)).double(), dim=-1)
+    vectors = torch.as_tensor(embeddings).double()
+    return torch.nn.functional.normalize(vectors.reshape(-1, vectors.shape[-1]), dim=-1)
