@@ -59,7 +59,7 @@ def evaluate(  # noqa: PLR0913 (options)
         scoring: measure of similarity.
         mteb: comma-separated tasks of MTEB, such as STS17; StoryTriples is the file of triples as a task, and
             SemEval2026Task4 the same for triples of the shared task.
-        datasets: folder with a folder for each task of --mteb, called like the task, that contains its data set;
+        datasets: where the data sets of --mteb are: a folder that contains one folder per task, named like the task;
             default: the cache of the package datasets.
         download: download data sets of --mteb that are not on this machine.
         json: print one JSON object to stdout, and nothing else.
