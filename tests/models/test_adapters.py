@@ -15,7 +15,8 @@ from narrlit.errors import OptionError
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.encoder import Encoder
+from narrlit.models.text_tokens import token_chunks
 from narrlit.models.weights import trained_weights
 
 pytestmark = pytest.mark.usefixtures("run_seed")

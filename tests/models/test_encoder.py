@@ -14,9 +14,10 @@ from narrlit.errors import ModelError
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
-from narrlit.models.encoder import Encoder, token_chunks, window_bounds
+from narrlit.models.encoder import Encoder
 from narrlit.models.heads import build_head
 from narrlit.models.registry import load_encoder
+from narrlit.models.text_tokens import token_chunks, window_bounds
 
 KINDS = [
     ("bert", "mean"),

@@ -15,8 +15,9 @@ from narrlit.cache.storage import EmbeddingCache
 from narrlit.data.batch import TokenizedStories
 from narrlit.distributed import rank, world_size
 from narrlit.models.config import Role
-from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.encoder import Encoder
 from narrlit.models.onednn import fused_linears
+from narrlit.models.text_tokens import token_chunks
 
 
 @dataclass(frozen=True, eq=False)

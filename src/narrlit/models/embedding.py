@@ -15,12 +15,13 @@ from tqdm import tqdm
 
 from narrlit.data.batch import PackedStories
 from narrlit.data.schema import FloatArray, IntArray, Story
-from narrlit.errors import DataError, ModelError, printable
+from narrlit.errors import DataError, ModelError
 from narrlit.models.config import PARTS, Role
 from narrlit.models.coverage import LEAST, Coverage
-from narrlit.models.encoder import Encoder, token_chunks
+from narrlit.models.encoder import Encoder
 from narrlit.models.heads import SentenceBiLSTM, apply_head
 from narrlit.models.onednn import fused_linears
+from narrlit.models.text_tokens import TokenizedTexts, mean_direction, token_chunks, tokenize_texts
 from narrlit.preprocessing.sentences import split_sentences
 
 TEXTS_PER_SPAN = 4096
@@ -165,7 +166,7 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
     if len(texts) >= TEXTS_TO_FUSE:
         fused = fused_linears(encoder.transformer)
     with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
-        tokenize = partial(_tokenize, encoder, role=role)
+        tokenize = partial(tokenize_texts, encoder, role=role)
         # One span ahead, so that a GPU does not wait for the tokenizer.
         tokenized = _map_ahead(thread, tokenize, [texts[span] for span in spans])
         for span, tokens in zip(spans, tokenized, strict=True):
@@ -184,56 +185,6 @@ def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iter
         yield result
 
 
-class Windows(NamedTuple):
-    """Windows of one long text: their rows in the tokenized texts, and the number of new tokens in each."""
-
-    rows: list[int]
-    added: list[int]
-
-
-class TokenizedTexts(NamedTuple):
-    """Tokens of N texts.
-
-    Attributes:
-        ids: a row for each text, followed by a row for each further window of a long text.
-        windows: windows of the texts that are read in windows, by the row of the text.
-        readings: (N, 5) coverage of each text, as in `Coverage.of_rows`.
-    """
-
-    ids: list[list[int]]
-    windows: dict[int, Windows]
-    readings: NDArray[np.float64]
-
-
-def _tokenize(encoder: Encoder, texts: list[str], role: Role) -> TokenizedTexts:
-    """Tokenize texts; split, truncate or refuse those longer than `encoder.max_length`, according to `encoder.long`."""
-    ids = encoder.token_ids(texts, role)
-    lengths = np.array(list(map(len, ids)), dtype=np.int64)
-    is_long = lengths > encoder.max_length
-    windows: dict[int, Windows] = {}
-    shares = np.ones(len(texts))
-    if encoder.long == "refuse" and is_long.any():
-        row = int(is_long.argmax())
-        raise DataError(
-            f"the {encoder.unit[0]} {printable(texts[row], 60)!r} has {lengths[row]} tokens, more than "
-            f"{encoder.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
-        )
-    if encoder.long == "windows":
-        for row in np.flatnonzero(is_long).tolist():
-            (first, *further), added = encoder.windows(texts[row], role)
-            further_rows = range(len(ids), len(ids) + len(further))
-            windows[row] = Windows([row, *further_rows], added)
-            ids[row] = first
-            ids += further
-    else:
-        for row in encoder.truncate(ids, texts, role):
-            shares[row] = len(ids[row]) / lengths[row]
-    words = np.array([len(text.split()) for text in texts])
-    num_texts = np.ones(len(texts))
-    readings = np.stack([words, words * shares, num_texts, is_long, shares], axis=1)
-    return TokenizedTexts(ids, windows, readings)
-
-
 def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]") -> FloatArray:
     """Embed N tokenized texts, (N, D), in batches of similar length; average the windows of long texts."""
     num_texts = len(tokens.readings)
@@ -245,7 +196,7 @@ def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]
         vectors[rows] = encoder(packed.to(device)).float().cpu().numpy()
         bar.update(int((np.array(rows) < num_texts).sum()))  # further windows of a text do not count
     for row, windows in tokens.windows.items():
-        vectors[row] = _mean_direction(vectors[windows.rows], windows.added)
+        vectors[row] = mean_direction(vectors[windows.rows], windows.added)
     return vectors[:num_texts]
 
 
@@ -262,17 +213,6 @@ def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray
     sums = np.add.reduceat(readings[:, :LEAST], starts, axis=0)
     least = np.minimum.reduceat(readings[:, LEAST], starts)
     return np.column_stack([sums, least])
-
-
-def _mean_direction(vectors: FloatArray, weights: Sequence[int]) -> FloatArray:
-    """Compute the weighted mean direction of vectors (W, D), with their weighted mean length."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    shares = np.array(weights) / sum(weights)
-    directions = vectors / lengths[:, None]
-    mean_length = shares @ lengths
-    mean = shares @ directions
-    average: FloatArray = mean_length * mean / np.linalg.norm(mean)
-    return average
 
 
 def _embed_sentences(

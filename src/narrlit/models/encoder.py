@@ -3,11 +3,10 @@
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize
@@ -21,7 +20,7 @@ from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
 from narrlit.models.heads import SentenceBiLSTM, ViewFusion, copy_code
 from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, quiet
-from narrlit.preprocessing.sentences import split_sentences
+from narrlit.models.text_tokens import EncodedText, split_windows, token_chunks
 
 
 class Encoder(MovableModule):
@@ -247,26 +246,9 @@ class Encoder(MovableModule):
         prompt = self.prompt(role)
         options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
         encoded = self.model[0].tokenizer(prompt + text, **options)
-        ids = encoded["input_ids"]
-        # End of each token, in characters of the text; 0 or negative for tokens of the prompt.
-        ends = np.array(encoded["offset_mapping"])[:, 1] - len(prompt)
-        ordinary = np.flatnonzero(np.array(encoded["special_tokens_mask"]) == 0)
-        begin = int(ordinary[ends[ordinary] > 0][0])
-        end = int(ordinary[-1]) + 1
-        room = self.max_length - begin - (len(ids) - end)
-        if room < 1:
-            raise OptionError(
-                f"{self.max_length} tokens leave no room for text after the prompt {prompt!r}: increase `max_length`"
-            )
-        edges = np.searchsorted(ends[begin:end], _sentence_starts(text), side="right") + begin
-        windows: list[list[int]] = []
-        added: list[int] = []
-        previous_stop = begin
-        for start, stop in window_bounds([begin, *edges.tolist(), end], room):
-            windows.append(ids[:begin] + ids[start:stop] + ids[end:])
-            added.append(stop - previous_stop)
-            previous_stop = stop
-        return windows, added
+        ends = [end for _, end in encoded["offset_mapping"]]
+        tokens = EncodedText(encoded["input_ids"], encoded["special_tokens_mask"], ends)
+        return split_windows(tokens, text, prompt, self.max_length)
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order, without a BiLSTM or the fusion of views."""
@@ -373,71 +355,3 @@ def _in_own_dtype(module: nn.Module, arguments: tuple[dict[str, Any]]) -> None:
     weight = next(module.parameters(), None)
     if weight is not None:
         arguments[0]["sentence_embedding"] = arguments[0]["sentence_embedding"].to(weight.dtype)
-
-
-def _sentence_starts(text: str) -> list[int]:
-    """Find the position of each sentence in a text, in characters."""
-    starts: list[int] = []
-    end = 0
-    for sentence in split_sentences(text):
-        starts.append(text.index(sentence, end))
-        end = starts[-1] + len(sentence)
-    return starts
-
-
-def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
-    """Cover all tokens by windows of at most `room` tokens that begin and end at edges, such as starts of sentences.
-
-    Consecutive windows overlap by about an eighth of `room`. Edges more than `room` apart get further edges between
-    them.
-
-    >>> window_bounds([0, 7, 9, 14, 16], 10)
-    [(0, 9), (7, 16)]
-    """
-    overlap = max(1, room // 8)
-    all_edges: list[int] = []
-    for edge, next_edge in pairwise(np.unique(edges).tolist()):
-        gap = next_edge - edge
-        all_edges += range(edge, next_edge, overlap if gap > room else gap)
-    positions = np.array([*all_edges, max(edges)])
-    bounds: list[tuple[int, int]] = []
-    start = int(positions[0])
-    while True:
-        end = int(positions[positions <= start + room][-1])
-        bounds.append((start, end))
-        if end == positions[-1]:
-            return bounds
-        # The next window must begin after this one, and reach beyond its end.
-        next_end = positions[positions > end][0]
-        starts = positions[(positions > start) & (positions <= end) & (positions >= next_end - room)]
-        start = int(starts[np.abs(starts - (end - overlap)).argmin()])
-
-
-def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
-    """Divide U texts, given by their lengths, into forward passes of at most `budget` tokens or of one longer text.
-
-    With `padded`, padding counts as tokens, and texts are sorted by length first to keep it small. Returns the
-    positions, 0 to U - 1, of the texts in each pass.
-
-    >>> token_chunks([5, 9, 4], 10, padded=False)
-    [[0], [1], [2]]
-    >>> token_chunks([5, 9, 4], 10, padded=True)
-    [[1], [0, 2]]
-    """
-    order: Sequence[int] = range(len(lengths))
-    if padded:
-        order = sorted(order, key=lambda position: -lengths[position])
-    chunks: list[list[int]] = []
-    chunk: list[int] = []
-    tokens = longest = 0
-    for position in order:
-        length = lengths[position]
-        longest = max(longest, length)
-        tokens = longest * (len(chunk) + 1) if padded else tokens + length
-        if chunk and tokens > budget:
-            chunks.append(chunk)
-            chunk, tokens, longest = [], length, length
-        chunk.append(position)
-    if chunk:
-        chunks.append(chunk)
-    return chunks
