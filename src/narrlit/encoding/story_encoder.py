@@ -14,33 +14,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from narrlit.cache.filling import fill
 from narrlit.cache.space import EmbeddingSpace, model_identity
-from narrlit.cache.storage import (
-    READING_COLUMNS,
-    EmbeddingCache,
-    Readings,
-    open_cache,
-    read_arrays,
-    read_facts,
-)
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
-from narrlit.encoding.model_loading import chosen_precision, load_module
 from narrlit.encoding.options import Loading
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, ModelError, OptionError, printable, reason
 from narrlit.models.affine_steps import AffineMap, fit_steps
 from narrlit.models.config import Fusion, Role, parse_steps
-from narrlit.models.coverage import Coverage
+from narrlit.models.coverage import LEAST, Coverage
 from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from narrlit.cache.storage import EmbeddingCache, Readings
     from narrlit.models.encoder import Encoder
 
 Item = Story | str
@@ -165,12 +156,16 @@ class StoryEncoder:
             ModelError: if the model does not exist or can't be loaded.
             OptionError: if the machine has no such device, or the device does not support the precision.
         """
+        from narrlit.encoding.model_loading import load_module  # torch; an exported encoder needs none
+
         return load_module(self.name, self.loading, self.fusion)
 
     @property
     def facts(self) -> EncoderFacts:
         """Properties of the model that are known without its weights."""
         if "module" not in self.__dict__ and self.cache is not None:
+            from narrlit.cache.storage import read_facts
+
             facts = EncoderFacts.from_record(read_facts(self.cache, self._space))
             if facts is not None:
                 return facts
@@ -385,6 +380,7 @@ class StoryEncoder:
     def with_postprocessing_inside(self) -> "Encoder":
         """Attach the fitted post-processing to the model, in place, for export."""
         if self._map is not None:
+            import torch
             from sentence_transformers.models import Dense
 
             weight = torch.from_numpy(self._map.weight).float().contiguous()
@@ -436,6 +432,8 @@ class StoryEncoder:
         loading = self.loading
         precision = loading.precision
         if precision == "auto":  # differs from machine to machine
+            from narrlit.encoding.model_loading import chosen_precision
+
             precision = chosen_precision(loading)
         return EmbeddingSpace.of_model(
             model, files, max_length=loading.max_length, long=loading.long, precision=precision, fusion=self.fusion
@@ -474,12 +472,12 @@ class StoryEncoder:
             vectors, readings = self._cached(self.cache, requests, progress)
         return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings)
 
-    def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
+    def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
         """Embed items with the model; also return the coverage of each."""
         from narrlit.models.embedding import embed
 
         vectors = np.empty((len(requests), self.facts.dimension), dtype=np.float32)
-        readings = np.empty((len(requests), READING_COLUMNS))
+        readings = np.empty((len(requests), LEAST + 1))
         rows_by_role: dict[Role, list[int]] = defaultdict(list)
         for row, request in enumerate(requests):
             rows_by_role[request.role].append(row)
@@ -488,8 +486,10 @@ class StoryEncoder:
             vectors[rows], readings[rows] = result.embeddings, result.readings
         return vectors, readings
 
-    def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
+    def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
         """Read items from the cache, and embed only the missing ones; embed all if the cache can't be written."""
+        from narrlit.cache.storage import read_arrays
+
         if self._store is None:  # opening it loads the model, which is not needed if everything is cached
             cached = read_arrays(self._space.folder(folder), self._keys(requests))
             if cached is not None and requests:
@@ -507,8 +507,13 @@ class StoryEncoder:
         self.cache = self._store = None
         return self._computed(requests, progress)
 
-    def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
+    def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
         """Embed items that are missing in the cache, add them to it, and read all items."""
+        import torch
+
+        from narrlit.cache.filling import fill
+        from narrlit.cache.storage import open_cache
+
         if self._store is None:
             facts = EncoderFacts.of(self.module)
             self.__dict__.pop("_identity", None)  # the revision on the hub is known only after loading
@@ -521,7 +526,7 @@ class StoryEncoder:
         elif progress:
             say(f"{self.name}: embedding {missing:,} of {len(keys):,} distinct texts")
 
-        def embed_missing(positions: list[int]) -> tuple[Tensor, Readings]:
+        def embed_missing(positions: list[int]) -> "tuple[Tensor, Readings]":
             vectors, readings = self._computed([requests[position] for position in positions], progress=False)
             return torch.from_numpy(vectors), readings
 

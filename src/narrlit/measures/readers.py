@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from sklearn.preprocessing import normalize
 
 from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered
@@ -87,10 +85,14 @@ class WordReader(Reader):
     @classmethod
     def fit(cls, references: Contents) -> "WordReader":
         """Compute the inverse document frequencies in the references."""
+        from sklearn.feature_extraction.text import TfidfTransformer  # measures without words need no scikit-learn
+
         return cls(TfidfTransformer().fit(_word_counts(references.texts)).idf_)
 
     def represent(self, stories: Contents) -> Words:
         """Represent stories by weighted words."""
+        from sklearn.preprocessing import normalize
+
         weighted = _word_counts(stories.texts).multiply(self.rarity).tocsr()
         return Words(normalize(weighted))
 
@@ -137,6 +139,8 @@ def _passages(stories: Contents) -> PassageVectors:
 
 def _word_counts(texts: Sequence[str]) -> Any:
     """Count the words of N texts, sparse (N, V)."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
     vectorizer = HashingVectorizer(
         n_features=HASHED_WORDS, analyzer=_words_of, alternate_sign=False, norm=None, dtype=np.float32
     )

@@ -6,13 +6,15 @@ Letters in shapes: N stories, M other stories, D dimension, V words, P passages.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.matching import Matching, PassageVectors, match_scores
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 EQUAL = 1e-6
 """Largest deviation of similarities that is due to rounding."""
@@ -91,7 +93,7 @@ class MatchedPassages(Representation):
 class Words(Representation):
     """Weighted words of stories, sparse (N, V), compared by cosine."""
 
-    counts: csr_array
+    counts: "csr_array"
 
     def similarities(self, others: "Words") -> Floats:
         """Return the cosines (N, M)."""

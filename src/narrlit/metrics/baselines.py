@@ -12,7 +12,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 Texts = tuple[str, str, str]
 Scores = NDArray[np.float64]
@@ -73,6 +72,8 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     >>> bool(a > b)
     True
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # measures without words need no scikit-learn
+
     texts = list(chain.from_iterable(triples))
     if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary

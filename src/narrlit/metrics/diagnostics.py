@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.stats import pearsonr, skew
 
 from narrlit.data.schema import Floats, IntArray
 from narrlit.metrics.baselines import WORD
@@ -80,6 +79,8 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
     >>> print(similarity_diagnostics(similarities, ["one", "one two", "one two three four"]))
     correlation of mean similarity with log length +0.98, skewness of hubs undefined
     """
+    from scipy.stats import pearsonr, skew  # searches need no diagnostics
+
     count = len(texts)
     correlation = p = skewness = None
     if count > 2:

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.covariance import ledoit_wolf
-from sklearn.decomposition import PCA
 
 from narrlit.data.schema import FloatArray
 from narrlit.errors import OptionError
@@ -46,6 +44,9 @@ def fit_steps(steps: Steps, vectors: FloatArray) -> AffineMap:
     Raises:
         OptionError: if there are too few stories or dimensions for a step.
     """
+    from sklearn.covariance import ledoit_wolf  # embeddings without steps need no scikit-learn
+    from sklearn.decomposition import PCA
+
     unit, shrinkage = _unit(vectors), None
     weight, bias = np.eye(unit.shape[1]), np.zeros(unit.shape[1])
     for name, number in steps:

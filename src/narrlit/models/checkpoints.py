@@ -8,9 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from narrlit.compat.torch import SHARD_CLASSES
 from narrlit.errors import ModelError, reading
 from narrlit.models.run_file import RECORD, PseudonymRecord, RunFile
 
@@ -149,11 +146,14 @@ def _reading_checkpoint(path: Path) -> Iterator[None]:
 
 
 def _read_whole(path: Path) -> dict[str, Any]:
+    import torch  # checkpoints are found, and records are read, without it
+
     return dict(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
 
 
 def _read_sharded(folder: Path) -> dict[str, Any]:
     """Read a sharded checkpoint, a folder: its full weights, without the optimizer's state."""
+    import torch
     from torch.distributed.checkpoint.state_dict_loader import load  # a slow import, for few checkpoints
 
     weights: dict[str, torch.Tensor] = {}
@@ -176,6 +176,10 @@ class _ShardTable(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class with which torch describes shards; refuse others."""
+        import torch
+
+        from narrlit.compat.torch import SHARD_CLASSES
+
         is_dtype = module == "torch" and isinstance(getattr(torch, name, None), torch.dtype)
         from_known_package = module.partition(".")[0] in ("torch", "pathlib")
         if not (from_known_package and (name in SHARD_CLASSES or is_dtype)):
