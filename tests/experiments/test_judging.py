@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import narrlit
 from narrlit.data.schema import Triples
-from narrlit.encoding import story_encoder
+from narrlit.encoding import model_loading
 from narrlit.errors import OptionError
 from narrlit.experiments.judging import JudgeJob
 from narrlit.llm.options import LLMOptions
@@ -113,8 +113,8 @@ def test_the_revision_of_a_hub_model_is_known_once_it_is_loaded(monkeypatch, tri
     identities = {False: (encoder.name, None), True: (encoder.name, "commit")}
     for module in ("narrlit.encoding.story_encoder", "narrlit.experiments.judging"):
         monkeypatch.setattr(f"{module}.model_identity", lambda name: identities[bool(downloaded)])
-    load = story_encoder.load_module
-    monkeypatch.setattr(story_encoder, "load_module", lambda *a: downloaded.append(a) or load(*a))
+    load = model_loading.load_module
+    monkeypatch.setattr(model_loading, "load_module", lambda *a: downloaded.append(a) or load(*a))
     model = LLMOptions(base_url="http://localhost:1/v1", llm_model=MODEL)
     first, second = (JudgeJob(triples, narrlit.load(tiny()), model, None, False).digest for _ in range(2))
 

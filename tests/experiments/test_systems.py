@@ -52,7 +52,7 @@ def unloadable(monkeypatch):
         def refuse(*_):
             raise AssertionError("a model is loaded")
 
-        monkeypatch.setattr("narrlit.encoding.story_encoder.load_module", refuse)
+        monkeypatch.setattr("narrlit.encoding.model_loading.load_module", refuse)
 
     return forbid
 

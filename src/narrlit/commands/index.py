@@ -53,4 +53,5 @@ def index(
     source = files.read(stories)
     encoder = reading.load(model, loading)
     result = narrlit.Index.create(out, source, encoder, vectors=vectors, progress=True)
+    result.prepare_search()
     say(f"{out}: {counted(len(result), 'story')}")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from narrlit.cache.space import EmbeddingSpace, model_identity
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
+from narrlit.encoding.exported import ExportedEncoder, export_folder, is_exported
 from narrlit.encoding.options import Loading
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
 from narrlit.encoding.story_texts import StoryTexts
@@ -140,6 +141,7 @@ class StoryEncoder:
         self._fit: PostprocessingFit | None = None
         self._coverage = Coverage()
         self._store: EmbeddingCache | None = None
+        self._exported: ExportedEncoder | None = None
         self._is_given = not isinstance(model, str | Path)
         if isinstance(model, str | Path):
             self.name = str(model)
@@ -163,6 +165,10 @@ class StoryEncoder:
     @property
     def facts(self) -> EncoderFacts:
         """Properties of the model that are known without its weights."""
+        if self._exported is not None:
+            facts = EncoderFacts.from_record(self._exported.record.facts)
+            if facts is not None:
+                return facts
         if "module" not in self.__dict__ and self.cache is not None:
             from narrlit.cache.storage import read_facts
 
@@ -364,6 +370,32 @@ class StoryEncoder:
         uncached.__dict__["_map"] = self._map
         return uncached
 
+    @property
+    def export_folder(self) -> Path | None:
+        """Folder of this encoder when exported for ONNX Runtime; None for settings that can't be exported.
+
+        These are fusion, post-processing, another precision than float32, another device than the CPU, and weights
+        that were given.
+        """
+        on_cpu = self.loading.device in ("auto", "cpu")
+        in_float32 = self.loading.precision in (None, "fp32")
+        is_alone = self.fusion is None and self.postprocessing is None
+        if self._is_given or not (on_cpu and in_float32 and is_alone):
+            return None
+        return export_folder(self._space)
+
+    def exported(self) -> "StoryEncoder":
+        """Return this encoder with the weights that were exported for ONNX Runtime, so that it needs no torch.
+
+        If they were not exported, or the model is loaded already, this encoder itself is returned.
+        """
+        folder = None if "module" in self.__dict__ else self.export_folder
+        if folder is None or not is_exported(folder):
+            return self
+        exported = self._copy()
+        exported._exported = ExportedEncoder.open(folder, self.loading.long)
+        return exported
+
     def for_worker(self) -> "StoryEncoder":
         """Return this encoder for another process, which may have another working directory and loads the weights."""
         copy = self._copy()
@@ -474,17 +506,25 @@ class StoryEncoder:
 
     def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
         """Embed items with the model; also return the coverage of each."""
-        from narrlit.models.embedding import embed
-
         vectors = np.empty((len(requests), self.facts.dimension), dtype=np.float32)
         readings = np.empty((len(requests), LEAST + 1))
         rows_by_role: dict[Role, list[int]] = defaultdict(list)
         for row, request in enumerate(requests):
             rows_by_role[request.role].append(row)
         for role, rows in rows_by_role.items():
-            result = embed(self.module, [requests[row].item for row in rows], role, progress)
-            vectors[rows], readings[rows] = result.embeddings, result.readings
+            items = [requests[row].item for row in rows]
+            vectors[rows], readings[rows] = self._embedded(items, role, progress)
         return vectors, readings
+
+    def _embedded(self, items: Sequence[Item], role: Role, progress: bool) -> tuple[FloatArray, "Readings"]:
+        """Embed items in one role with the model or, if there is one, with the exported encoder."""
+        if self._exported is not None:
+            texts = [item if isinstance(item, str) else item.text for item in items]
+            return self._exported.embed(texts, role)
+        from narrlit.models.embedding import embed
+
+        result = embed(self.module, items, role, progress)
+        return result.embeddings, result.readings
 
     def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
         """Read items from the cache, and embed only the missing ones; embed all if the cache can't be written."""

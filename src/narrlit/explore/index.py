@@ -190,10 +190,38 @@ class Index:
         self._check_settings(identity(self._encoder.name))
         return self._encoder
 
+    @cached_property
+    def _query_encoder(self) -> StoryEncoder:
+        """The encoder without torch, if `prepare_search` has exported it."""
+        return self.encoder.exported()
+
     def encode(self, text: str) -> FloatArray:
         """Encode a text like the stories of the index: (D,) unit vector."""
-        vector: FloatArray = unit_vectors(self.encoder.embed([text]))[0]
+        vector: FloatArray = unit_vectors(self._query_encoder.embed([text]))[0]
         return vector
+
+    def prepare_search(self) -> bool:
+        """Make later searches start faster: in new processes they need no torch and, in a small index, no LanceDB.
+
+        The encoder is exported to ONNX once per model and settings, to `$XDG_CACHE_HOME/narrlit/encoders` or
+        `~/.cache/narrlit/encoders`; the stories of an index of up to 1,000 are copied to the file search.arrow of the
+        index, which is ignored after they change. `narrlit index` calls this.
+
+        Returns:
+            False if nothing was prepared: the extra `onnx` is not installed, or the model can't be exported (one of
+            views or sentences, in half precision, quantized, or with `fusion`).
+
+        Raises:
+            ModelError: if the export changes a cosine by more than 1e-5.
+            OptionError: if another process writes to the index, or the model has changed.
+        """
+        from narrlit.exporting.onnx import export_for_search  # a slow import, which searches do not need
+
+        if export_for_search(self.encoder) is None:
+            return False
+        with exclusive(self.path):
+            self._storage.store_snapshot()
+        return True
 
     def upsert(
         self,
@@ -361,10 +389,11 @@ class Index:
 
     def _contents_of(self, texts: Sequence[str]) -> Contents:
         """Embed queries and, if the index has passages, their passages."""
-        vectors = unit_vectors(self.encoder.embed(texts))
+        encoder = self._query_encoder
+        vectors = unit_vectors(encoder.embed(texts))
         if not self._storage.record.passages:
             return Contents(vectors, texts)
-        return Contents(vectors, texts, passage_vectors(self.encoder.passages(texts)))
+        return Contents(vectors, texts, passage_vectors(encoder.passages(texts)))
 
     def _measure(self, name: str | None) -> MeasureName:
         """Choose a measure as `Collection` does, without loading the model."""

@@ -3,7 +3,7 @@
 Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,17 +36,19 @@ class IndexSnapshot:
 
     Attributes:
         path: folder of the index, for messages.
-        table: LanceDB table, checked out at one version.
+        open_table: function that returns the LanceDB table, checked out at one version.
         version: version of the table.
         ids: (N,) ids of the stories.
         digests: (N,) digests of their contents.
+        stories: all columns of the stories, if they are in memory; None: they are read from the table.
     """
 
     path: Path
-    table: Any
+    open_table: Callable[[], Any]
     version: int
     ids: Sequence[str]
     digests: Sequence[str]
+    stories: "pa.Table | None" = None
 
     @classmethod
     def of(cls, path: Path, table: Any) -> "IndexSnapshot":
@@ -55,11 +57,37 @@ class IndexSnapshot:
             columns = table.search().select(["id", DIGEST]).to_arrow()
             return cls(
                 path=path,
-                table=table,
+                open_table=lambda: table,
                 version=table.version,
                 ids=columns["id"].to_pylist(),
                 digests=columns[DIGEST].to_pylist(),
             )
+
+    @classmethod
+    def of_stories(
+        cls, path: Path, open_table: Callable[[], Any], version: int, stories: "pa.Table"
+    ) -> "IndexSnapshot":
+        """Return the stories of an index that are in memory; the table is opened for conditions only."""
+        return cls(
+            path=path,
+            open_table=open_table,
+            version=version,
+            ids=stories["id"].to_pylist(),
+            digests=stories[DIGEST].to_pylist(),
+            stories=stories,
+        )
+
+    @cached_property
+    def table(self) -> Any:
+        """LanceDB table, checked out at the version."""
+        return self.open_table()
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns."""
+        schema = self.table.schema if self.stories is None else self.stories.schema
+        names: list[str] = schema.names
+        return names
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -74,7 +102,7 @@ class IndexSnapshot:
     def vectors(self) -> FloatArray:
         """Unit vectors of all stories, (N, D)."""
         with guarded(self.path):
-            return _float32_vectors(self.table.search().select([VECTOR]).to_arrow())
+            return _float32_vectors(self._columns(None, [VECTOR]))
 
     def vectors_at(self, rows: IntArray) -> FloatArray:
         """Return the vectors (R, D) of some stories; with a vector index, those of the others stay on disk."""
@@ -85,13 +113,13 @@ class IndexSnapshot:
 
     @cached_property
     def has_vector_index(self) -> bool:
-        """True if the nearest stories can be found by LanceDB's index of quantized vectors."""
-        return self._has_index(VECTOR)
+        """True if the nearest stories are found by LanceDB's index of quantized vectors."""
+        return self.stories is None and self._has_index(VECTOR)
 
     @property
     def has_passages(self) -> bool:
         """True if the model of the index embeds passages."""
-        return PASSAGES in self.table.schema.names
+        return PASSAGES in self.columns
 
     @cached_property
     def has_word_index(self) -> bool:
@@ -105,7 +133,7 @@ class IndexSnapshot:
 
     def frame(self, rows: IntArray | None = None) -> pd.DataFrame:
         """Return id, title, text and metadata of the stories in `rows` (R,); None: of all stories."""
-        names = [name for name in self.table.schema.names if name not in HIDDEN]
+        names = [name for name in self.columns if name not in HIDDEN]
         with guarded(self.path):
             columns = self._columns(rows, names)
             return plain(columns.to_pandas(integer_object_nulls=True))
@@ -178,6 +206,9 @@ class IndexSnapshot:
 
     def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":
         """Read columns of some stories, in the order of `rows`."""
+        if self.stories is not None:
+            selected = self.stories.select(names)
+            return selected if rows is None else selected.take(rows)
         if rows is None:
             return self.table.search().select(names).to_arrow()
         order = np.argsort(rows)  # LanceDB returns rows as they are in the table

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,7 @@ from narrlit.explore.index_snapshot import (
     guarded,
 )
 from narrlit.explore.options import INDEX_RECORD, VectorFormat, index_at
+from narrlit.explore.stored_snapshot import is_current, read_snapshot, write_snapshot
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
 from narrlit.models.config import Long, Precision
@@ -194,7 +196,6 @@ class IndexStorage:
         Raises:
             DataError: if there is no index, or it is damaged.
         """
-        lancedb = require("lancedb", "explore")
         self.path = Path(path)
         if not index_at(path):
             raise DataError(f"{path} is not an index; create one: narrlit index STORIES")
@@ -203,11 +204,22 @@ class IndexStorage:
             difference = f"its format is {printable(self.record.format, 40)!r}, but this version reads {FORMAT!r}"
             raise DataError(f"index {path} was made with another version of narrlit: {difference}; {REMEDY}")
         check_name(path)
+        self._snapshot = read_snapshot(self.path, self._checked_out)
+        if self._snapshot is None:
+            self._table  # noqa: B018 - raises an error for a damaged table
+
+    @cached_property
+    def _database(self) -> Any:
+        lancedb = require("lancedb", "explore")
         with self._guard():
             # Another process may add stories; every call sees the latest version.
-            self._database = lancedb.connect(str(path), read_consistency_interval=timedelta(0))
-            self._table = self._database.open_table(TABLE)
-        self._snapshot: IndexSnapshot | None = None
+            return lancedb.connect(str(self.path), read_consistency_interval=timedelta(0))
+
+    @cached_property
+    def _table(self) -> Any:
+        database = self._database
+        with self._guard():
+            return database.open_table(TABLE)
 
     @staticmethod
     def create(path: str | Path, frame: pd.DataFrame, record: IndexRecord) -> None:
@@ -243,6 +255,9 @@ class IndexStorage:
 
     def __len__(self) -> int:
         """Return the number of stories."""
+        stored = self._stored_snapshot
+        if stored is not None:
+            return len(stored)
         with self._guard():
             return int(self._table.count_rows())
 
@@ -254,6 +269,9 @@ class IndexStorage:
 
     def __contains__(self, id: str) -> bool:
         """Return True if there is a story with this id."""
+        stored = self._stored_snapshot
+        if stored is not None:
+            return id in stored.row_of
         with self._guard():
             return bool(self._table.count_rows(f"id = {quoted(id)}"))
 
@@ -277,13 +295,28 @@ class IndexStorage:
 
     def snapshot(self) -> IndexSnapshot:
         """Return the stories at the latest version of the table."""
+        stored = self._stored_snapshot
+        if stored is not None:
+            return stored
         with self._guard():
             version = self._table.version
             if self._snapshot is None or self._snapshot.version != version:
-                table = self._database.open_table(TABLE)
-                table.checkout(version)
-                self._snapshot = IndexSnapshot.of(self.path, table)
+                self._snapshot = IndexSnapshot.of(self.path, self._checked_out(version))
         return self._snapshot
+
+    @property
+    def _stored_snapshot(self) -> IndexSnapshot | None:
+        """Stories that were read from the copy of the table; None if there are none, or the table has changed."""
+        if self._snapshot is None or not is_current(self.path, self._snapshot):
+            return None
+        return self._snapshot
+
+    def _checked_out(self, version: int) -> Any:
+        """Open the table at a version."""
+        with self._guard():
+            table = self._database.open_table(TABLE)
+            table.checkout(version)
+            return table
 
     def first_stories(self, count: int) -> pd.DataFrame:
         """Return id, title and text of some stories."""
@@ -384,6 +417,11 @@ class IndexStorage:
             self._table.create_index(VECTOR, config=kind(distance_type="cosine"), replace=True)
         self.record = self.record.model_copy(update={"quantized": count})
         self.record.write(self.path)
+
+    def store_snapshot(self) -> None:
+        """Copy the stories of a small index to a file that is read without LanceDB."""
+        if len(self) <= COMPARED_ALL:
+            write_snapshot(self.path, self._table)
 
     @property
     def indexed_columns(self) -> set[str]:

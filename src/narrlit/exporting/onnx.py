@@ -1,0 +1,146 @@
+"""Export of encoders to ONNX, for sentence-transformers and for searches without torch."""
+
+import warnings
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor, nn
+
+from narrlit.encoding.exported import (
+    EMBEDDING,
+    FORMAT,
+    GRAPH,
+    RECORD,
+    RUNTIME,
+    TOKENIZER,
+    ExportedEncoder,
+    ExportedRecord,
+    is_exported,
+)
+from narrlit.encoding.story_encoder import EncoderFacts, StoryEncoder, unit_vectors
+from narrlit.errors import ModelError
+from narrlit.files import atomic_folder
+from narrlit.models.encoder import Encoder
+from narrlit.models.pretrained import quiet
+from narrlit.optional import require
+
+OPSET = 17
+"""Version of the ONNX operators: the first with layer normalization."""
+LARGEST_DIFFERENCE = 1e-5
+"""Maximum change of a cosine by the export."""
+SAMPLE = (
+    "A king fell ill, and his three sons rode out to find the water of life.",
+    "The youngest shared his bread with a dwarf, who told him the way. " * 40,  # longer than most encoders read at once
+    "A bank lowers its rates.",
+)
+"""Texts by which an export is checked."""
+
+
+class _Graph(nn.Module):
+    """Model that takes tensors and returns the embeddings of tokens (N, T, D) and texts (N, D)."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.model({"input_ids": input_ids, "attention_mask": attention_mask, "modality": "text"})
+        return features["token_embeddings"], features[EMBEDDING]
+
+
+def write_graph(folder: Path, path: Path) -> None:
+    """Convert a sentence-transformers folder to an ONNX graph.
+
+    Its outputs are `last_hidden_state`, which sentence-transformers reads, and `sentence_embedding`.
+
+    Args:
+        folder: sentence-transformers folder of a transformer, pooling and further modules.
+        path: file to write.
+
+    Raises:
+        MissingExtraError: if onnx is not installed.
+    """
+    require("onnx", "onnx")
+    with quiet():
+        model = SentenceTransformer(
+            str(folder), device="cpu", local_files_only=True, model_kwargs={"attn_implementation": "eager"}
+        )
+    # Padding in the second text, so that tracing does not drop the mask.
+    mask = torch.ones(2, 8, dtype=torch.long)
+    mask[1, 6:] = 0
+    input_ids = torch.arange(5, 21).reshape(2, 8)
+    names = ["input_ids", "attention_mask", "last_hidden_state"]
+    axes = {name: {0: "batch", 1: "sequence"} for name in names} | {EMBEDDING: {0: "batch"}}
+    with warnings.catch_warnings(action="ignore"), torch.inference_mode():
+        # The exporter by tracing: torch's newer one needs a further package and several times as long.
+        torch.onnx.export(
+            _Graph(model).eval(),
+            (input_ids, mask),
+            str(path),
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=names[:2],
+            output_names=[names[2], EMBEDDING],
+            dynamic_axes=axes,
+        )
+
+
+def export_for_search(encoder: StoryEncoder) -> Path | None:
+    """Export an encoder once to the user's cache, so that searches embed their queries without torch.
+
+    Args:
+        encoder: encoder of an index.
+
+    Returns:
+        The folder; None if onnx and ONNX Runtime (the extra `onnx`) are not installed, or for a model or settings that
+        can't be exported: models that read views or sentences, models in half precision or quantized, fusion,
+        post-processing.
+
+    Raises:
+        ModelError: if a cosine changes by more than 1e-5.
+    """
+    folder = encoder.export_folder
+    if folder is None or find_spec("onnx") is None or find_spec(RUNTIME) is None:
+        return None
+    if is_exported(folder):
+        return folder
+    module = encoder.module
+    if not _is_exportable(module):
+        return None
+    with atomic_folder(folder) as temporary:
+        with TemporaryDirectory() as model:
+            module.save(Path(model))
+            write_graph(Path(model), temporary / GRAPH)
+        tokenizer = module.model[0].tokenizer
+        tokenizer.backend_tokenizer.save(str(temporary / TOKENIZER))
+        record = ExportedRecord(
+            format=FORMAT, facts=asdict(EncoderFacts.of(module)), padding=int(tokenizer.pad_token_id or 0)
+        )
+        (temporary / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _check(encoder, temporary)
+    return folder
+
+
+def _is_exportable(module: Encoder) -> bool:
+    """Return True for a model of single texts in float32, whose tokenizer needs no Python."""
+    is_plain = module.reads == "text" and module.post is None and not module.quantized
+    has_tokenizer = hasattr(module.model[0].tokenizer, "backend_tokenizer")
+    return is_plain and has_tokenizer and module.rounding_error == torch.finfo(torch.float32).eps
+
+
+def _check(encoder: StoryEncoder, folder: Path) -> None:
+    """Compare the cosines of some texts before and after the export.
+
+    Raises:
+        ModelError: if one changes by more than 1e-5.
+    """
+    exported, _ = ExportedEncoder.open(folder, encoder.loading.long).embed(SAMPLE)
+    before, after = unit_vectors(encoder.without_cache().embed(SAMPLE)), unit_vectors(exported)
+    difference = float(np.abs(before @ before.T - after @ after.T).max())
+    if not difference <= LARGEST_DIFFERENCE:  # or NaN
+        raise ModelError(f"{encoder.name}: its export to ONNX changes a cosine by {difference:.1e}")
