@@ -68,6 +68,12 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def exported_encoders(tmp_path_factory):
+    """Indexes export their encoders to a folder of this session, not to the user's cache."""
+    os.environ["NARRLIT_CACHE"] = str(tmp_path_factory.mktemp("narrlit-cache"))
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     """tiny(kind, pooling): the folder of a small random sentence-transformers model; shared and read-only."""

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from huggingface_hub import try_to_load_from_cache
-from huggingface_hub.errors import HFValidationError
-
 from narrlit.errors import ModelError, reading
 from narrlit.models.checkpoints import find_checkpoint, read_checkpoint, read_record
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
@@ -183,6 +180,9 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
 
 def _commit(model: str) -> str | None:
     """Return the commit of a model downloaded from the hub; None if it is not downloaded."""
+    from huggingface_hub import try_to_load_from_cache  # models in folders, such as the default, need no hub
+    from huggingface_hub.errors import HFValidationError
+
     try:
         config = try_to_load_from_cache(model, "config.json")
     except HFValidationError:  # not a valid hub id; loading the model reports this

@@ -22,7 +22,8 @@ from narrlit.models.config import Long, Role
 from narrlit.models.text_tokens import EncodedText, mean_direction, split_windows, token_chunks, tokenize_texts
 from narrlit.optional import require
 
-FORMAT = "narrlit exported encoder 1"
+FORMAT = "onnx-1"
+"""Folder of the cache for this release's encoders; another one is made if their files change."""
 GRAPH, TOKENIZER, RECORD = "model.onnx", "tokenizer.json", "encoder.json"
 EMBEDDING = "sentence_embedding"
 """Output of the graph: the embedding of each text."""
@@ -34,12 +35,10 @@ class ExportedRecord(BaseModel):
     """Contents of encoder.json.
 
     Attributes:
-        format: FORMAT.
         facts: fields of `EncoderFacts`.
         padding: id of the padding token.
     """
 
-    format: str
     facts: dict[str, Any]
     padding: int
 
@@ -146,9 +145,13 @@ class ExportedEncoder:
 
 
 def export_folder(space: EmbeddingSpace) -> Path:
-    """Return the folder of an exported encoder, in the user's cache (`$XDG_CACHE_HOME` or ~/.cache)."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return space.folder(Path(cache, "narrlit", "encoders"))
+    """Return the folder of an exported encoder in the user's cache.
+
+    The cache is `$NARRLIT_CACHE`, by default `$XDG_CACHE_HOME/narrlit` or ~/.cache/narrlit.
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    root = os.environ.get("NARRLIT_CACHE") or Path(caches, "narrlit")
+    return space.folder(Path(root, FORMAT))
 
 
 def is_exported(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from narrlit.console import counted, say_truncated
+from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.loading import load
@@ -203,21 +203,27 @@ class Index:
     def prepare_search(self) -> bool:
         """Make later searches start faster: in new processes they need no torch and, in a small index, no LanceDB.
 
-        The encoder is exported to ONNX once per model and settings, to `$XDG_CACHE_HOME/narrlit/encoders` or
-        `~/.cache/narrlit/encoders`; the stories of an index of up to 1,000 are copied to the file search.arrow of the
-        index, which is ignored after they change. `narrlit index` calls this.
+        The encoder is exported to ONNX once per model and settings, to the user's cache (`$NARRLIT_CACHE`, by
+        default ~/.cache/narrlit). The stories of an index of up to 1,000 are copied to the file
+        search.arrow of the index, and again whenever they change. `narrlit index` calls this method.
 
         Returns:
-            False if nothing was prepared: the extra `onnx` is not installed, or the model can't be exported (one of
-            views or sentences, in half precision, quantized, or with `fusion`).
+            False if nothing was prepared: the extra `onnx` is not installed, the model can't be exported (one that
+            reads views or sentences, in half precision or quantized, or with `fusion`), or the export failed, which is
+            printed on stderr.
 
         Raises:
-            ModelError: if the export changes a cosine by more than 1e-5.
             OptionError: if another process writes to the index, or the model has changed.
         """
         from narrlit.exporting.onnx import export_for_search  # a slow import, which searches do not need
 
-        if export_for_search(self.encoder) is None:
+        encoder = self.encoder
+        try:
+            folder = export_for_search(encoder)
+        except (ModelError, OptionError) as error:
+            say(f"{error}; searches load the model with torch")
+            return False
+        if folder is None:
             return False
         with exclusive(self.path):
             self._storage.store_snapshot()

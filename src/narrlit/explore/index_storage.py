@@ -31,7 +31,7 @@ from narrlit.explore.index_snapshot import (
     guarded,
 )
 from narrlit.explore.options import INDEX_RECORD, VectorFormat, index_at
-from narrlit.explore.stored_snapshot import is_current, read_snapshot, write_snapshot
+from narrlit.explore.stored_snapshot import STORED, is_current, read_snapshot, write_snapshot
 from narrlit.files import atomic_folder, atomic_path
 from narrlit.json_records import read_json
 from narrlit.models.config import Long, Precision
@@ -391,7 +391,7 @@ class IndexStorage:
                 self._table.delete(f"id IN ({listed})")
 
     def finish(self, changed: bool) -> None:
-        """Merge the files of the batches, and create the indexes of words and vectors that a large index needs."""
+        """Merge the files of the batches, and update the indexes of a large table or the copy of a small one."""
         from lancedb.index import FTS
 
         with self._guard():
@@ -404,6 +404,10 @@ class IndexStorage:
                 self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
         if self.record.vectors in QUANTIZED:
             self._quantize()
+        copy = self.path / STORED
+        if changed and copy.is_file():
+            copy.unlink()  # an index that has become large has none
+            self.store_snapshot()
 
     def _quantize(self) -> None:
         """Create the index of quantized vectors, or create it again for a table that has grown."""
@@ -420,7 +424,7 @@ class IndexStorage:
 
     def store_snapshot(self) -> None:
         """Copy the stories of a small index to a file that is read without LanceDB."""
-        if len(self) <= COMPARED_ALL:
+        if 0 < len(self) <= COMPARED_ALL:
             write_snapshot(self.path, self._table)
 
     @property

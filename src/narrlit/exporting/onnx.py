@@ -11,9 +11,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor, nn
 
+from narrlit.console import say
 from narrlit.encoding.exported import (
     EMBEDDING,
-    FORMAT,
     GRAPH,
     RECORD,
     RUNTIME,
@@ -23,7 +23,7 @@ from narrlit.encoding.exported import (
     is_exported,
 )
 from narrlit.encoding.story_encoder import EncoderFacts, StoryEncoder, unit_vectors
-from narrlit.errors import ModelError
+from narrlit.errors import ModelError, reading
 from narrlit.files import atomic_folder
 from narrlit.models.encoder import Encoder
 from narrlit.models.pretrained import quiet
@@ -31,6 +31,8 @@ from narrlit.optional import require
 
 OPSET = 17
 """Version of the ONNX operators: the first with layer normalization."""
+MOST_WEIGHTS = 400_000_000
+"""Maximum number of weights: an ONNX file holds 2 GB, and larger models take long for a query anyway."""
 LARGEST_DIFFERENCE = 1e-5
 """Maximum change of a cosine by the export."""
 SAMPLE = (
@@ -98,39 +100,44 @@ def export_for_search(encoder: StoryEncoder) -> Path | None:
 
     Returns:
         The folder; None if onnx and ONNX Runtime (the extra `onnx`) are not installed, or for a model or settings that
-        can't be exported: models that read views or sentences, models in half precision or quantized, fusion,
-        post-processing.
+        can't be exported: models that read views or sentences, models in half precision or quantized, models of more
+        than 400 million weights, fusion, post-processing.
 
     Raises:
-        ModelError: if a cosine changes by more than 1e-5.
+        ModelError: if the export fails, or changes a cosine by more than 1e-5.
+        OptionError: if the cache can't be written to.
     """
     folder = encoder.export_folder
     if folder is None or find_spec("onnx") is None or find_spec(RUNTIME) is None:
         return None
     if is_exported(folder):
         return folder
-    module = encoder.module
-    if not _is_exportable(module):
+    if not _is_exportable(encoder.module):
         return None
-    with atomic_folder(folder) as temporary:
-        with TemporaryDirectory() as model:
-            module.save(Path(model))
-            write_graph(Path(model), temporary / GRAPH)
-        tokenizer = module.model[0].tokenizer
-        tokenizer.backend_tokenizer.save(str(temporary / TOKENIZER))
-        record = ExportedRecord(
-            format=FORMAT, facts=asdict(EncoderFacts.of(module)), padding=int(tokenizer.pad_token_id or 0)
-        )
-        (temporary / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    with atomic_folder(folder) as temporary, reading("export of", encoder.name, error=ModelError):
+        _write(encoder.module, temporary)
         _check(encoder, temporary)
+    say(f"{encoder.name}: exported to {folder}, so that searches start without torch")
     return folder
 
 
+def _write(module: Encoder, folder: Path) -> None:
+    """Write graph, tokenizer and record of an encoder."""
+    with TemporaryDirectory() as model:
+        module.save(Path(model))
+        write_graph(Path(model), folder / GRAPH)
+    tokenizer = module.model[0].tokenizer
+    tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
+    record = ExportedRecord(facts=asdict(EncoderFacts.of(module)), padding=int(tokenizer.pad_token_id or 0))
+    (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
 def _is_exportable(module: Encoder) -> bool:
-    """Return True for a model of single texts in float32, whose tokenizer needs no Python."""
+    """Return True for a model of single texts in float32, not too large, whose tokenizer needs no Python."""
     is_plain = module.reads == "text" and module.post is None and not module.quantized
+    is_small = sum(weight.numel() for weight in module.parameters()) <= MOST_WEIGHTS
     has_tokenizer = hasattr(module.model[0].tokenizer, "backend_tokenizer")
-    return is_plain and has_tokenizer and module.rounding_error == torch.finfo(torch.float32).eps
+    return is_plain and is_small and has_tokenizer and module.rounding_error == torch.finfo(torch.float32).eps
 
 
 def _check(encoder: StoryEncoder, folder: Path) -> None:
