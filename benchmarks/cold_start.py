@@ -4,7 +4,8 @@
 
 The index has the 24 tales of `narrlit sample`. Each round starts every command once, in a process of its own; the peer
 imports sentence-transformers, loads all-MiniLM-L6-v2 and encodes the same query. The results of the prepared index are
-compared with those of the other. Needs the extras `explore`, `minilm` and `onnx`.
+compared with those of the other. `--source FOLDER` also times an earlier version, by its source code. Needs the extras
+`explore`, `minilm` and `onnx`.
 """
 
 import argparse
@@ -31,7 +32,8 @@ from narrlit.models.packaged import packaged_minilm
 from narrlit.preprocessing.sentences import split_sentences
 
 QUERY = "A girl loses a shoe, and a prince finds her by it."
-PREPARED, NOT_PREPARED, LIKE, PEER = "search, prepared", "search", "search --like, prepared", "sentence-transformers"
+PREPARED, NOT_PREPARED, LIKE = "search, prepared", "search", "search --like, prepared"
+EARLIER, PEER = "search, earlier version", "sentence-transformers"
 LARGEST_DIFFERENCE = 1e-5
 """Of a similarity, by the export."""
 
@@ -61,9 +63,11 @@ class Result:
     same_ranking: int = 0
 
 
-def process(command: list[str], cache: Path) -> Cost:
-    """Run a command in a new process."""
+def process(command: list[str], cache: Path, source: Path | None = None) -> Cost:
+    """Run a command in a new process, with the source code of another version if one is given."""
     environment = {**os.environ, "NARRLIT_CACHE": str(cache), "HF_HUB_OFFLINE": "1"}
+    if source is not None:
+        environment["PYTHONPATH"] = str(source)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, *command], check=True, capture_output=True, env=environment)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -84,7 +88,7 @@ def compare(prepared: Path, other: Path, result: Result) -> None:
     result.queries = len(queries)
 
 
-def measure(folder: Path, rounds: int) -> Result:
+def measure(folder: Path, rounds: int, source: Path | None) -> Result:
     """Prepare both indexes, and time each command."""
     cache, empty = folder / "cache", folder / "empty"
     prepared, other = folder / "prepared.index", folder / "other.index"
@@ -102,6 +106,8 @@ def measure(folder: Path, rounds: int) -> Result:
         LIKE: partial(process, [*search, str(prepared), "--like", "cinderella"], cache),
         PEER: partial(process, ["-c", f"import sentence_transformers as s; {model}.encode({QUERY!r})"], empty),
     }
+    if source is not None:
+        variants = {EARLIER: partial(process, [*search, str(other), QUERY], empty, source), **variants}
     interleave(variants, 1)  # reads the files into memory
     result = Result(interleave(variants, rounds))
     os.environ["NARRLIT_CACHE"] = str(cache)
@@ -127,10 +133,11 @@ def main() -> None:
     """Measure, print the table, and write the figures if `--out` is given."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--source", type=Path, help="folder src of an earlier version")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        result = measure(Path(folder), options.rounds)
+        result = measure(Path(folder), options.rounds, options.source)
     print(table(result))
     if options.out is not None:
         record = {"machine": platform.processor() or platform.machine(), **asdict(result)}
