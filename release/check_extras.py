@@ -80,6 +80,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "narrlit map tales --out map.html",
         "narrlit map tales --model model --out other.html",
     ),
+    "onnx": (
+        "narrlit index tales --out tales.index",
+        "test -f tales.index/search.arrow",
+        "narrlit search tales.index 'A girl loses a shoe, and a prince finds her by it.'",
+    ),
     "ray": ("narrlit embed stories/test_stories.jsonl --model model --out parts --engine ray --workers 1",),
     "documents": (
         "narrlit embed tale.docx --model model --out tale.xlsx",
@@ -107,7 +112,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Commands of each extra, in the order in which they run; those of NO_EXTRA also make the data of the others."""
 
 SKIPPED = {"vllm": "needs a GPU"}
-FOR_DEVELOPMENT = ("bench", "docs", "dev")
+NOT_REQUIRED = ("onnx", "bench", "docs", "dev")
 """Extras that no command of narrlit requires."""
 
 
@@ -251,7 +256,7 @@ def check_without(environment: Environment, wheel: Path, constraints: Path, extr
     """Check the environment without extras: its own commands, and that those of an extra print its pip command."""
     outcome = check(NO_EXTRA, environment, wheel, constraints)
     for extra in extras:
-        if extra in FOR_DEVELOPMENT:
+        if extra in NOT_REQUIRED:
             continue
         command = COMMANDS[extra][-1]
         result = environment.run(command)
