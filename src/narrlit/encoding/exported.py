@@ -157,3 +157,8 @@ def export_folder(space: EmbeddingSpace) -> Path:
 def is_exported(folder: Path) -> bool:
     """Return True if a folder has an exported encoder, and ONNX Runtime is installed."""
     return (folder / RECORD).is_file() and find_spec(RUNTIME) is not None
+
+
+def can_export() -> bool:
+    """Return True if onnx and ONNX Runtime (the extra `onnx`) are installed."""
+    return find_spec("onnx") is not None and find_spec(RUNTIME) is not None

@@ -13,6 +13,7 @@ import pandas as pd
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.data.schema import FloatArray
+from narrlit.encoding.exported import can_export, is_exported
 from narrlit.encoding.loading import load
 from narrlit.encoding.options import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
@@ -215,19 +216,24 @@ class Index:
         Raises:
             OptionError: if another process writes to the index, or the model has changed.
         """
-        from narrlit.exporting.onnx import export_for_search  # a slow import, which searches do not need
-
-        encoder = self.encoder
-        try:
-            folder = export_for_search(encoder)
-        except (ModelError, OptionError) as error:
-            say(f"{error}; searches load the model with torch")
-            return False
-        if folder is None:
+        folder = self.encoder.export_folder
+        if folder is None or not (is_exported(folder) or self._export()):
             return False
         with exclusive(self.path):
             self._storage.store_snapshot()
         return True
+
+    def _export(self) -> bool:
+        """Export the encoder if the extra `onnx` is installed; print a failure on stderr, and return False."""
+        if not can_export():
+            return False
+        from narrlit.exporting.onnx import export_for_search  # a slow import, for the first index of a model only
+
+        try:
+            return export_for_search(self.encoder) is not None
+        except (ModelError, OptionError) as error:
+            say(f"{error}; searches load the model with torch")
+            return False
 
     def upsert(
         self,

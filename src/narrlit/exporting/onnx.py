@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,10 +15,10 @@ from narrlit.encoding.exported import (
     EMBEDDING,
     GRAPH,
     RECORD,
-    RUNTIME,
     TOKENIZER,
     ExportedEncoder,
     ExportedRecord,
+    can_export,
     is_exported,
 )
 from narrlit.encoding.story_encoder import EncoderFacts, StoryEncoder, unit_vectors
@@ -108,7 +107,7 @@ def export_for_search(encoder: StoryEncoder) -> Path | None:
         OptionError: if the cache can't be written to.
     """
     folder = encoder.export_folder
-    if folder is None or find_spec("onnx") is None or find_spec(RUNTIME) is None:
+    if folder is None or not can_export():
         return None
     if is_exported(folder):
         return folder
