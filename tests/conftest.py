@@ -70,8 +70,14 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session", autouse=True)
 def exported_encoders(tmp_path_factory):
-    """Indexes export their encoders to a folder of this session, not to the user's cache."""
+    """No encoder is exported for searches, which takes seconds, and none of the user's cache is read.
+
+    test_prepared_search.py exports some. Processes that tests start export to a folder of this session.
+    """
     os.environ["NARRLIT_CACHE"] = str(tmp_path_factory.mktemp("narrlit-cache"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("narrlit.encoding.exported.find_spec", lambda name: None)
+        yield
 
 
 @pytest.fixture(scope="session")

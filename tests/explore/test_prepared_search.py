@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import lancedb
 import numpy as np
@@ -30,6 +31,12 @@ assert main(sys.argv[2:]) == 0
 print("imported:", *sorted(set(sys.argv[1].split(",")) & set(sys.modules)))
 """
 """Run a command, and print which of the modules in the first argument it has imported."""
+
+
+@pytest.fixture(autouse=True)
+def exporting(monkeypatch):
+    """Encoders are exported if the extra is installed, which no other tests do."""
+    monkeypatch.setattr(exported, "find_spec", find_spec)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +73,18 @@ def test_a_search_in_the_copy_gives_the_results_of_the_table(copied, measure):
     from_table = Index(copied)
     assert_frame_equal(results[0], from_table.like("s4", k=8, measure=measure))
     assert_frame_equal(results[1], from_table.search(QUERY, k=8, measure=measure))
+
+
+@pytest.mark.parametrize("vectors", ["float16", "int8"])
+def test_the_copy_of_vectors_in_half_precision_gives_the_results_of_the_table(tiny, tmp_path, vectors):
+    index = Index.create(tmp_path / "i", world_texts(3), tiny(), vectors=vectors)
+    IndexStorage(index.path).store_snapshot()
+    with_copy = Index(index.path)
+    results = with_copy.like("2", k=8, measure="cosine", distinct=0.9999)
+    assert "_table" not in vars(with_copy._storage)
+
+    (index.path / STORED).unlink()
+    assert_frame_equal(results, Index(index.path).like("2", k=8, measure="cosine", distinct=0.9999))
 
 
 def test_conditions_are_checked_and_applied_with_the_copy(copied):
@@ -125,7 +144,7 @@ def test_a_search_by_a_story_imports_neither_torch_nor_lancedb(copied):
 
 
 def test_nothing_is_prepared_without_the_extra(made, monkeypatch):
-    monkeypatch.setattr("narrlit.exporting.onnx.find_spec", lambda name: None)
+    monkeypatch.setattr(exported, "find_spec", lambda name: None)
     assert not made.prepare_search()
 
 
@@ -220,3 +239,15 @@ def test_a_prepared_search_for_a_text_imports_neither_torch_nor_lancedb(prepared
     assert imported == []
     for id in made.search(QUERY, k=3)["id"]:
         assert f" {id} " in output
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_narrlit_mini_is_exported_with_its_adapter(cache, monkeypatch):
+    from narrlit.exporting.onnx import export_for_search
+
+    monkeypatch.setenv("NARRLIT_CACHE", str(cache))
+    encoder = load("narrlit-mini", device="cpu")
+    folder = export_for_search(encoder)
+    vectors, _ = ExportedEncoder.open(folder, "windows").embed([QUERY, LONG * 3])
+    np.testing.assert_allclose(vectors, encoder.embed([QUERY, LONG * 3]), atol=1e-5)

@@ -3,6 +3,7 @@
 import lancedb
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from tiny_models import world_texts
 
 from narrlit.encoding.loading import load
@@ -15,6 +16,7 @@ from narrlit.explore.index_snapshot import DIGEST
 from narrlit.explore.index_storage import EmbeddedStories, IndexRecord, IndexStorage, content_digests
 from narrlit.explore.options import SearchOptions
 from narrlit.explore.ranking import Query
+from narrlit.explore.stored_snapshot import STORED
 from narrlit.measures.representations import Contents
 from narrlit.models.coverage import Coverage
 
@@ -136,6 +138,20 @@ def test_new_stories_are_found_and_a_doubled_index_is_quantized_anew(build, vect
     assert IndexStorage(index.path).record.quantized == 2 * COUNT + 11
     rows, _ = nearest(Index(index.path), "cosine", new[3])
     assert Index(index.path)._storage.snapshot().ids[rows[0]] == str(COUNT + 3)
+
+
+def test_a_large_index_has_no_copy_for_fast_starts_until_it_shrinks(build):
+    index = build("int8")
+    index._storage.store_snapshot()
+    assert not (index.path / STORED).exists()
+    assert Index(index.path)._storage.snapshot().has_vector_index
+
+    index.delete([str(number) for number in range(90, COUNT)])
+    expected = index.like("7", k=5, measure="cosine")
+    index._storage.store_snapshot()
+    with_copy = Index(index.path)
+    assert_frame_equal(with_copy.like("7", k=5, measure="cosine"), expected)
+    assert "_table" not in vars(with_copy._storage)
 
 
 def test_a_small_index_is_compared_as_a_whole(tiny, tmp_path):
