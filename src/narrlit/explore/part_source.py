@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from narrlit.data.readers import Stories, parse_stories
 from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, stream_rows
@@ -144,6 +143,8 @@ class PartSource:
     @cached_property
     def loaded(self) -> StoryEncoder:
         """Encoder of this process, on a GPU of its own if there are several."""
+        import torch  # searches, which import this module, need none
+
         if torch.cuda.device_count() > 1:
             local_rank = environment_number("LOCAL_RANK", "SLURM_LOCALID", default=0)
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
