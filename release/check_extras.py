@@ -101,6 +101,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "python {release}/make_pipeline.py pipeline",
         "narrlit pseudonymize stories/validation.jsonl --pipeline pipeline --out anonymous.jsonl",
     ),
+    "mteb": ("narrlit evaluate stories/validation.jsonl --model model --mteb StoryTriples --out tasks",),
     "bench": ("python {root}/benchmarks/bench.py embedding ranking --quick --threads 1 --out bench.json",),
     "docs": ("env --chdir={root} mkdocs build --strict --site-dir {work}/site",),
     "dev": (

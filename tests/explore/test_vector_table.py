@@ -190,7 +190,7 @@ def test_columns_that_appear_after_the_sample_are_added(make, address, encoder, 
 
 @pytest.mark.parametrize(
     ("change", "difference"),
-    [({"model": "roberta"}, "model"), ({"part_rows": 4}, "part_rows"), ({"rows": 9}, "inputs")],
+    [({"model": "roberta"}, "model files"), ({"part_rows": 4}, "part_rows"), ({"rows": 9}, "inputs")],
 )
 def test_other_stories_or_settings_are_refused(stories, address, tiny, make, change, difference):
     VectorTable.create(address, stories, tiny(), options=PARTS)

@@ -55,7 +55,8 @@ def post(client, path, status=200, **body):
 
 
 def test_collections_are_listed_with_the_values_of_their_columns(client):
-    small, tales = get(client, "/collections")
+    collections = {collection["name"]: collection for collection in get(client, "/collections")}
+    small, tales = collections["small ones"], collections["tales"]
     assert (small["name"], small["stories"], tales["name"], tales["stories"]) == ("small ones", 4, "tales", 24)
     assert (tales["model"], tales["measure"], tales["import"]) == ("minilm", "passages", None)
     types = next(column for column in tales["columns"] if column["name"] == "atu")
