@@ -141,7 +141,8 @@ def search(path: Path, queries: FloatArray) -> Searches:
     """Search an index for the stories nearest to each query (Q, D)."""
     contents = [Query(Contents(vector[None], ["A query."])) for vector in queries]
     before = memory()
-    times, best = [], []
+    times: list[float] = []
+    best = []
     for query in contents:
         began = time.perf_counter()
         if not times:
