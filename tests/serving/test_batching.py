@@ -1,13 +1,17 @@
 """Requests in flight are embedded together; the queue is bounded, and those that leave are dropped."""
 
 import asyncio
+import platform
 import threading
 
 import numpy as np
+import psutil
 import pytest
 
 from narrlit.errors import DataError
+from narrlit.serving import batching
 from narrlit.serving.batching import BATCH_CHARACTERS, Batcher
+from narrlit.serving.memory import release_free_memory
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.settings import Limits
@@ -157,3 +161,30 @@ def test_closing_finishes_what_is_waiting_and_refuses_what_comes_later():
 
     _, encoder = run(work)
     assert encoder.batches == [["first"], ["waiting"]]
+
+
+@pytest.mark.parametrize(("seconds", "releases"), [(0, 3), (3600, 0)])
+def test_free_memory_is_released_after_a_time_of_embedding(monkeypatch, seconds, releases):
+    released = []
+    monkeypatch.setattr(batching, "RELEASE_SECONDS", seconds)
+    monkeypatch.setattr(batching, "release_free_memory", lambda: released.append(True))
+
+    async def work(batcher, _):
+        for text in ("a", "b", "c"):
+            await batcher.embed([text])
+
+    run(work)
+    assert len(released) == releases
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library than glibc")
+def test_memory_that_was_freed_between_used_blocks_is_released():
+    blocks = [bytes(100_000) for _ in range(2000)]  # too small to be mapped one by one
+    used = blocks[::20]
+    del blocks
+    before = psutil.Process().memory_info().rss
+
+    release_free_memory()
+
+    assert before - psutil.Process().memory_info().rss > 100_000_000
+    assert len(used) == 100

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -12,12 +13,15 @@ import numpy as np
 
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.serving.memory import release_free_memory
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import overloaded
 from narrlit.serving.settings import Limits
 
 BATCH_CHARACTERS = 100_000
 """Characters that are embedded together: a second or two of work for a small model on a processor."""
+RELEASE_SECONDS = 60
+"""Time between releases of free memory, while texts are embedded."""
 
 
 @dataclass(eq=False)
@@ -126,11 +130,12 @@ class Batcher:
 
     def _run(self) -> None:
         """Embed batch after batch until `close` is called and nothing is waiting."""
-        while True:
-            batch = self._next_batch()
-            if not batch:
-                return
+        released = time.monotonic()
+        while batch := self._next_batch():
             self._embed(batch)
+            if time.monotonic() - released >= RELEASE_SECONDS:
+                release_free_memory()
+                released = time.monotonic()
 
     def _next_batch(self) -> list[Piece]:
         """Wait for texts, and take a share of each request; empty at the end."""
