@@ -4,14 +4,14 @@
 # docs/getting-started.md describes it.
 FROM python:3.12-slim AS build
 
-# Builds of torch without CUDA.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# pip reads it: another source of packages, such as PyTorch's of builds without CUDA.
+ARG PIP_EXTRA_INDEX_URL
 
 WORKDIR /build
 COPY constraints.txt ./
 # torch first: a change of the source leaves its layer as it is.
 RUN python -m venv /opt/narrlit \
-    && /opt/narrlit/bin/pip install --no-cache-dir --index-url "$TORCH_INDEX" -c constraints.txt torch
+    && /opt/narrlit/bin/pip install --no-cache-dir -c constraints.txt torch
 COPY pyproject.toml README.md LICENSE ./
 COPY configs configs
 COPY src src
