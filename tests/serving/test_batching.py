@@ -10,8 +10,7 @@ import pytest
 
 from narrlit.errors import DataError
 from narrlit.serving import batching
-from narrlit.serving.batching import BATCH_CHARACTERS, Batcher
-from narrlit.serving.memory import release_free_memory
+from narrlit.serving.batching import BATCH_CHARACTERS, Batcher, release_free_memory
 from narrlit.serving.metrics import ServerMetrics
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.settings import Limits
