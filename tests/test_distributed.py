@@ -33,7 +33,7 @@ from tiny_models import world_texts
 import narrlit.cli
 from narrlit.data.readers import read_triples
 from narrlit.errors import ModelError
-from narrlit.models.checkpoints import read_checkpoint
+from narrlit.models.checkpoint_files import read_checkpoint
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.registry import load_encoder
 

@@ -112,4 +112,4 @@ def test_the_package_reads_nothing_by_pickle_but_what_security_names():
             assert "weights_only=True" in call, path
 
     # The table of shards, behind a check of its classes; rows that Ray's workers have just written.
-    assert pickling == {"checkpoints.py", "ray_parts.py"}
+    assert pickling == {"checkpoint_files.py", "ray_parts.py"}

@@ -45,7 +45,7 @@ from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
-from narrlit.models.checkpoints import check_shard_table, read_checkpoint
+from narrlit.models.checkpoint_files import check_shard_table, read_checkpoint
 from narrlit.models.config import CONSENT, allow_remote_code
 from narrlit.models.run_file import RECORD
 from narrlit.objectives import Objective

@@ -5,8 +5,9 @@ import torch
 from json_files import read_json
 
 from narrlit.cache.listing import embedding_caches, remove_cache
+from narrlit.cache.shards import SPACE
 from narrlit.cache.space import EmbeddingSpace, content_keys
-from narrlit.cache.storage import SPACE, EmbeddingCache, open_cache
+from narrlit.cache.storage import EmbeddingCache, open_cache
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig
 

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from narrlit.cache.listing import remove_cache
+from narrlit.cache.shards import read_arrays
 from narrlit.cache.space import content_keys
-from narrlit.cache.storage import (
-    EmbeddingCache,
-    MappedEmbeddings,
-    read_arrays,
-)
+from narrlit.cache.storage import EmbeddingCache, MappedEmbeddings
 from narrlit.errors import ModelError
 
 KEYS = content_keys({"model": "m"}, [str(i) for i in range(40)])

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from narrlit.cache.filling import fill
+from narrlit.cache.shards import Readings
 from narrlit.cache.sources import EmbeddingSource, Source, check_agreement, open_source
 from narrlit.cache.space import EmbeddingSpace
-from narrlit.cache.storage import MappedEmbeddings, Readings, open_cache
+from narrlit.cache.storage import MappedEmbeddings, open_cache
 from narrlit.data.batch import PackedFeatures, StoryInputs
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError

@@ -5,12 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import SystemRandom
 
+import numpy as np
+import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from narrlit.cache.storage import EmbeddingCache, Readings
+from narrlit.cache.shards import Readings
+from narrlit.cache.storage import EmbeddingCache
+from narrlit.data.schema import FloatArray
 from narrlit.distributed import from_first, rank, together, world_size
 
+EmbedArrays = Callable[[list[int]], tuple[FloatArray, Readings]]
+"""Function from n positions to embeddings (n, D) and readings (n, 5) as arrays."""
 Embed = Callable[[list[int]], tuple[Tensor, Readings | None]]
 """Function from n positions to embeddings (n, D), and how much of each text was read, (n, 5), if known."""
 SECONDS_PER_SHARD = 5.0
@@ -47,6 +53,20 @@ def fill(
     computed = together(lambda: _compute(cache, keys, embed, share, progress and rank() == 0))
     cache.refresh()
     return computed + _compute(cache, keys, embed, cache.missing(keys), progress)
+
+
+def filled_arrays(
+    cache: EmbeddingCache, keys: Sequence[bytes], embed: EmbedArrays, *, progress: bool
+) -> tuple[FloatArray, Readings]:
+    """Compute the missing embeddings of a cache, and read the embeddings (N, D) and readings (N, 5) of all N keys."""
+
+    def embed_tensors(positions: list[int]) -> tuple[Tensor, Readings]:
+        vectors, readings = embed(positions)
+        return torch.from_numpy(vectors), readings
+
+    fill(cache, keys, embed_tensors, progress=progress)
+    vectors: FloatArray = cache.mapped(keys)[np.arange(len(keys))].numpy()
+    return vectors, cache.readings(keys)
 
 
 def _compute(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from narrlit.cache.storage import DAMAGED, SPACE, SUFFIX, EmbeddingCache
+from narrlit.cache.shards import DAMAGED, SPACE, SUFFIX
+from narrlit.cache.storage import EmbeddingCache
 from narrlit.console import counted
 from narrlit.errors import ModelError, OptionError, reading
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from narrlit.cache.server import NAMES, Server, ServerOptions, stacked
+from narrlit.cache.shards import READING_COLUMNS
 from narrlit.cache.space import CacheDtype
-from narrlit.cache.storage import READING_COLUMNS
 from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import EncoderConfig, Role, remote_code_allowed

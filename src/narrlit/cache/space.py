@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from narrlit.errors import ModelError, reading
-from narrlit.models.checkpoints import find_checkpoint, read_checkpoint, read_record
+from narrlit.models.checkpoints import find_checkpoint, read_record
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
 from narrlit.models.packaged import ADAPTED, PACKAGED, model_folder
 
@@ -170,6 +170,8 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
     record = read_record(model)
     backbone = None if record is None else record.encoder
     if backbone is None:
+        from narrlit.models.checkpoint_files import read_checkpoint  # torch, for runs and checkpoints only
+
         with reading("checkpoint", checkpoint, error=ModelError):
             backbone = read_checkpoint(checkpoint)["hyper_parameters"]["encoder"]["model"]
     _, files = model_identity(backbone)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from narrlit.cache.shards import Readings, read_arrays, read_facts
 from narrlit.cache.space import EmbeddingSpace, model_identity
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
@@ -30,9 +31,7 @@ from narrlit.models.coverage import LEAST, Coverage
 from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from narrlit.cache.storage import EmbeddingCache, Readings
+    from narrlit.cache.storage import EmbeddingCache
     from narrlit.models.encoder import Encoder
 
 Item = Story | str
@@ -170,8 +169,6 @@ class StoryEncoder:
             if facts is not None:
                 return facts
         if "module" not in self.__dict__ and self.cache is not None:
-            from narrlit.cache.storage import read_facts
-
             facts = EncoderFacts.from_record(read_facts(self.cache, self._space))
             if facts is not None:
                 return facts
@@ -180,7 +177,7 @@ class StoryEncoder:
     @property
     def dimension(self) -> int:
         """Dimension D of an embedding."""
-        return self.facts.dimension if self._map is None else len(self._map.bias)
+        return self.facts.dimension if self.affine_map is None else len(self.affine_map.bias)
 
     @property
     def coverage(self) -> Coverage:
@@ -352,9 +349,9 @@ class StoryEncoder:
         """Embed N prepared items, each in its role, (N, D); also return the coverage of the distinct items."""
         vectors, coverage = self._vectors(items, roles, progress)
         self._coverage += coverage
-        if self._map is None or not len(vectors):
+        if self.affine_map is None or not len(vectors):
             return vectors, coverage
-        return self._map(vectors).astype(np.float32), coverage
+        return self.affine_map(vectors).astype(np.float32), coverage
 
     def without_postprocessing(self) -> "StoryEncoder":
         """Return this encoder without its post-processing."""
@@ -367,7 +364,7 @@ class StoryEncoder:
         uncached = self._copy()
         uncached.cache = uncached._store = None
         uncached._fit = self._fit
-        uncached.__dict__["_map"] = self._map
+        uncached.__dict__["affine_map"] = self.affine_map
         return uncached
 
     @property
@@ -409,21 +406,9 @@ class StoryEncoder:
                 copy.name = str(Path(self.name).absolute())
         return copy
 
-    def with_postprocessing_inside(self) -> "Encoder":
-        """Attach the fitted post-processing to the model, in place, for export."""
-        if self._map is not None:
-            import torch
-            from sentence_transformers.models import Dense
-
-            weight = torch.from_numpy(self._map.weight).float().contiguous()
-            bias = torch.from_numpy(self._map.bias).float().contiguous()
-            outputs, inputs = weight.shape
-            self.module.postprocess(Dense(inputs, outputs, True, torch.nn.Identity(), weight, bias))
-        return self.module
-
     @cached_property
-    def _map(self) -> AffineMap | None:
-        """The post-processing, fitted on its stories."""
+    def affine_map(self) -> AffineMap | None:
+        """The post-processing, fitted on its stories; None without post-processing."""
         if self.postprocessing is None:
             return None
         if not self.postprocessing.is_fitted:
@@ -504,7 +489,7 @@ class StoryEncoder:
             vectors, readings = self._cached(self.cache, requests, progress)
         return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings)
 
-    def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
+    def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items with the model; also return the coverage of each."""
         vectors = np.empty((len(requests), self.facts.dimension), dtype=np.float32)
         readings = np.empty((len(requests), LEAST + 1))
@@ -516,7 +501,7 @@ class StoryEncoder:
             vectors[rows], readings[rows] = self._embedded(items, role, progress)
         return vectors, readings
 
-    def _embedded(self, items: Sequence[Item], role: Role, progress: bool) -> tuple[FloatArray, "Readings"]:
+    def _embedded(self, items: Sequence[Item], role: Role, progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items in one role with the model or, if there is one, with the exported encoder."""
         if self._exported is not None:
             texts = [item if isinstance(item, str) else item.text for item in items]
@@ -526,10 +511,8 @@ class StoryEncoder:
         result = embed(self.module, items, role, progress)
         return result.embeddings, result.readings
 
-    def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
+    def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Read items from the cache, and embed only the missing ones; embed all if the cache can't be written."""
-        from narrlit.cache.storage import read_arrays
-
         if self._store is None:  # opening it loads the model, which is not needed if everything is cached
             cached = read_arrays(self._space.folder(folder), self._keys(requests))
             if cached is not None and requests:
@@ -547,11 +530,9 @@ class StoryEncoder:
         self.cache = self._store = None
         return self._computed(requests, progress)
 
-    def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, "Readings"]:
+    def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items that are missing in the cache, add them to it, and read all items."""
-        import torch
-
-        from narrlit.cache.filling import fill
+        from narrlit.cache.filling import filled_arrays
         from narrlit.cache.storage import open_cache
 
         if self._store is None:
@@ -566,13 +547,10 @@ class StoryEncoder:
         elif progress:
             say(f"{self.name}: embedding {missing:,} of {len(keys):,} distinct texts")
 
-        def embed_missing(positions: list[int]) -> "tuple[Tensor, Readings]":
-            vectors, readings = self._computed([requests[position] for position in positions], progress=False)
-            return torch.from_numpy(vectors), readings
+        def embed_missing(positions: list[int]) -> tuple[FloatArray, Readings]:
+            return self._computed([requests[position] for position in positions], progress=False)
 
-        fill(store, keys, embed_missing, progress=progress)
-        vectors: FloatArray = store.mapped(keys)[np.arange(len(keys))].numpy()
-        return vectors, store.readings(keys)
+        return filled_arrays(store, keys, embed_missing, progress=progress)
 
     def _say_cached(self, count: int, progress: bool) -> None:
         """Report the number of embeddings that were read from the cache."""

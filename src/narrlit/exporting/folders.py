@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense
 
 from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
@@ -82,13 +84,24 @@ def export(
     encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
     encoder = encoder.fitted_for([])
     strengths = None if profile is None else describe(profile, encoder.name)
-    module = encoder.with_postprocessing_inside().to("cpu")
+    module = _with_postprocessing(encoder).to("cpu")
     origin = Origin.of(encoder.name, module.config.model)
     if not encoder.is_as_trained:
         origin = replace(origin, evaluation=None)
     postprocess = encoder.about.get("postprocess")
     write_model_folder(module, Path(out), origin, name=name, postprocess=postprocess, strengths=strengths)
     return ExportedModel(Path(out), module.dimension, module.max_length)
+
+
+def _with_postprocessing(encoder: StoryEncoder) -> Encoder:
+    """Attach the fitted post-processing of an encoder to its model, in place."""
+    module, affine_map = encoder.module, encoder.affine_map
+    if affine_map is not None:
+        weight = torch.from_numpy(affine_map.weight).float().contiguous()
+        bias = torch.from_numpy(affine_map.bias).float().contiguous()
+        outputs, inputs = weight.shape
+        module.postprocess(Dense(inputs, outputs, True, torch.nn.Identity(), weight, bias))
+    return module
 
 
 def check_export(folder: str | Path, stories: str | Path) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 from sentence_transformers.models import Dense
 
 from narrlit.errors import ModelError, reading
-from narrlit.models.checkpoints import find_checkpoint, read_checkpoint, without_prefix
+from narrlit.models.checkpoint_files import read_checkpoint, without_prefix
+from narrlit.models.checkpoints import find_checkpoint
 from narrlit.models.config import EncoderConfig, Fusion, Long, Precision
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import InnerModel, SentenceBiLSTM, ViewFusion, build_head
