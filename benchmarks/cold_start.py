@@ -115,13 +115,36 @@ def measure(folder: Path, rounds: int, source: Path | None) -> Result:
     return result
 
 
-def table(result: Result) -> str:
-    """Format medians, and the ratio to the peer of the same round."""
-    lines = ["| command | wall, s | CPU, s | faster than sentence-transformers |", "|---|--:|--:|--:|"]
+@dataclass
+class Summary:
+    """Medians of a command.
+
+    Attributes:
+        wall: seconds of the wall clock.
+        cpu: seconds of all CPUs.
+        ratio: seconds of sentence-transformers in the same round, divided by those of the command.
+    """
+
+    wall: float
+    cpu: float
+    ratio: float
+
+
+def summarize(result: Result) -> dict[str, Summary]:
+    """Compute the medians of each command."""
+    summaries = {}
     for name, costs in result.costs.items():
         ratios = [peer.wall / own.wall for peer, own in zip(result.costs[PEER], costs, strict=True)]
         wall, cpu = median(cost.wall for cost in costs), median(cost.cpu for cost in costs)
-        lines.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {median(ratios):.2f} |")
+        summaries[name] = Summary(wall, cpu, median(ratios))
+    return summaries
+
+
+def table(result: Result) -> str:
+    """Format the medians, and how the results differ."""
+    lines = ["| command | wall, s | CPU, s | faster than sentence-transformers |", "|---|--:|--:|--:|"]
+    for name, summary in summarize(result).items():
+        lines.append(f"| {name} | {summary.wall:.2f} | {summary.cpu:.2f} | {summary.ratio:.2f} |")
     lines.append(
         f"{result.same_ranking} of {result.queries} queries with the same ranking of all tales; "
         f"similarities differ by at most {result.difference:.0e}"
@@ -140,7 +163,8 @@ def main() -> None:
         result = measure(Path(folder), options.rounds, options.source)
     print(table(result))
     if options.out is not None:
-        record = {"machine": platform.processor() or platform.machine(), **asdict(result)}
+        summaries = {name: asdict(summary) for name, summary in summarize(result).items()}
+        record = {"machine": platform.processor() or platform.machine(), "summaries": summaries, **asdict(result)}
         options.out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     if result.difference > LARGEST_DIFFERENCE:
         raise SystemExit(f"similarities differ by {result.difference:.0e}")
