@@ -162,6 +162,15 @@ def test_a_small_index_is_compared_as_a_whole(tiny, tmp_path):
     assert index.search(stories[4], k=1)["id"].tolist() == ["5"]
 
 
+def test_bits_of_a_dimension_that_lancedb_can_not_quantize_are_refused_before_embedding(tiny, tmp_path):
+    encoder = load(tiny(), postprocess="truncate:12")
+
+    with pytest.raises(OptionError, match="`vectors=binary` needs a dimension that is a multiple of 8"):
+        Index.create(tmp_path / "i", ["A fox ran."], encoder, vectors="binary")
+    assert not (tmp_path / "i").exists()
+    assert Index.create(tmp_path / "i", ["A fox ran."], encoder, vectors="int8").about["dimension"] == 12
+
+
 def test_an_index_keeps_its_format(tiny, tmp_path):
     Index.create(tmp_path / "i", ["A fox ran."], tiny(), vectors="int8")
     Index.create(tmp_path / "i", ["A fox ran.", "A hen ran."], tiny())

@@ -202,7 +202,12 @@ def test_other_stories_or_settings_are_refused(stories, address, tiny, make, cha
         VectorTable.create(address, stories, model, options=TableOptions(part_rows=change.get("part_rows", 3)))
 
 
-def test_a_large_table_gets_a_vector_index_that_finds_the_same(make, address, encoder, monkeypatch):
+@pytest.mark.parametrize(("dimension", "kind"), [(16, "IvfRq"), (12, "IvfSq")])
+def test_a_large_table_gets_a_vector_index_that_finds_the_same(
+    make, address, tiny, tmp_path, monkeypatch, dimension, kind
+):
+    narrlit.export(narrlit.load(tiny(), postprocess=f"truncate:{dimension}"), tmp_path / "model")
+    encoder = narrlit.load(tmp_path / "model")
     monkeypatch.setattr(vector_table_writing, "INDEXED_FROM", 256)  # the fewest from which LanceDB can train one
     monkeypatch.setattr(vector_table, "REFINED", 100)  # 5 * 100 candidates: all stories
     words = ["king", "diver", "bank", "ship", "thief", "wolf", "miller"]
@@ -211,7 +216,7 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(make, address, en
     table = VectorTable.create(address, path, encoder, options=TableOptions(part_rows=200))
 
     [index] = table._table.list_indices()
-    assert index.columns == ["vector"]
+    assert (index.columns, index.index_type) == (["vector"], kind)
     vectors = encoder.embed(texts)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = vectors @ vectors[41]

@@ -59,6 +59,8 @@ MOST = 2**53
 """Maximum number of words or stories, up to which floating-point numbers are exact."""
 QUANTIZED = ("int8", "binary")
 """Formats for which a large index has an index of quantized vectors."""
+DIMENSIONS_OF_BITS = 8
+"""Divisor of the dimensions that LanceDB's IVF_RQ, with one bit per dimension, supports."""
 GROWTH = 2
 """Factor by which an index grows until its vectors are quantized anew."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
@@ -161,7 +163,16 @@ class IndexRecord(BaseModel):
 
     @classmethod
     def of(cls, encoder: StoryEncoder, vectors: VectorFormat = "float32") -> "IndexRecord":
-        """Describe a new index of embeddings from an encoder."""
+        """Describe a new index of embeddings from an encoder.
+
+        Raises:
+            OptionError: if embeddings of this dimension can't be quantized to one bit per dimension.
+        """
+        if vectors == "binary" and encoder.dimension % DIMENSIONS_OF_BITS != 0:
+            raise OptionError(
+                f"`vectors=binary` needs a dimension that is a multiple of {DIMENSIONS_OF_BITS}, and the embeddings "
+                f"have {encoder.dimension}: use int8"
+            )
         path = Path(encoder.name)
         return cls(
             format=FORMAT,

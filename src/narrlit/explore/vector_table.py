@@ -45,7 +45,7 @@ from narrlit.preprocessing.sentences import split_sentences
 
 RECORD = b"narrlit"
 """Key of the record in the metadata of the table's schema."""
-PROBES = 50
+PROBES = 200
 """Number of partitions of the vector index that a search reads."""
 REFINED = 30
 """Number of candidates per result whose exact cosines are computed, because the vector index stores rounded vectors."""

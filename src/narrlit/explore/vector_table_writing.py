@@ -21,7 +21,13 @@ from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import DataError, OptionError, on_interrupt, reading
 from narrlit.explore.collection import story_frame
 from narrlit.explore.index_snapshot import VECTOR
-from narrlit.explore.index_storage import IndexSettings, column_arrays, fitted_columns, vector_array
+from narrlit.explore.index_storage import (
+    DIMENSIONS_OF_BITS,
+    IndexSettings,
+    column_arrays,
+    fitted_columns,
+    vector_array,
+)
 from narrlit.explore.options import TableOptions
 from narrlit.explore.part_source import EmbeddedPart, InputPart, PartCoverage, PartSource
 from narrlit.explore.ray_parts import by_ray
@@ -188,14 +194,16 @@ class TableWriter:
 
     def finish(self) -> None:
         """Merge the files of the commits, and make a vector index if the table is large."""
-        from lancedb.index import IvfPq
+        from lancedb.index import IvfRq, IvfSq
 
         with guarded(self.address):
             self.table.optimize(cleanup_older_than=timedelta(minutes=10))
             indexed = [index for index in self.table.list_indices() if VECTOR in index.columns]
             if not indexed and self.table.count_rows() >= INDEXED_FROM:
                 say(f"{self.address}: making the vector index")
-                self.table.create_index(VECTOR, config=IvfPq(distance_type="cosine"))
+                dimension = self.table.schema.field(VECTOR).type.list_size
+                kind = IvfRq if dimension % DIMENSIONS_OF_BITS == 0 else IvfSq
+                self.table.create_index(VECTOR, config=kind(distance_type="cosine"))
 
 
 def write_stories(writer: TableWriter, source: PartSource, options: TableOptions) -> None:
