@@ -3,6 +3,7 @@
 import logging
 import os
 import pickle
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -38,7 +39,8 @@ def by_ray(run: PartRun[Done], workers: int) -> Iterator[Done]:
     """
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal")
     ray, data = require("ray", "ray"), require("ray.data", "ray")
-    ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    with warnings.catch_warnings(action="ignore"):  # LanceDB warns of forks; those of Ray start other programs at once
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     logging.getLogger("ray.data").setLevel("ERROR")
     context = data.DataContext.get_current()
     context.enable_progress_bars, context.target_max_block_size = False, 1  # a part is a block, however small
