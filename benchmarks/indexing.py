@@ -27,11 +27,13 @@ import numpy as np
 import narrlit
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
+from narrlit.explore.arrow_columns import content_digests
 from narrlit.explore.collection import stories_of, story_frame
 from narrlit.explore.index import Index
 from narrlit.explore.index_fit import contents
+from narrlit.explore.index_record import IndexRecord
 from narrlit.explore.index_snapshot import DIGEST
-from narrlit.explore.index_storage import EmbeddedStories, IndexRecord, IndexStorage, content_digests
+from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
 from narrlit.explore.options import SearchOptions
 from narrlit.explore.ranking import MeasuredIndex, Query
 from narrlit.measures.collection import CollectionSimilarity

@@ -33,11 +33,13 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.data.twice_told import TwiceTold
 from narrlit.encoding.options import CACHE
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.explore.arrow_columns import content_digests
 from narrlit.explore.collection import stories_of, story_frame
 from narrlit.explore.index import Index
 from narrlit.explore.index_fit import FOLDER
+from narrlit.explore.index_record import IndexRecord
 from narrlit.explore.index_snapshot import DIGEST
-from narrlit.explore.index_storage import EmbeddedStories, IndexRecord, IndexStorage, content_digests
+from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
 from narrlit.explore.options import SearchOptions, VectorFormat
 from narrlit.explore.ranking import Query
 from narrlit.measures.representations import Contents

@@ -30,8 +30,8 @@ import narrlit
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import Passages, unit_vectors
 from narrlit.explore import vector_table_writing
+from narrlit.explore.arrow_columns import vector_array
 from narrlit.explore.index_snapshot import VECTOR
-from narrlit.explore.index_storage import vector_array
 from narrlit.explore.options import TableOptions
 from narrlit.explore.vector_table import VectorTable
 from narrlit.explore.vector_table_writing import ROW, TablePart, TableWriter

@@ -28,9 +28,11 @@ from narrlit.errors import (
     reading,
 )
 from narrlit.explore.collection import Collection, passage_vectors, stories_of
+from narrlit.explore.conditions import quoted
 from narrlit.explore.index_fit import IndexFit, all_contents
+from narrlit.explore.index_record import IndexRecord, IndexSettings, identity
 from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
-from narrlit.explore.index_storage import IndexRecord, IndexSettings, IndexStorage, check_name, identity, quoted
+from narrlit.explore.index_storage import IndexStorage, check_name
 from narrlit.explore.index_writing import NewStories, OnProgress, add_stories
 from narrlit.explore.options import SearchOptions, VectorFormat, index_at
 from narrlit.explore.ranking import MeasuredIndex, Query

@@ -1,26 +1,22 @@
-"""Storage of an index: a folder with a LanceDB table of stories and vectors, and a record of the model."""
+"""Storage of an index: a folder with a LanceDB table of stories and vectors, and the record of the index."""
 
-import hashlib
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 
-from narrlit.cache.space import model_identity
-from narrlit.data.schema import FloatArray, Story
-from narrlit.encoding.story_encoder import Passages, StoryEncoder
+from narrlit.data.schema import FloatArray
+from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.collection import HIDDEN, passage_vectors
+from narrlit.explore.arrow_columns import column_arrays, fitted_columns, passage_arrays, vector_array
+from narrlit.explore.conditions import check_condition, column_list, quoted
+from narrlit.explore.index_record import FORMAT, CoverageRecord, IndexRecord
 from narrlit.explore.index_snapshot import (
     DIGEST,
     PASSAGE_TEXTS,
@@ -30,87 +26,27 @@ from narrlit.explore.index_snapshot import (
     IndexSnapshot,
     guarded,
 )
-from narrlit.explore.options import INDEX_RECORD, VectorFormat, index_at
+from narrlit.explore.options import INDEX_RECORD, index_at
 from narrlit.explore.stored_snapshot import STORED, is_current, read_snapshot, write_snapshot
-from narrlit.files import atomic_folder, atomic_path
+from narrlit.files import atomic_folder
 from narrlit.json_records import read_json
-from narrlit.models.config import Long, Precision
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT, TABLE = "narrlit index 2", "stories"
-EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
-"""Columns that the encoder computes."""
+TABLE = "stories"
 BATCH = 1000
 """Number of stories that are removed together."""
 COMPARED_ALL = 1000
 """Maximum number of stories for which a query is compared with every story; a larger index has an index of words."""
-
-_LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
-"""String or quoted name in SQL."""
-_PLACEHOLDER = re.compile(r"[$?]|(?<!:):(?!:)")
-"""Placeholder of a parameter, which a condition must not have."""
 FIRST_PRINTABLE = 32
 """Code of the first printable ASCII character."""
-MOST = 2**53
-"""Maximum number of words or stories, up to which floating-point numbers are exact."""
 QUANTIZED = ("int8", "binary")
 """Formats for which a large index has an index of quantized vectors."""
-DIMENSIONS_OF_BITS = 8
-"""Divisor of the dimensions that LanceDB's IVF_RQ, with one bit per dimension, supports."""
 GROWTH = 2
 """Factor by which an index grows until its vectors are quantized anew."""
-Count = Annotated[int, Field(ge=0, le=MOST)]
-
-
-class IndexSettings(BaseModel):
-    """Model of an index, and how it reads stories."""
-
-    model_config = ConfigDict(extra="allow")
-
-    model: str
-    files: str | None
-    max_length: int | None
-    long: Long
-    precision: Precision | None = None
-    views: bool
-    fusion: Any
-    pseudonyms: dict[str, Any] | None
-    postprocess: str | None = None
-
-    @classmethod
-    def of(cls, encoder: StoryEncoder) -> "IndexSettings":
-        """Describe an encoder."""
-        record = encoder.record
-        return cls(
-            model=record["model"],
-            files=record["files"],
-            max_length=record["max_length"],
-            long=record["long"],
-            precision=record["precision"],
-            views="views" in record,  # a query is not in the files of views; its text is split by position
-            fusion=record["fusion"],
-            pseudonyms=record.get("pseudonyms"),
-            postprocess=None if encoder.postprocessing is None else encoder.postprocessing.steps,
-        )
-
-    def __str__(self) -> str:
-        """Parameters of `narrlit.load`, as messages name them."""
-        parameters = [f"`model={self.model}`", f"`long={self.long}`"]
-        if self.max_length is not None:
-            parameters.append(f"`max_length={self.max_length}`")
-        if self.views:
-            parameters.append("`views`")
-        if self.fusion is not None:
-            parameters.append(f"`fusion={self.fusion}`")
-        if self.pseudonyms is not None:
-            parameters.append("`pseudonyms`")
-        if self.postprocess is not None:
-            parameters.append(f"`postprocess={self.postprocess}`")
-        return " ".join(parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,71 +62,6 @@ class EmbeddedStories:
     vectors: FloatArray
     passages: Sequence[Passages] | None
     coverage: Coverage
-
-
-class CoverageRecord(BaseModel):
-    """Fields of `models.coverage.Coverage`, validated."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    words: Count
-    read: float = Field(ge=0, le=MOST)
-    texts: Count
-    long: Count
-    least: float = Field(ge=0, le=1)
-
-
-class IndexRecord(BaseModel):
-    """Contents of index.json; coverage and languages are missing until there are stories.
-
-    Attributes:
-        vectors: number format of the stories' vectors.
-        quantized: number of stories on which the quantization of the vectors was trained.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    format: str
-    model_path: str
-    settings: IndexSettings
-    dimension: int
-    passages: bool = False
-    vectors: VectorFormat = "float32"
-    quantized: Count = 0
-    coverage: CoverageRecord | None = None
-    languages: dict[str, int] | None = None
-    fit: dict[str, object] | None = None
-
-    @classmethod
-    def of(cls, encoder: StoryEncoder, vectors: VectorFormat = "float32") -> "IndexRecord":
-        """Describe a new index of embeddings from an encoder.
-
-        Raises:
-            OptionError: if embeddings of this dimension can't be quantized to one bit per dimension.
-        """
-        if vectors == "binary" and encoder.dimension % DIMENSIONS_OF_BITS != 0:
-            raise OptionError(
-                f"`vectors=binary` needs a dimension that is a multiple of {DIMENSIONS_OF_BITS}, and the embeddings "
-                f"have {encoder.dimension}: use int8"
-            )
-        path = Path(encoder.name)
-        return cls(
-            format=FORMAT,
-            model_path=str(path.absolute()) if path.exists() else encoder.name,
-            settings=IndexSettings.of(encoder),
-            dimension=encoder.dimension,
-            passages=encoder.facts.reads == "text",
-            vectors=vectors,
-        )
-
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data, without fields that were never set."""
-        return self.model_dump(exclude_unset=True)
-
-    def write(self, folder: Path) -> None:
-        """Write index.json."""
-        with atomic_path(folder / INDEX_RECORD) as temporary:
-            temporary.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
 
 
 class IndexStorage:
@@ -373,7 +244,7 @@ class IndexStorage:
         precision = np.float32 if self.record.vectors == "float32" else np.float16
         rows = rows.append_column(VECTOR, vector_array(embedded.vectors.astype(precision)))
         if embedded.passages is not None:
-            vectors, texts = _passage_arrays(embedded.passages)
+            vectors, texts = passage_arrays(embedded.passages)
             rows = rows.append_column(PASSAGES, vectors).append_column(PASSAGE_TEXTS, texts)
         with self._guard():
             rows = rows.select(self._table.schema.names)
@@ -463,132 +334,3 @@ def check_name(path: str | Path) -> None:
         raise OptionError(f"{printable(path)}: LanceDB needs a name in UTF-8; name another folder") from None
     if any(ord(character) < FIRST_PRINTABLE for character in str(path)):
         raise OptionError(f"{printable(path)}: LanceDB needs a name without control characters; name another folder")
-
-
-def identity(model: str) -> dict[str, str | None]:
-    """Return the current name and digest of a model, named as in the settings of an index."""
-    name, files = model_identity(model)
-    return {"model": name, "files": files}
-
-
-def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
-    """Hash the content of N stories: id, title, text and metadata in the rows of a frame, and views."""
-    digests = []
-    for row, story in zip(frame.to_dict("records"), stories, strict=True):
-        values = {name: value for name, value in row.items() if value is not None}
-        content = json.dumps([values, story.views and story.views.texts], default=str)
-        digests.append(hashlib.sha256(content.encode()).hexdigest())
-    return digests
-
-
-def column_list(table: Any) -> str:
-    """Return the columns of a LanceDB table that conditions may name, with their types, for messages."""
-    shown = [field for field in table.schema if field.name not in HIDDEN]
-    return "columns: " + ", ".join(f"{field.name} ({field.type})" for field in shown)
-
-
-def check_condition(table: Any, where: str) -> None:
-    """Check a condition on the columns of a LanceDB table.
-
-    Raises:
-        OptionError: if it is not a valid condition on these columns.
-    """
-    if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
-        raise OptionError(f"`where={printable(where, 80)!r}`: write a value instead of $, ? or :, text in '...'")
-    try:
-        table.count_rows(where)
-    except Exception as error:
-        message = str(error).removeprefix("Invalid input, ").partition(" Valid fields")[0].partition(", /")[0]
-        problem = printable(message, 150).rstrip(". ")
-        if "literal" in message:
-            problem += "; compare a column of text with '...', or write CAST(column AS INT)"
-        raise OptionError(f"`where={printable(where, 80)!r}`: {problem}; {column_list(table)}") from error
-
-
-def fitted_columns(table: Any, arrays: Mapping[str, "pa.Array"], path: str | Path) -> "pa.Table":
-    """Convert columns to the types that they have in a LanceDB table, to which new columns are added.
-
-    Args:
-        table: the table.
-        arrays: the columns of N stories.
-        path: the index, for messages.
-
-    Returns:
-        The columns of the table, except those that the encoder computes and `arrays` lacks.
-
-    Raises:
-        DataError: if a column has another type in the table.
-    """
-    import pyarrow as pa
-
-    known = table.schema.names
-    new = [pa.field(name, array.type) for name, array in arrays.items() if name not in known]
-    if new:
-        table.add_columns(new)
-    rows = len(next(iter(arrays.values())))
-    columns = dict(arrays)
-    for field in table.schema:
-        if field.name in EMBEDDED and field.name not in arrays:
-            continue
-        array = arrays.get(field.name, pa.nulls(rows))
-        try:
-            columns[field.name] = array.cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"column {field.name} is {field.type} in {path} and can't be {array.type}: rename it, or "
-                "make a new index"
-            ) from error
-    return pa.table(columns)
-
-
-def quoted(value: object) -> str:
-    """Format a value as an SQL literal.
-
-    >>> quoted("king's"), quoted(1812)
-    ("'king''s'", '1812')
-    """
-    if isinstance(value, int | float):
-        return str(value)
-    escaped = str(value).replace("'", "''")
-    return f"'{escaped}'"
-
-
-def vector_array(vectors: NDArray[np.floating]) -> "pa.Array":
-    """Convert vectors (N, D) to an Arrow array of N lists."""
-    import pyarrow as pa
-
-    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-
-
-def _passage_arrays(stories: Sequence[Passages]) -> tuple["pa.Array", "pa.Array"]:
-    """Convert the passages of N stories to Arrow arrays of N lists: vectors and texts."""
-    import pyarrow as pa
-
-    joined = passage_vectors(stories)
-    bounds = pa.array([*joined.starts, len(joined.vectors)], pa.int32())
-    vectors = pa.ListArray.from_arrays(bounds, vector_array(joined.vectors.astype(np.float16)))
-    texts = pa.array([story.texts for story in stories], pa.list_(pa.string()))
-    return vectors, texts
-
-
-def column_arrays(frame: pd.DataFrame) -> dict[str, "pa.Array"]:
-    """Convert the columns of a frame to Arrow arrays."""
-    return {name: _array(values.tolist()) for name, values in frame.items()}
-
-
-def _array(values: list[object]) -> "pa.Array":
-    """Convert a column to an Arrow array; lists, objects and mixed values become text."""
-    import pyarrow as pa
-
-    try:
-        array = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        array = None
-    if array is None or pa.types.is_nested(array.type):
-        array = pa.array(list(map(_json_text, values)))
-    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
-
-
-def _json_text(value: object) -> str | None:
-    """Convert a value to text: JSON, except for text and missing values."""
-    return value if isinstance(value, str | None) else json.dumps(value, default=str)

@@ -16,9 +16,10 @@ from narrlit.data.readers import Stories
 from narrlit.data.schema import Story
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, on_interrupt
+from narrlit.explore.arrow_columns import content_digests
 from narrlit.explore.collection import languages, stories_of, story_frame
 from narrlit.explore.index_snapshot import DIGEST
-from narrlit.explore.index_storage import EmbeddedStories, IndexStorage, content_digests
+from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
 
 SECONDS_PER_SPAN = 1.5
 """Seconds to embed and commit a span; a process that is killed loses at most one span."""

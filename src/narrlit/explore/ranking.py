@@ -13,9 +13,10 @@ import pandas as pd
 from narrlit.data.schema import Floats, IntArray
 from narrlit.encoding.story_encoder import Passages
 from narrlit.explore.collection import RESERVED
+from narrlit.explore.conditions import quoted
 from narrlit.explore.index_fit import READ_WORDS, IndexFit, contents
 from narrlit.explore.index_snapshot import IndexSnapshot
-from narrlit.explore.index_storage import COMPARED_ALL, quoted
+from narrlit.explore.index_storage import COMPARED_ALL
 from narrlit.explore.options import SearchOptions
 from narrlit.measures.candidates import Candidates, highest_of
 from narrlit.measures.collection import CollectionSimilarity

@@ -17,16 +17,11 @@ from narrlit.encoding.options import Device
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.collection import HIDDEN, plain
+from narrlit.explore.conditions import check_condition, quoted
 from narrlit.explore.index import check_settings, query_encoder
+from narrlit.explore.index_record import IndexRecord, IndexSettings, identity
 from narrlit.explore.index_snapshot import VECTOR
-from narrlit.explore.index_storage import (
-    TABLE,
-    IndexRecord,
-    IndexSettings,
-    check_condition,
-    identity,
-    quoted,
-)
+from narrlit.explore.index_storage import TABLE
 from narrlit.explore.options import TableOptions, is_address
 from narrlit.explore.part_source import PartSource, first_difference
 from narrlit.explore.ranking import metadata

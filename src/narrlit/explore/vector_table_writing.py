@@ -19,15 +19,10 @@ from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import DataError, OptionError, on_interrupt, reading
+from narrlit.explore.arrow_columns import column_arrays, fitted_columns, vector_array
 from narrlit.explore.collection import story_frame
+from narrlit.explore.index_record import DIMENSIONS_OF_BITS, IndexSettings
 from narrlit.explore.index_snapshot import VECTOR
-from narrlit.explore.index_storage import (
-    DIMENSIONS_OF_BITS,
-    IndexSettings,
-    column_arrays,
-    fitted_columns,
-    vector_array,
-)
 from narrlit.explore.options import TableOptions
 from narrlit.explore.part_source import EmbeddedPart, InputPart, PartCoverage, PartSource
 from narrlit.explore.ray_parts import by_ray

@@ -16,8 +16,8 @@ from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
 from narrlit.explore.collection import metadata_columns
+from narrlit.explore.conditions import quoted
 from narrlit.explore.index import Index, IndexedCollection
-from narrlit.explore.index_storage import quoted
 from narrlit.explore.options import index_at
 from narrlit.files import exclusive
 from narrlit.serving.collection_models import CountedValue, Value
