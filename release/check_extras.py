@@ -54,9 +54,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "narrlit evaluate stories/validation.jsonl --model minilm",
     ),
     "parquet": (
+        'python -c \'import pandas; pandas.DataFrame({{"text": ["A fox ran."]}}).to_parquet("stories.parquet")\'',
+        "narrlit embed stories.parquet --model model --out vectors.npy",
         "narrlit embed tales --model model --out tales.parquet",
-        "narrlit embed tales.parquet --model model --out again.parquet",
-        "narrlit embed tales --model model --out other.parquet",
     ),
     "quant": (
         f"narrlit fit {FIT} {LORA} --model.init_args.encoder.quantization int8",
@@ -66,7 +66,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "python {release}/with_llm_server.py narrlit generate views stories/test_stories.jsonl --out views.jsonl",
         "python {release}/with_llm_server.py narrlit judge stories/validation.jsonl --model model --out track_a.jsonl",
     ),
-    "tune": (f"narrlit tune {FIT} --space configs/search_spaces/triplet.yaml --trials 1 --folds 2 --out tuned",),
+    "tune": (f"narrlit tune {FIT} --space space.yaml --trials 1 --folds 2 --out tuned",),
     "plots": (
         "narrlit compare stories/validation.jsonl --models model --baselines jaccard --out plotted",
         'python -c \'import narrlit; narrlit.compare("stories/validation.jsonl", ["model", "tfidf"]).plot()\'',

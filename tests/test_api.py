@@ -145,6 +145,7 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
     assert table["correct"].tolist()[0] == result.correct
     assert len(comparison.answers()) == result.n
     assert "Accuracy by overlap" in str(comparison)
+    assert [label.get_text() for label in comparison.plot().get_yticklabels()][:2] == ["mine", "words"]
     with pytest.raises(OptionError, match="named twice"):
         narrlit.compare(triples, ["tfidf", "tfidf"])
     with pytest.raises(OptionError, match="`by=knd`"):

@@ -1,15 +1,17 @@
 """Folders of embeddings written from Python: all rows, in parts, by a given encoder."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import narrlit
 from narrlit.data.rows import Layout
-from narrlit.errors import OptionError
-from narrlit.explore.options import PartOptions
+from narrlit.errors import MissingExtraError, OptionError
+from narrlit.explore.options import PartOptions, TableOptions
 from narrlit.explore.parts import embed_to_folder
+from narrlit.explore.vector_table import VectorTable
 
 TEXTS = ["A king fell ill.", "A diver found a pearl.", "A bank lowered its rates."]
 NPY = PartOptions(part_rows=2, format="npy")
@@ -64,3 +66,13 @@ def test_an_encoder_goes_to_another_process_without_its_weights(tiny, tmp_path, 
 
     monkeypatch.chdir("/")
     assert abs(pickle.loads(sent).embed(TEXTS) - expected).max() < 1e-6
+
+
+def test_without_ray_and_pyarrow_one_command_installs_both(stories, tiny, tmp_path, monkeypatch):
+    for package in ("ray", "pyarrow.fs"):
+        monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(MissingExtraError, match=r"ray is not installed: pip install 'narrlit\[ray\]'"):
+        embed_to_folder(stories, tmp_path / "v", narrlit.load(tiny()), parts=PartOptions(engine="ray"))
+    with pytest.raises(MissingExtraError, match=r"ray is not installed: pip install 'narrlit\[ray\]'"):
+        VectorTable.create(f"file://{tmp_path}/t", stories, tiny(), options=TableOptions(engine="ray"))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -21,6 +22,9 @@ from narrlit.experiments.report import Report, keep_report
 from narrlit.experiments.systems import System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
 from narrlit.models.config import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SEEN = "seen_in_training"
 
@@ -174,6 +178,10 @@ class Comparison:
         """Tabulate the triples: label, and by system scores, margin and whether the answer is right."""
         return pd.DataFrame(answer_rows(self.systems, self.triples))
 
+    def plot(self) -> "Axes":
+        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
+        return self.report.plot()
+
     def write(self, folder: str | Path) -> None:
         """Write compare.json, .csv, .md, .tex and (with matplotlib) .svg, and answers.csv with one row per triple."""
         self.report.write(Path(folder), "compare")
@@ -214,7 +222,8 @@ def compare(  # noqa: PLR0913 (options)
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.write(folder)`. It is printed as its tables.
+        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.plot()`, `.write(folder)`. It is printed as its
+        tables.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.

@@ -29,6 +29,7 @@ from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import read_json
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
+from narrlit.optional import require
 
 MANIFEST = "manifest.json"
 """File with the settings and the list of parts."""
@@ -164,6 +165,8 @@ def embed_to_folder(
             "`transductive`, `layout.split=lines` and `layout.split=blank-lines` read all stories at once: "
             "name a file, `out=FILE`"
         )
+    if parts.engine == "ray":
+        require("ray", "ray")  # which includes what reads the files
     source = PartSource(str(stories), encoder.fitted_for([]), role, layout, drop_invalid, parts.part_rows)
     return EmbeddingRun(Path(out), source, parts).run()
 

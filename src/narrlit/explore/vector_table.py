@@ -145,6 +145,8 @@ class VectorTable:
                 "`layout.split=lines` and `layout.split=blank-lines` read all stories at once: leave them out, or name "
                 "a folder as `out`"
             )
+        if options.engine == "ray":
+            require("ray", "ray")  # which includes what reads the files
         source = PartSource(str(stories), encoder, None, layout, drop_invalid=True, part_rows=options.part_rows)
         database = _connect(address, storage_options)
         table = _open(database, address)
