@@ -1,5 +1,6 @@
 """The story encoder: a sentence-transformers model that embeds packed batches, and its heads."""
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import SentenceTransformer, models
 from sentence_transformers.models import Normalize
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -326,6 +327,8 @@ class Encoder(MovableModule):
             else:
                 model = self._of_modules([*self.model, *post]) if post else self.model
                 model.save(str(folder), create_model_card=False)
+        for path in folder.rglob("modules.json"):
+            _use_lasting_paths(path)
         mode = (folder / "modules.json").stat().st_mode
         for path in folder.rglob("*.safetensors"):  # written with read permission for their owner only
             path.chmod(mode)
@@ -335,6 +338,16 @@ class Encoder(MovableModule):
         model = SentenceTransformer(modules=modules, device=str(self.device))
         model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
         return model
+
+
+def _use_lasting_paths(path: Path) -> None:
+    """Replace the modules' import paths in a modules.json by those that earlier releases have, too."""
+    modules = json.loads(path.read_text(encoding="utf-8"))
+    for module in modules:
+        package, _, name = module["type"].rpartition(".")
+        if package.startswith("sentence_transformers.") and hasattr(models, name):
+            module["type"] = f"sentence_transformers.models.{name}"
+    path.write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:
