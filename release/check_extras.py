@@ -84,7 +84,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "narrlit index tales --out tales.index",
         "test -f tales.index/search.arrow",
         "narrlit search tales.index 'A girl loses a shoe, and a prince finds her by it.'",
+        "narrlit export model --out converted --to onnx --weights int8",
     ),
+    "openvino": ("narrlit export model --out converted --to openvino --weights float16",),
     "ray": ("narrlit embed stories/test_stories.jsonl --model model --out parts --engine ray --workers 1",),
     "documents": (
         "narrlit embed tale.docx --model model --out tale.xlsx",
@@ -113,7 +115,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Commands of each extra, in the order in which they run; those of NO_EXTRA also make the data of the others."""
 
 SKIPPED = {"vllm": "needs a GPU"}
-NOT_REQUIRED = ("onnx", "bench", "docs", "dev")
+NOT_REQUIRED = ("bench", "docs", "dev")
 """Extras that no command of narrlit requires."""
 
 

@@ -1,6 +1,6 @@
 """narrlit export: write a run or a checkpoint as a sentence-transformers folder."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions
@@ -14,6 +14,8 @@ def export(
     *,
     out: Annotated[str, Output(continued=True)],
     reading: StoryOptions,
+    to: Literal["onnx", "openvino"] | None = None,
+    weights: Literal["float32", "float16", "int8"] = "float32",
     name: str | None = None,
     profile: str | None = None,
     trust_remote_code: bool = False,
@@ -24,6 +26,8 @@ def export(
         source: a run folder (its best checkpoint) or a checkpoint; or a model folder, a hub id, narrlit-mini or minilm.
         out: folder to write; must be new or empty.
         reading: fusion and post-processing to export with the model, and how the stories of --fit-on are read.
+        to: also write a file in float32 for this backend of sentence-transformers.
+        weights: also write a file with smaller weights for the backend; int8 for onnx.
         name: name of the model in its card, such as OWNER/NAME on a hub; default: that of the folder.
         profile: profile.json of this model (narrlit profile MODEL --out FOLDER), for what the card calls it good for.
         trust_remote_code: run Python files that come with the model; only for models from authors you trust.
@@ -34,4 +38,4 @@ def export(
         )
     loading = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
     encoder = reading.load(source, loading, cache=None)
-    say(str(narrlit.export(encoder, out, name=name, profile=profile)))
+    say(str(narrlit.export(encoder, out, to=to, weights=weights, name=name, profile=profile)))

@@ -1,5 +1,6 @@
 """Model cards: README.md of an exported folder, with the metadata that a hub reads."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from narrlit import __version__
+from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name
@@ -56,6 +58,21 @@ transductive.
 TRUNCATED = """
 Embeddings are truncated: they are the first {dimension} dimensions, normalized.
 """
+BACKEND = """
+The folder also has files for the backend `{backend}` of sentence-transformers. The last column is the largest change of
+a cosine of two tales, compared with torch in float32:
+
+| file | weights | cosines change by at most |
+|---|---|--:|
+{rows}
+
+```python
+model = SentenceTransformer({name}, backend="{backend}"{options})
+```
+"""
+OPENVINO_PRECISION = """
+By default, OpenVINO computes in bfloat16 where the processor does, which changes cosines by about 3e-3.
+"""
 FLAGS = {
     "trained_on_validation": "Validation triples or their stories were in the training data. The validation accuracy "
     "is no result, and is left out.",
@@ -91,6 +108,8 @@ class CardFacts:
         max_length: maximum length of a unit in tokens.
         postprocess: steps of the post-processing, and the stories on which they were fitted; None: none.
         strengths: strengths and weaknesses in Markdown; None: not measured.
+        backend: backend of sentence-transformers for which the folder has files; None: torch alone.
+        backend_files: these files.
     """
 
     name: str
@@ -101,6 +120,8 @@ class CardFacts:
     max_length: int
     postprocess: Mapping[str, Any] | None = None
     strengths: str | None = None
+    backend: Backend | None = None
+    backend_files: Sequence[BackendFile] = ()
 
     @property
     def result(self) -> Evaluation | None:
@@ -200,6 +221,8 @@ def _use(facts: CardFacts) -> str:
         stories="first, second" if facts.reads == "views" else '"A story.", "Another story."',
         dimension=facts.dimension,
     )
+    if facts.backend is not None:
+        text += _backend(facts.name, facts.backend, facts.backend_files)
     text += NOTES[facts.reads]
     if facts.postprocess is not None and "fit_on" not in facts.postprocess:
         text += TRUNCATED.format(dimension=facts.dimension)
@@ -211,6 +234,21 @@ def _use(facts: CardFacts) -> str:
             steps=facts.postprocess["steps"], stories=facts.postprocess["stories"], files=files
         )
     return text
+
+
+def _backend(name: str, backend: Backend, files: Sequence[BackendFile]) -> str:
+    """List the files of a backend, and show how the last one is loaded."""
+    rows = []
+    for file in files:
+        rows.append(f"| {code(file.path)} | {file.weights} | {file.largest_change:.0e} |")
+    options: dict[str, object] = {}
+    if len(files) > 1:
+        options["file_name"] = files[-1].path
+    if backend == "openvino":
+        options["ov_config"] = {"INFERENCE_PRECISION_HINT": "f32"}
+    arguments = f", model_kwargs={json.dumps(options)}" if options else ""
+    text = BACKEND.format(rows="\n".join(rows), name=literal(name), backend=backend, options=arguments)
+    return text + OPENVINO_PRECISION if backend == "openvino" else text
 
 
 def _accuracy(facts: CardFacts) -> str:

@@ -16,6 +16,14 @@ from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError, OptionError
+from narrlit.exporting.backends import (
+    Backend,
+    BackendFile,
+    WeightFormat,
+    check_backend,
+    check_exportable,
+    write_backend_files,
+)
 from narrlit.exporting.card import CardFacts, model_card
 from narrlit.exporting.origin import AVERAGE, AverageFile, Origin
 from narrlit.exporting.strengths import describe
@@ -38,21 +46,26 @@ class ExportedModel:
         path: the folder.
         dimension: dimension D of its embeddings.
         max_length: maximum length of a text in tokens.
+        backend_files: files that sentence-transformers loads with `backend=`.
     """
 
     path: Path
     dimension: int
     max_length: int
+    backend_files: tuple[BackendFile, ...] = ()
 
     def __str__(self) -> str:
-        """Format folder, dimension and maximum length as one line."""
-        return f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
+        """Format folder, dimension and maximum length as one line, and each file of a backend as another."""
+        line = f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
+        return "\n".join([line, *map(str, self.backend_files)])
 
 
 def export(
     model: str | PathLike[str] | StoryEncoder,
     out: str | Path,
     *,
+    to: Backend | None = None,
+    weights: WeightFormat = "float32",
     name: str | None = None,
     profile: str | Path | None = None,
 ) -> ExportedModel:
@@ -65,32 +78,44 @@ def export(
         model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
             encoder from `narrlit.load`, with its fusion and post-processing. It is not changed.
         out: folder to write; must be new or empty.
+        to: `onnx` or `openvino`: also write a file in float32 that sentence-transformers loads with `backend=`.
+        weights: also write a file with smaller weights for the backend: `float16`, or `int8` for `onnx`.
         name: name of the model in its card, such as OWNER/NAME on a hub; None: that of the folder.
         profile: profile.json of this model, from `narrlit.profile`: the card then states what the model is good for.
 
     Returns:
-        An `ExportedModel`: `.path`, `.dimension`, `.max_length`.
+        An `ExportedModel`: `.path`, `.dimension`, `.max_length`, `.backend_files`.
 
     Raises:
         DataError: if the profile can't be read.
-        ModelError: if the model can't be loaded.
-        OptionError: if the folder is not empty, the model reads both views and sentences, or the profile is of another
-            model.
+        MissingExtraError: if the packages of the extra `onnx` or `openvino` are not installed.
+        ModelError: if the model can't be loaded or, for `to`, reads views or sentences, has more than 400 million
+            weights, or can't be converted.
+        OptionError: if the folder is not empty, the model reads both views and sentences, the profile is of another
+            model, or the backend has no such weights.
 
     >>> print(export("minilm", getfixture("tmp_path") / "model").dimension)
     384
     """
     check_writable(out, folder=True)
+    if to is not None:
+        check_backend(to, weights)
+    elif weights != "float32":
+        raise OptionError(f"`weights={weights}` is for `to`: give `to=onnx` or `to=openvino`, too")
     encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
     encoder = encoder.fitted_for([])
     strengths = None if profile is None else describe(profile, encoder.name)
     module = _with_postprocessing(encoder).to("cpu")
+    if to is not None:
+        check_exportable(module, encoder.name)
     origin = Origin.of(encoder.name, module.config.model)
     if not encoder.is_as_trained:
         origin = replace(origin, evaluation=None)
     postprocess = encoder.about.get("postprocess")
-    write_model_folder(module, Path(out), origin, name=name, postprocess=postprocess, strengths=strengths)
-    return ExportedModel(Path(out), module.dimension, module.max_length)
+    files = write_model_folder(
+        module, Path(out), origin, to=to, weights=weights, name=name, postprocess=postprocess, strengths=strengths
+    )
+    return ExportedModel(Path(out), module.dimension, module.max_length, files)
 
 
 def _with_postprocessing(encoder: StoryEncoder) -> Encoder:
@@ -197,10 +222,12 @@ def write_model_folder(
     folder: Path,
     origin: Origin,
     *,
+    to: Backend | None = None,
+    weights: WeightFormat = "float32",
     name: str | None = None,
     postprocess: Mapping[str, Any] | None = None,
     strengths: str | None = None,
-) -> None:
+) -> tuple[BackendFile, ...]:
     """Write an encoder as a sentence-transformers folder with a model card, atomically.
 
     Adapters are merged and weights dequantized first, in `encoder` itself.
@@ -209,11 +236,17 @@ def write_model_folder(
         encoder: encoder to export.
         folder: folder to write; must be new or empty.
         origin: recorded facts about the encoder, for the card.
+        to: backend for which files are added; None: no backend but torch.
+        weights: number format of a second file for the backend.
         name: name of the model in the card; None: that of the folder.
         postprocess: steps and stories of the encoder's post-processing, for the card.
         strengths: strengths and weaknesses of the model in Markdown, for the card.
 
+    Returns:
+        The files of the backend.
+
     Raises:
+        ModelError: if the encoder can't be converted for the backend.
         OptionError: if the folder is not empty, or the encoder reads both views and sentences.
     """
     facts = CardFacts(
@@ -226,8 +259,10 @@ def write_model_folder(
         postprocess=postprocess,
         strengths=strengths,
     )
-    card = model_card(facts)
     encoder.merge()
     with atomic_folder(folder) as temporary:
         encoder.save(temporary)
+        files = () if to is None else write_backend_files(temporary, to, weights)
+        card = model_card(replace(facts, backend=to, backend_files=files))
         card.save(temporary / "README.md")
+    return files

@@ -19,11 +19,12 @@ from narrlit.exporting.folders import export
 
 MODULES = "modules.json"
 """File that every sentence-transformers folder contains."""
-MODEL_FOLDERS = re.compile(r"inner|\d+_[A-Z]\w*")
+MODEL_FOLDERS = re.compile(r"inner|onnx|openvino|\d+_[A-Z]\w*")
 MODEL_FILES = re.compile(
     r"README\.md|LICENSE(\.md|\.txt)?|\.gitattributes|modules\.json|views\.json|bilstm\.json|heads\.py|sentences\.py"
     r"|config\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|generation_config\.json"
     r"|model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json"
+    r"|model(_fp16|_qint8_quantized)?\.onnx|openvino_model(_fp16)?\.(xml|bin)"
     r"|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json|vocab\.json|vocab\.txt"
     r"|merges\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model|chat_template\.jinja"
 )

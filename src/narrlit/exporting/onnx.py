@@ -1,6 +1,7 @@
 """Export of encoders to ONNX, for sentence-transformers and for searches without torch."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +29,9 @@ from narrlit.models.encoder import Encoder
 from narrlit.models.pretrained import quiet
 from narrlit.optional import require
 
+INPUTS = ("input_ids", "attention_mask")
+HIDDEN_STATE = "last_hidden_state"
+"""Output of a transformer's graph, by the name that sentence-transformers reads."""
 OPSET = 17
 """Version of the ONNX operators: the first with layer normalization."""
 MOST_WEIGHTS = 400_000_000
@@ -43,25 +47,26 @@ SAMPLE = (
 
 
 class _Graph(nn.Module):
-    """Model that takes tensors and returns the embeddings of tokens (N, T, D) and texts (N, D)."""
+    """Modules that take and return tensors: the token ids (N, T) and mask (N, T) of texts, and some of the features."""
 
-    def __init__(self, model: SentenceTransformer) -> None:
+    def __init__(self, modules: nn.Module, outputs: Sequence[str]) -> None:
         super().__init__()
-        self.model = model
+        self.modules_of_model = modules
+        self.outputs = outputs
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.model({"input_ids": input_ids, "attention_mask": attention_mask, "modality": "text"})
-        return features["token_embeddings"], features[EMBEDDING]
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
+        features = self.modules_of_model({"input_ids": input_ids, "attention_mask": attention_mask, "modality": "text"})
+        return tuple(features[name] for name in self.outputs)
 
 
-def write_graph(folder: Path, path: Path) -> None:
-    """Convert a sentence-transformers folder to an ONNX graph.
-
-    Its outputs are `last_hidden_state`, which sentence-transformers reads, and `sentence_embedding`.
+def write_graph(folder: Path, path: Path, *, pooled: bool = True) -> None:
+    """Convert a sentence-transformers folder to an ONNX graph in float32.
 
     Args:
         folder: sentence-transformers folder of a transformer, pooling and further modules.
         path: file to write.
+        pooled: convert all modules; the output is the embedding of each text, `sentence_embedding` (N, D). False: the
+            transformer alone; the output is the embedding of each token, `last_hidden_state` (N, T, D).
 
     Raises:
         MissingExtraError: if onnx is not installed.
@@ -69,25 +74,29 @@ def write_graph(folder: Path, path: Path) -> None:
     require("onnx", "onnx")
     with quiet():
         model = SentenceTransformer(
-            str(folder), device="cpu", local_files_only=True, model_kwargs={"attn_implementation": "eager"}
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
         )
+    graph = _Graph(model, [EMBEDDING]) if pooled else _Graph(model[0], ["token_embeddings"])
+    output = EMBEDDING if pooled else HIDDEN_STATE
+    axes = {name: {0: "batch", 1: "sequence"} for name in (*INPUTS, HIDDEN_STATE)} | {EMBEDDING: {0: "batch"}}
     # Padding in the second text, so that tracing does not drop the mask.
     mask = torch.ones(2, 8, dtype=torch.long)
     mask[1, 6:] = 0
     input_ids = torch.arange(5, 21).reshape(2, 8)
-    names = ["input_ids", "attention_mask", "last_hidden_state"]
-    axes = {name: {0: "batch", 1: "sequence"} for name in names} | {EMBEDDING: {0: "batch"}}
     with warnings.catch_warnings(action="ignore"), torch.inference_mode():
         # The exporter by tracing: torch's newer one needs a further package and several times as long.
         torch.onnx.export(
-            _Graph(model).eval(),
+            graph.eval(),
             (input_ids, mask),
             str(path),
             dynamo=False,
             opset_version=OPSET,
-            input_names=names[:2],
-            output_names=[names[2], EMBEDDING],
-            dynamic_axes=axes,
+            input_names=list(INPUTS),
+            output_names=[output],
+            dynamic_axes={name: axes[name] for name in (*INPUTS, output)},
         )
 
 
