@@ -17,6 +17,7 @@ from pathlib import Path
 import frozen
 import inference
 import measure
+import runtimes
 import torch
 import training
 from measure import Row, Setting
@@ -26,6 +27,7 @@ from narrlit.tables import markdown_table
 
 PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "embedding": inference.embedding,
+    "exported": runtimes.embedding,
     "ranking": training.ranking,
     "cached": training.cached,
     "distillation": training.distillation,

@@ -278,6 +278,9 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "percent": lambda value: f"{100 * value:.0f}",
     "ratio": lambda value: f"{value:.1f}",
     "ratio2": lambda value: f"{value:.2f}",
+    "percent2": lambda value: f"{100 * value:.2f}",
+    "power": lambda value: f"{value:.0e}",
+    "megabytes": lambda value: f"{value / 1e6:,.0f}",
     "integer": lambda value: f"{value:,.0f}",
     "significant": significant,
 }

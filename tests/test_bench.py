@@ -15,7 +15,7 @@ from narrlit.models.capabilities import has_bf16
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 JOBS = {"embedding", "ranking", "cached ranking", "self-distillation", "step with cached teacher", "search", "memory"}
-JOBS |= {"frozen projection", "frozen BiLSTM", "start: --help"}
+JOBS |= {"frozen projection", "frozen BiLSTM", "start: --help", "exported"}
 
 
 @pytest.fixture
