@@ -213,6 +213,9 @@ def embedding(setting: Setting) -> Iterator[Row]:
     """Embed stories by exported files, against sentence-transformers in float32; a part of bench.py."""
     if setting.device != "cpu":
         return
+    if find_spec("onnx") is None or find_spec(RUNTIME) is None:
+        yield Row("exported", precision="-", note="not run: pip install 'narrlit[onnx]'")
+        return
     peer = peer_model("cpu")
     with tempfile.TemporaryDirectory() as folder:
         ways = runtimes("minilm", Path(folder), setting.threads)
