@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from backend_files import embed_by_hand, openvino_embeddings
 from head_encoders import sentence_encoder, view_encoder
 from json_files import read_json
 from sentence_transformers import SentenceTransformer
@@ -35,17 +36,6 @@ def exported(tiny, tmp_path_factory):
     return export(tiny(), tmp_path_factory.mktemp("exported") / "model", to="onnx", weights="int8")
 
 
-def embed_by_hand(folder, run):
-    """Embed TEXTS as sentence-transformers does with a backend: `run` takes the place of the first module."""
-    model = SentenceTransformer(str(folder), device="cpu")
-    features = model.preprocess(TEXTS)
-    inputs = {"input_ids": features["input_ids"].numpy(), "attention_mask": features["attention_mask"].numpy()}
-    features["token_embeddings"] = torch.from_numpy(run(inputs))
-    for module in list(model)[1:]:
-        features = module(features)
-    return features["sentence_embedding"].detach().numpy()
-
-
 def run_onnx(path):
     """Function that runs a graph by the names that sentence-transformers uses."""
     session = pytest.importorskip("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -63,7 +53,7 @@ def matrix_types(path):
 
 def test_the_onnx_file_gives_the_embeddings_of_torch(exported):
     expected = SentenceTransformer(str(exported.path), device="cpu").encode(TEXTS)
-    found = embed_by_hand(exported.path, run_onnx(exported.path / "onnx" / "model.onnx"))
+    found = embed_by_hand(exported.path, run_onnx(exported.path / "onnx" / "model.onnx"), TEXTS)
     np.testing.assert_allclose(found, expected, atol=1e-5)  # float32, sums in another order
 
 
@@ -78,12 +68,12 @@ def test_other_architectures_are_converted_in_float32_and_float16(tiny, tmp_path
     exact, half = model.backend_files
     expected = SentenceTransformer(str(model.path), device="cpu").encode(TEXTS)
 
-    found = embed_by_hand(model.path, run_onnx(model.path / exact.path))
+    found = embed_by_hand(model.path, run_onnx(model.path / exact.path), TEXTS)
     np.testing.assert_allclose(found, expected, atol=1e-5)  # float32, sums in another order
 
     assert half.path == "onnx/model_fp16.onnx"
     assert "FLOAT" not in matrix_types(model.path / half.path)
-    rounded = embed_by_hand(model.path, run_onnx(model.path / half.path))
+    rounded = embed_by_hand(model.path, run_onnx(model.path / half.path), TEXTS)
     np.testing.assert_allclose(rounded, expected, atol=5e-3)  # 11 bits, in three layers
     assert 1e-6 < half.largest_change < 5e-3
 
@@ -94,22 +84,18 @@ def test_postprocessing_follows_the_onnx_file(tiny, tmp_path, make):
     stories = make("stories.jsonl", [{"text": tale["text"]} for tale in sample_tales()])
     encoder = load(tiny(), postprocess="whiten,truncate:6", fit_on=str(stories), device="cpu")
     folder = export(encoder, tmp_path / "out", to="onnx").path
-    found = embed_by_hand(folder, run_onnx(folder / "onnx" / "model.onnx"))
+    found = embed_by_hand(folder, run_onnx(folder / "onnx" / "model.onnx"), TEXTS)
     assert found.shape == (3, 6)
     np.testing.assert_allclose(found, SentenceTransformer(str(folder), device="cpu").encode(TEXTS), atol=1e-4)
 
 
 @pytest.mark.slow
 def test_the_openvino_files_give_the_embeddings_of_torch(tiny, tmp_path):
-    openvino = pytest.importorskip("openvino")
-    folder = export(tiny(), tmp_path / "out", to="openvino", weights="float16").path
-    expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS)
+    pytest.importorskip("openvino")
+    found = openvino_embeddings(tiny(), tmp_path / "out", TEXTS)
     # float32: sums in another order; float16: weights rounded to 11 bits
     for name, tolerance in (("openvino_model.xml", 1e-5), ("openvino_model_fp16.xml", 2e-3)):
-        path = folder / "openvino" / name
-        model = openvino.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        found = embed_by_hand(folder, lambda inputs, model=model: model(inputs)["last_hidden_state"])
-        np.testing.assert_allclose(found, expected, atol=tolerance)
+        np.testing.assert_allclose(found[f"openvino/{name}"], found["torch"], atol=tolerance)
 
 
 def test_the_measured_changes_are_those_of_the_sample_tales(exported):

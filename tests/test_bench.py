@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from backend_files import hide_openvino
 from json_files import read_json
 
 from narrlit.models import capabilities
@@ -24,7 +25,9 @@ def bench(monkeypatch):
     logger = logging.getLogger("lightning.pytorch")
     threads = torch.get_num_threads()
     level = logger.level
-    yield importlib.import_module("bench")
+    module = importlib.import_module("bench")
+    hide_openvino(monkeypatch, module.runtimes)
+    yield module
     logger.setLevel(level)
     torch.set_num_threads(threads)
 
