@@ -89,6 +89,7 @@ def test_postprocessing_follows_the_onnx_file(tiny, tmp_path, make):
     np.testing.assert_allclose(found, SentenceTransformer(str(folder), device="cpu").encode(TEXTS), atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_openvino_files_give_the_embeddings_of_torch(tiny, tmp_path):
     pytest.importorskip("openvino")
