@@ -8,13 +8,14 @@ STAMP := $(VENV)/installed
 export HF_HUB_OFFLINE ?= 1
 DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: help install demo test test-all test-fast test-random coverage lint types docs check bench package extras clean
+.PHONY: help install demo test test-all test-fast test-gpu test-random coverage lint types docs check bench package extras clean
 
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       tests and doctests, in a few minutes"
 	@echo "make test-all   also the tests of about five seconds or more"
 	@echo "make test-fast  the quick tests"
+	@echo "make test-gpu   the tests that need a GPU with CUDA"
 	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"
 	@echo "make coverage   the tests of make test, with the lines and branches of the package that none of them runs"
 	@echo "make docs       documentation in site/; a warning is an error"
@@ -42,6 +43,9 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	$(ALL_TESTS)
+
+test-gpu: $(STAMP)
+	NARRLIT_TEST_GPU=1 $(BIN)/pytest tests/test_gpu.py tests/models/test_packing.py
 
 test-random: $(STAMP)
 	$(ALL_TESTS) -p randomly $(if $(SEED),--randomly-seed=$(SEED))

@@ -7,6 +7,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # One thread, here and in the processes that tests start: sums are divided among threads, so that a different number
 # changes the last bits, and two processes with two threads each take ten times as long.
 os.environ["OMP_NUM_THREADS"] = "1"
+# No GPU unless `make test-gpu` asks for it: tests compare floats of the CPU, and fork, which CUDA does not survive.
+if not os.environ.get("NARRLIT_TEST_GPU"):
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import gc
 import random

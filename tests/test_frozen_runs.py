@@ -8,6 +8,7 @@ from run_helpers import (
     assert_equal_weights,
     exit_code_of_fork,
     fit_here,
+    frozen_arguments,
     record_of,
     weights_of,
 )
@@ -22,26 +23,9 @@ NO_SERVER = ["--model.embeddings.source", "http://127.0.0.1:9/v1", "--model.embe
 SYSTEMS = ("comhis", "mendel292_mlp", "mendel292_inductive")
 
 
-def arguments(system, model, folder, *more, epochs=2, configs=()):
-    """A short fit of a frozen system on StoryWorld; the run is `folder`/tiny."""
-    logger = "--trainer.logger.init_args"
-    overlays = [part for config in configs for part in ("--config", config)]
-    return [
-        *("fit", "--config", f"configs/{system}.yaml", "--config", "configs/hardware/cpu.yaml"),
-        *("--model.init_args.encoder.model", model, "--model.init_args.encoder.max_length", "96"),
-        *("--model.init_args.encoder.pooling", "mean", "--model.init_args.encoder.dtype", "float32"),
-        *("--data", "StoryWorldData", "--data.init_args.train", "16", "--data.init_args.validation", "9"),
-        *("--data.init_args.test", "5", "--data.init_args.loading.batch_size", "4"),
-        *("--model.init_args.optimization.learning_rate", "0.003", *overlays, "--trainer.max_epochs", str(epochs)),
-        *("--trainer.enable_progress_bar", "false"),
-        *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
-        *map(str, more),
-    ]
-
-
 def fit(system, model, folder, *more, **options):
     folder.mkdir(exist_ok=True)
-    fit_here(arguments(system, model, folder, *more, **options), folder.parent)
+    fit_here(frozen_arguments(system, model, folder, *more, **options), folder.parent)
     return record_of(folder)
 
 
@@ -86,7 +70,7 @@ def test_a_killed_fit_resumes_to_the_same_weights(tiny, tmp_path, system):
 
     strikes = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
     strikes += ["--last_checkpoint.every_n_train_steps", "1"]
-    killed = arguments(system, tiny(), tmp_path / "cut", *more, *strikes, epochs=3)
+    killed = frozen_arguments(system, tiny(), tmp_path / "cut", *more, *strikes, epochs=3)
 
     assert exit_code_of_fork(killed, tmp_path) == -9
 
@@ -105,7 +89,7 @@ def test_two_processes_give_what_one_gives_with_the_double_batch(tiny, tmp_path,
     two += ["--model.embeddings.folder", tmp_path / "fresh"]  # both processes fill it
     (tmp_path / "two").mkdir()
 
-    assert exit_code_of_fork(arguments(system, tiny(), tmp_path / "two", *common, *two), tmp_path) == 0
+    assert exit_code_of_fork(frozen_arguments(system, tiny(), tmp_path / "two", *common, *two), tmp_path) == 0
 
     theirs = weights_of(tmp_path / "two")
     for name, value in weights_of(tmp_path / "one").items():
@@ -116,7 +100,8 @@ def test_two_processes_give_what_one_gives_with_the_double_batch(tiny, tmp_path,
 
 
 def test_the_identity_is_the_frozen_encoder(tiny, tmp_path):
-    identity = arguments("comhis", tiny(), tmp_path, configs=["configs/ablations/comhis_identity.yaml"], epochs=1)
+    ablation = ["configs/ablations/comhis_identity.yaml"]
+    identity = frozen_arguments("comhis", tiny(), tmp_path, configs=ablation, epochs=1)
     fit_here(identity, tmp_path)
     (weight,) = weights_of(tmp_path).values()
     assert torch.equal(weight, torch.eye(32))
@@ -141,7 +126,7 @@ def test_mined_validation_trains_and_is_flagged(tiny, tmp_path):
     ],
 )
 def test_mistakes_are_one_line(tiny, narrlit, tmp_path, system, options, words):
-    done = narrlit(*arguments(system, tiny(), tmp_path, *options))
+    done = narrlit(*frozen_arguments(system, tiny(), tmp_path, *options))
     assert done.code == 2
     assert "Traceback" not in done.err
     assert words in done.err.strip().splitlines()[-1]

@@ -8,10 +8,10 @@ from narrlit.models.encoder import Encoder
 
 
 def packed(encoder, texts, role="story", indices=None):
-    """A batch of texts; their story indices count from 0 unless given."""
+    """A batch of texts on the encoder's device; their story indices count from 0 unless given."""
     ids, _ = encoder.tokenize(texts, role)
-    token_ids = torch.tensor([token for text in ids for token in text])
-    indices = torch.arange(len(ids)) if indices is None else indices
+    token_ids = torch.tensor([token for text in ids for token in text], device=encoder.device)
+    indices = torch.arange(len(ids), device=encoder.device) if indices is None else indices
     return PackedStories(token_ids, tuple(len(text) for text in ids), indices)
 
 
@@ -25,7 +25,8 @@ def gradients(encoder, texts):
     """Gradients of all parameters that get one, in training mode, for a fixed random loss."""
     encoder.train().zero_grad()
     target = torch.randn(len(texts), encoder.dimension, generator=torch.Generator().manual_seed(1))
-    (encoder(packed(encoder, texts)) * target).sum().backward()
+    embeddings = encoder(packed(encoder, texts))
+    (embeddings * target.to(embeddings.device)).sum().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
 

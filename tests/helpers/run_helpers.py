@@ -130,6 +130,23 @@ def rounds_arguments(model, folder, *more, epochs=4, rounds=2):
     )
 
 
+def frozen_arguments(system, model, folder, *more, epochs=2, configs=()):
+    """A short fit of a frozen system on StoryWorld; the run is `folder`/tiny."""
+    logger = "--trainer.logger.init_args"
+    overlays = [part for config in configs for part in ("--config", config)]
+    return [
+        *("fit", "--config", f"configs/{system}.yaml", "--config", "configs/hardware/cpu.yaml"),
+        *("--model.init_args.encoder.model", model, "--model.init_args.encoder.max_length", "96"),
+        *("--model.init_args.encoder.pooling", "mean", "--model.init_args.encoder.dtype", "float32"),
+        *("--data", "StoryWorldData", "--data.init_args.train", "16", "--data.init_args.validation", "9"),
+        *("--data.init_args.test", "5", "--data.init_args.loading.batch_size", "4"),
+        *("--model.init_args.optimization.learning_rate", "0.003", *overlays, "--trainer.max_epochs", str(epochs)),
+        *("--trainer.enable_progress_bar", "false"),
+        *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
+        *map(str, more),
+    ]
+
+
 def fit_here(arguments, cwd):
     """Run narrlit in this process, which has the libraries loaded."""
     with contextlib.chdir(cwd):
@@ -170,7 +187,8 @@ def record_of(folder):
 
 def weights_of(folder, name="last.ckpt"):
     """State of a checkpoint of that run."""
-    return torch.load(Path(folder) / "tiny/checkpoints" / name, weights_only=True)["state_dict"]
+    path = Path(folder) / "tiny/checkpoints" / name
+    return torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
 
 
 def curves_of(run):

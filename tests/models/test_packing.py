@@ -20,6 +20,7 @@ from narrlit.models.pretrained import set_dropout
 LENGTHS = (7, 1, 12)
 HAS_FLASH = torch.__version__ >= "2.13"
 needs_flash = pytest.mark.skipif(not HAS_FLASH, reason="this torch has another variable-length attention, or none")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU with CUDA")
 
 
 def inputs(requires_grad=False, size=8):
@@ -213,7 +214,8 @@ def tiny_model(name):
 def states_and_gradients(transformer, packs, first):
     """Hidden states (T, D) of the stories' tokens, and gradients for a fixed random loss."""
     generator = torch.Generator().manual_seed(2)
-    ids = [torch.randint(4, 200, (n,), generator=generator) for n in STORIES]
+    device = transformer.device
+    ids = [torch.randint(4, 200, (n,), generator=generator).to(device) for n in STORIES]
     transformer.zero_grad()
     if packs:
         batch = packing.features(torch.cat(ids), STORIES, first)
@@ -221,10 +223,10 @@ def states_and_gradients(transformer, packs, first):
         states = transformer(**batch).last_hidden_state[0]
     else:
         padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=1)
-        mask = (torch.arange(max(STORIES)) < torch.tensor(STORIES)[:, None]).long()
+        mask = (torch.arange(max(STORIES)) < torch.tensor(STORIES)[:, None]).long().to(device)
         states = transformer(input_ids=padded, attention_mask=mask).last_hidden_state[mask.bool()]
-    (states * torch.randn(states.shape, generator=generator)).sum().backward()
-    return states.detach(), {n: p.grad.clone() for n, p in transformer.named_parameters() if p.grad is not None}
+    (states * torch.randn(states.shape, generator=generator).to(device)).sum().backward()
+    return states.detach().cpu(), {n: p.grad.cpu() for n, p in transformer.named_parameters() if p.grad is not None}
 
 
 def varlen_reference(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale, window_size, enable_gqa):
@@ -275,6 +277,42 @@ def test_packed_and_padded_stories_have_the_same_states_and_gradients(name, monk
 
     # The bias of mpnet is none that flash attention takes.
     assert len(calls) == (3 if HAS_FLASH and name != "mpnet" else 0)
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_packed_stories_on_a_gpu_have_the_states_and_gradients_of_a_cpu(name):
+    first = 2 if name == "mpnet" else 0
+    expected, wanted = states_and_gradients(tiny_model(name), packs=False, first=first)
+    transformer = tiny_model(name).cuda()
+    packing.prepare(transformer)
+    states, found = states_and_gradients(transformer, packs=True, first=first)
+
+    assert torch.allclose(states, expected, atol=1e-4)  # float32, by another kernel
+    assert found.keys() == wanted.keys()
+    for key, gradient in wanted.items():
+        assert (found[key] - gradient).abs().max() < 1e-4 * (1 + gradient.abs().max()), key
+
+
+@needs_gpu
+@needs_flash
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_flash_attention_agrees_with_padded_attention_in_bfloat16(name, monkeypatch):
+    first = 2 if name == "mpnet" else 0
+    expected, wanted = states_and_gradients(tiny_model(name), packs=False, first=first)
+    transformer = tiny_model(name).cuda()
+    packing.prepare(transformer)
+    calls = []
+    flash = packing._attend_flash
+    monkeypatch.setattr(packing, "_attend_flash", lambda *arguments: calls.append(1) or flash(*arguments))
+    with torch.autocast("cuda", torch.bfloat16):
+        states, found = states_and_gradients(transformer, packs=True, first=first)
+
+    assert bool(calls) == (name != "mpnet")  # its bias of positions is added to the scores
+    assert F.cosine_similarity(states.float(), expected).min() > 0.99
+    for key, gradient in wanted.items():
+        if gradient.norm() > 1e-3 * max(other.norm() for other in wanted.values()):
+            assert F.cosine_similarity(found[key].float().flatten(), gradient.flatten(), dim=0) > 0.98, key
 
 
 @needs_flash

@@ -373,7 +373,7 @@ def _flash_fits(query: Tensor, options: Options) -> bool:
 
 def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
     """Attend within all stories in one call of flash attention, which supports packed sequences."""
-    from torch.nn.attention.varlen import varlen_attn  # missing in torch 2.7, the oldest supported release
+    from torch.nn.attention.varlen import varlen_attn  # torch 2.9, the oldest supported release, has none
 
     reach = -1 if options.window is None else options.window - 1
     query, key, value = inputs
