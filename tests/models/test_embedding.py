@@ -1,7 +1,10 @@
 """Embeddings of texts, sentences and views against those made by hand, and triples' scores."""
 
+import os
+
 import numpy as np
 import pytest
+import torch
 from head_encoders import (
     PROMPTS,
     ROLES,
@@ -41,6 +44,30 @@ def test_embeddings_are_in_the_order_of_the_texts_including_repeated_ones(tiny, 
     monkeypatch.setattr(embedding, "STORIES_PER_PASS", 2)
     order = [3, 0, 0, 2, 1, 3]
     assert abs(embed(encoder, [TEXTS[i] for i in order], progress=False).embeddings - expected[order]).max() < 1e-5
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("before", ["false", None])
+def test_texts_for_a_gpu_are_tokenized_on_all_cores(tiny, monkeypatch, device, before):
+    encoder = Encoder(EncoderConfig(tiny())).eval()
+    if before is None:
+        monkeypatch.delenv("TOKENIZERS_PARALLELISM")
+    else:
+        monkeypatch.setenv("TOKENIZERS_PARALLELISM", before)
+    settings = []
+
+    def token_ids(*arguments):
+        """Note the setting, and stop before anything needs the device."""
+        settings.append(os.environ.get("TOKENIZERS_PARALLELISM"))
+        raise DataError("enough")
+
+    monkeypatch.setattr(encoder, "token_ids", token_ids)
+    monkeypatch.setattr(Encoder, "device", torch.device(device))
+    with pytest.raises(DataError, match="enough"):
+        embed(encoder, TEXTS, progress=False)
+
+    assert settings == ["true" if device == "cuda" else before]
+    assert os.environ.get("TOKENIZERS_PARALLELISM") == before
 
 
 def test_a_repeated_sentence_is_embedded_and_counted_once(tiny, monkeypatch):

@@ -1,8 +1,9 @@
 """Embeddings of many stories: each distinct text or sentence is embedded once, in batches of similar length."""
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, NoReturn, TypeVar
@@ -165,7 +166,8 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
     fused: AbstractContextManager[int | None] = nullcontext()
     if len(texts) >= TEXTS_TO_FUSE:
         fused = fused_linears(encoder.transformer)
-    with bar, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
+    cores = nullcontext() if encoder.device.type == "cpu" else _tokenizing_on_all_cores()
+    with bar, cores, ThreadPoolExecutor(1) as thread, torch.inference_mode(), fused:
         tokenize = partial(tokenize_texts, encoder, role=role)
         # One span ahead, so that a GPU does not wait for the tokenizer.
         tokenized = _map_ahead(thread, tokenize, [texts[span] for span in spans])
@@ -173,6 +175,23 @@ def _embed_texts(encoder: Encoder, texts: list[str], role: Role, progress: bool)
             embeddings[span] = _embed_tokens(encoder, tokens, bar)
             readings[span] = tokens.readings
     return Embeddings(embeddings, Coverage.of_rows(readings), readings)
+
+
+@contextmanager
+def _tokenizing_on_all_cores() -> Iterator[None]:
+    """Tokenize with all cores of the CPU inside the `with` block: one is too slow for a GPU.
+
+    Elsewhere this package tokenizes with one, because tokenizers warns of every fork after it has used several.
+    """
+    before = os.environ.get("TOKENIZERS_PARALLELISM")
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TOKENIZERS_PARALLELISM"]
+        else:
+            os.environ["TOKENIZERS_PARALLELISM"] = before
 
 
 def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
