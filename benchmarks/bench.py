@@ -7,6 +7,7 @@ rounds' ratios. Time is wall time, so the machine must be quiet; with one thread
 import argparse
 import json
 import logging
+import os
 import platform
 import sys
 import warnings
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import frozen
 import inference
+import large_model
 import measure
 import runtimes
 import torch
@@ -36,7 +38,10 @@ PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "startup": inference.startup,
     "memory": training.memory,
     "memory-1024": training.largest,
+    "large-model": large_model.fits,
 }
+ON_REQUEST = ("memory-1024", "large-model")
+"""Parts that run only if they are named."""
 HEADER = ["job", "data", "numbers", "peer", "ours", "ratio", "range", "aim", "limit"]
 WIDTHS = [42, 14, 7, 15, 15, 6, 12, 4, 5]
 LIBRARIES = ("torch", "lightning", "transformers", "sentence-transformers")
@@ -45,7 +50,9 @@ LIBRARIES = ("torch", "lightning", "transformers", "sentence-transformers")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description="narrlit's speed and memory against sentence-transformers'")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all but the last")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all but {' and '.join(ON_REQUEST)}"
+    )
     parser.add_argument("--stories", type=Path, help="file of stories or triples; default: StoryWorld")
     parser.add_argument("--rounds", type=int, default=3, help="medians are over so many rounds (default 3)")
     parser.add_argument("--threads", type=int, default=2, help="of torch, on both sides (default 2)")
@@ -53,23 +60,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", default="runs/bench.json", help="JSON file to write (default runs/bench.json)")
     parser.add_argument("--quick", action="store_true", help="tiny runs that test the script and measure nothing")
     chosen = parser.parse_args(arguments)
-    names = chosen.parts or list(PARTS)[:-1]
+    names = chosen.parts or [name for name in PARTS if name not in ON_REQUEST]
     if unknown := set(names) - set(PARTS):
         parser.error(f"no part is named {min(unknown)}: choose from {', '.join(PARTS)}")
     check_writable(chosen.out)
+    if chosen.device == "cuda":
+        os.environ["TOKENIZERS_PARALLELISM"] = "true"  # one core is too slow for a GPU, on both sides
     torch.set_num_threads(chosen.threads)
     warnings.filterwarnings("ignore")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     rounds = 1 if chosen.quick else chosen.rounds
     setting = Setting(rounds, chosen.threads, chosen.device, chosen.stories, chosen.quick)
-    limits = measure.gemm_limits(setting.device, 64 if chosen.quick else 2048)
+    limits = measure.gemm_limits(setting.device, 64 if chosen.quick else 2048 * setting.scale)
     about = {
         "machine": measure.machine() if setting.device == "cpu" else torch.cuda.get_device_name(),
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
         "threads": setting.threads,
         "rounds": rounds,
         "gemm_flops": limits,
-        "texts": {texts.name: texts.describe() for texts in setting.texts(12 if setting.quick else 128)},
+        "texts": {
+            texts.name: texts.describe() for texts in setting.texts(12 if setting.quick else 128 * setting.scale)
+        },
     }
     print(f"{about['machine']}; {setting.threads} threads, medians of {rounds} rounds; {about['versions']}")
     print("GEMM limit: " + ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in limits.items()))

@@ -52,7 +52,7 @@ def embedding(setting: Setting) -> Iterator[Row]:
         peers["peer OpenVINO"] = peer_model(device, backend="openvino")
     except ImportError as error:
         missing = f", not run ({error})"
-    for texts in setting.texts(12 if setting.quick else 128):
+    for texts in setting.texts(12 if setting.quick else 128 * setting.scale):
         vectors: dict[str, NDArray[np.float32]] = {}
 
         def run(name: str) -> None:

@@ -71,6 +71,16 @@ class Setting:
     stories: Path | None
     quick: bool
 
+    @property
+    def scale(self) -> int:
+        """Factor of the number of texts, so that a GPU is busy."""
+        return 16 if self.device == "cuda" and not self.quick else 1
+
+    @property
+    def steps(self) -> int:
+        """Steps of a fit, of which the first is not measured."""
+        return 12 if self.device == "cuda" and not self.quick else 2
+
     def texts(self, count: int) -> list[Texts]:
         """Return texts of the user's file, or StoryWorld's with varied lengths and as they are.
 

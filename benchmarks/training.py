@@ -210,7 +210,7 @@ def rank_fit(texts: Sequence[str], batch_size: int, device: str, precision: str,
 
 def ranking(setting: Setting) -> Iterator[Row]:
     """Multiple negatives ranking: fp32 and bf16, with dropout and without."""
-    batch, steps = 2 if setting.quick else 8, 2
+    batch, steps = 2 if setting.quick else 8 * setting.scale, setting.steps
     comparisons, device = ALIKE[:1] if setting.quick else SHIPPED + ALIKE, setting.device
     for texts in setting.texts(3 * batch * steps):
         ordered = in_our_order(texts.texts, batch)
@@ -288,7 +288,8 @@ def distillation(setting: Setting) -> Iterator[Row]:
     sentence-transformers has no such loss: its side is its own model on each batch, padded to one rectangle as its
     trainer pads, with the same loss, data and trainer as narrlit's.
     """
-    batch, each, steps = (2, 4, 2) if setting.quick else (4, 8, 2)
+    batch, each = (2, 4) if setting.quick else (4 * setting.scale, 8)
+    steps = setting.steps
     texts, device = setting.texts(each * batch * steps)[0], setting.device
 
     def teacher(stories: list[str]) -> TeacherEmbeddings:

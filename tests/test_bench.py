@@ -54,6 +54,15 @@ def test_every_part_measures_both_sides(bench, tmp_path, capsys):
     assert all(f"{row['job']} " in table for row in rows)
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_adapters_of_a_large_model_are_trained_by_both_overlays(bench, tmp_path):
+    bench.main(["large-model", "--quick", "--threads", "1", "--out", str(tmp_path / "bench.json")])
+    rows = read_json(tmp_path / "bench.json")["rows"]
+    assert [row["job"].partition(",")[0].rpartition(" ")[2] for row in rows] == ["nf4", "bfloat16"]
+    assert all(min(row["ours"]) > 0 for row in rows)
+
+
 def test_ratio_is_the_peers_cost_over_ours_round_by_round(bench):
     row = bench.Row("job", peer=[2.0, 9.0, 8.0], ours=[1.0, 3.0, 2.0], unit="stories/s", count=6, flops=30)
     record = row.record({"fp32": 60})
