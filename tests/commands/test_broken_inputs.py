@@ -166,6 +166,7 @@ def test_broken_submissions_cost_one_line(narrlit, files):
             check(narrlit("submit", "--check", "s.zip"), may_pass=member.endswith(".jsonl"))
 
 
+@pytest.mark.long
 def test_broken_model_folders_cost_one_line(narrlit, files, tiny):
     names = [path.relative_to(tiny()) for path in Path(tiny()).rglob("*") if path.is_file()]
     assert len(names) > 5

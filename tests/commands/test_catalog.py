@@ -25,6 +25,7 @@ def tales(tmp_path):
     return "tales.csv"
 
 
+@pytest.mark.long
 def test_proposals_are_printed_written_and_accepted(narrlit, tales):
     found = narrlit("catalog", tales, "--column", "atu", "--out", "proposals.csv")
 

@@ -155,6 +155,7 @@ def check_report(found):
         assert over["standard_deviation"] == stdev(accuracies)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     found = crossval("--ungrouped", "--trainer.max_epochs", 1)

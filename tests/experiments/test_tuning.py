@@ -198,6 +198,7 @@ def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, optio
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "space.yaml"]
 
 
+@pytest.mark.long
 def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch):
     def killed(*_, **__):
         raise Killed
@@ -319,6 +320,7 @@ def test_a_resumed_study_has_the_trials_of_an_uninterrupted_one(search, monkeypa
     assert [trial.settings for trial in ended_trials(broken)] == tried
 
 
+@pytest.mark.long
 def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
     fake_fit(monkeypatch, [0.3, 0.5])
     study, space = search()

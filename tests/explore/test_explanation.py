@@ -318,6 +318,7 @@ def test_html_is_escaped_and_runs_no_script(tmp_path):
     assert (tmp_path / "e.html").read_text(encoding="utf-8") == result.html
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [1280, 400])

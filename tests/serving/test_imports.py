@@ -240,6 +240,7 @@ def test_an_upload_above_its_limits_leaves_nothing_behind(client):
     assert sorted((client.data / "imports").iterdir()) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "reason", "code"),
     [
