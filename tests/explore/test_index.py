@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from unittest import mock
 
 import lancedb
@@ -16,7 +17,7 @@ from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
+from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError
 from narrlit.explore import index_storage, index_writing, ranking
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
@@ -473,6 +474,12 @@ def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
     assert len(index.collection()) == len(made)
     with pytest.raises(NarrlitError, match="gone"):
         index.search("A knight.")
+
+
+def test_a_missing_package_is_named_with_its_extra(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lancedb", None)
+    with pytest.raises(MissingExtraError, match=r"lancedb is not installed: pip install 'narrlit\[explore\]'"):
+        Index.create(tmp_path / "index", ["A fox seeks a crown."], load(tiny()))
 
 
 def test_empty_cells_are_missing_values(tiny, tmp_path):

@@ -113,10 +113,11 @@ class IndexStorage:
             record: contents of index.json.
 
         Raises:
+            MissingExtraError: if LanceDB is not installed.
             OptionError: if the folder contains something else.
         """
-        import lancedb
-        import pyarrow as pa
+        lancedb = require("lancedb", "explore")
+        import pyarrow as pa  # LanceDB needs it
 
         number = pa.float32() if record.vectors == "float32" else pa.float16()
         embedded = [(VECTOR, pa.list_(number, record.dimension))]
