@@ -28,10 +28,10 @@ def test_options_that_do_not_belong_together_are_refused(narrlit, words, message
 def test_without_mteb_the_pip_command_is_given(narrlit, world_files, monkeypatch):
     real = importlib.import_module
 
-    def missing(name, *package):
+    def missing(name, package=None):
         if name.partition(".")[0] == "mteb":
             raise ModuleNotFoundError("No module named 'mteb'", name="mteb")
-        return real(name, *package)
+        return real(name, package)
 
     monkeypatch.setattr(importlib, "import_module", missing)
     found = narrlit("evaluate", world_files / "validation.jsonl", "--model", "minilm", "--mteb", "StoryTriples")
