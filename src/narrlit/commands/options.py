@@ -30,9 +30,9 @@ class LoadOptions:
         max_length: maximum length of a text in tokens; default: that of the model's training.
         long: how to handle longer texts; windows embeds overlapping windows of whole sentences and averages their
             embeddings, truncate cuts the texts as in training, refuse stops with an error.
-        precision: floating-point format of the computation; bf16 needs AVX512-BF16, AMX or a GPU, is two to three times
-            as fast and changes cosines by less than 0.006; auto is bf16 if the hardware supports it, else fp32;
-            default: the model's own.
+        precision: floating-point format of the computation; bf16 needs AVX512-BF16, AMX or a GPU, is one and a half to
+            three times as fast on a CPU and changes cosines by less than 0.006; auto is bf16 if the hardware supports
+            it, else fp32; default: the model's own.
         device: device to compute on; auto is a GPU if there is one.
         trust_remote_code: run Python files that come with the model; only for models from authors you trust.
     """
