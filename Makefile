@@ -13,7 +13,7 @@ DEMO ?= runs/demo-$(shell date +%Y%m%d-%H%M%S)
 help:
 	@echo "make demo       data, training, evaluation and export on synthetic stories, in a few minutes"
 	@echo "make test       tests and doctests, in a few minutes"
-	@echo "make test-all   also the tests of about five seconds or more"
+	@echo "make test-all   also the tests of about five seconds or more, and whole fits in rounds or several processes"
 	@echo "make test-fast  the quick tests"
 	@echo "make test-gpu   the tests that need a GPU with CUDA"
 	@echo "make test-random SEED=1  every test and doctest in an order that the seed decides"

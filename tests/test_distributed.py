@@ -39,6 +39,7 @@ from narrlit.models.registry import load_encoder
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.distributed,
     pytest.mark.skipif(sys.platform != "linux", reason="gloo over loopback is tried on Linux"),
 ]

@@ -18,7 +18,7 @@ from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.models.registry import load_encoder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 NO_SERVER = ["--model.embeddings.source", "http://127.0.0.1:9/v1", "--model.embeddings.server.max_retries", "0"]
 SYSTEMS = ("comhis", "mendel292_mlp", "mendel292_inductive")
 

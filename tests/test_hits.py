@@ -7,7 +7,7 @@ from scoring import scores_of
 from narrlit.data.readers import read_triples
 from narrlit.models.registry import load_encoder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SEVEN = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 

@@ -21,7 +21,7 @@ from narrlit.data.schema import ASPECTS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.models.registry import load_encoder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 STEPS = 4
 """Of an epoch: 16 examples in batches of 4; a round has two epochs."""
