@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from head_encoders import view_encoder, viewed, views_by_hand
+from tiny_models import world_texts
 
 from narrlit.data.schema import Story
 from narrlit.encoding.loading import load
@@ -137,6 +138,25 @@ def test_post_processing_is_fitted_on_stories_that_are_not_embedded(tiny, capsys
     with pytest.raises(OptionError, match="3 of its 4 stories are also embedded"):
         load(tiny(), postprocess="center", fit_on=fit).fitted_for(fit[:3])
     assert load(tiny(), postprocess="center", transductive=True).fitted_for(fit).is_transductive
+
+
+def test_stories_and_passages_are_embedded_together_as_separately(tiny):
+    encoder = load(tiny())
+    texts = [world_texts()[0], "A fox seeks a crown.", " ".join(world_texts()[:3])]
+    vectors, passages = encoder.embed_with_passages(texts)
+    expected = encoder.passages(texts)
+    assert [story.texts for story in passages] == [story.texts for story in expected]
+    assert len(passages[0].texts) > len(passages[1].texts) == 1
+
+    np.testing.assert_allclose(vectors, encoder.embed(texts), atol=1e-6)  # sums in another order
+    for found, story in zip(passages, expected, strict=True):
+        np.testing.assert_allclose(found.vectors, story.vectors, atol=1e-6)
+
+
+def test_a_story_of_one_passage_is_embedded_once(tiny, computed):
+    vectors, (passages,) = load(tiny()).embed_with_passages(["A fox seeks a crown."])
+    assert computed == ["A fox seeks a crown."]
+    np.testing.assert_allclose(passages.vectors, vectors, atol=1e-6)
 
 
 def test_passages_are_whole_sentences_and_embedded_separately(tiny):

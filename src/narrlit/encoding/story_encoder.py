@@ -325,12 +325,31 @@ class StoryEncoder:
     ) -> list[Passages]:
         """Split N prepared stories into passages, and embed each passage separately."""
         self.require_text()
-        passages = [split_passages(story.text) for story in stories]
-        texts = list(chain.from_iterable(passages))
-        vectors = unit_vectors(self.embed_prepared(texts, [role] * len(texts), progress))
-        ends = np.cumsum(list(map(len, passages)))
-        vectors_by_story = np.split(vectors, ends[:-1])
-        return list(map(Passages, passages, vectors_by_story))
+        split = [split_passages(story.text) for story in stories]
+        texts = list(chain.from_iterable(split))
+        return _grouped(split, self.embed_prepared(texts, [role] * len(texts), progress))
+
+    def embed_with_passages(
+        self, stories: Sequence[Story] | Sequence[str], role: Role = "story"
+    ) -> tuple[FloatArray, list[Passages]]:
+        """Embed N stories and their passages together, which is faster for a few than `embed` and `passages`.
+
+        Args:
+            stories: texts, or stories as `read_stories` returns them.
+            role: role whose prompt precedes each story and passage.
+
+        Returns:
+            (N, D) embeddings as of `embed`, and passages as of `passages`. A story of one passage is embedded once.
+
+        Raises:
+            ModelError: if the model can't embed single texts.
+        """
+        self.require_text()
+        prepared = self.prepare(stories)
+        split = [split_passages(story.text) for story in prepared]
+        items: list[Item] = [*prepared, *chain.from_iterable(split)]
+        vectors = self.embed_prepared(items, [role] * len(items))
+        return vectors[: len(prepared)], _grouped(split, vectors[len(prepared) :])
 
     def require_text(self) -> None:
         """Raise ModelError if the model can't embed single texts."""
@@ -592,6 +611,12 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
 def _story(item: Item) -> Story:
     """Return a story unchanged, and a text as a story."""
     return Story("", item) if isinstance(item, str) else item
+
+
+def _grouped(split: Sequence[list[str]], vectors: FloatArray) -> list[Passages]:
+    """Group the embeddings of all passages (P, D) by story, as unit vectors."""
+    ends = np.cumsum(list(map(len, split)))
+    return list(map(Passages, split, np.split(unit_vectors(vectors), ends[:-1])))
 
 
 def _content(item: Item) -> str:

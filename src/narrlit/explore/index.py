@@ -404,10 +404,10 @@ class Index:
     def _contents_of(self, texts: Sequence[str]) -> Contents:
         """Embed queries and, if the index has passages, their passages."""
         encoder = self._query_encoder
-        vectors = unit_vectors(encoder.embed(texts))
         if not self._storage.record.passages:
-            return Contents(vectors, texts)
-        return Contents(vectors, texts, passage_vectors(encoder.passages(texts)))
+            return Contents(unit_vectors(encoder.embed(texts)), texts)
+        vectors, passages = encoder.embed_with_passages(texts)
+        return Contents(unit_vectors(vectors), texts, passage_vectors(passages))
 
     def _measure(self, name: str | None) -> MeasureName:
         """Choose a measure as `Collection` does, without loading the model."""
