@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from measure import Row, Setting
 from training import rank_fit
-from transformers import AutoTokenizer, Qwen3Config, Qwen3Model
+from transformers import AutoModel, AutoTokenizer, Qwen3Config
 
 from narrlit.configuration import packaged_configs, read_yaml
 from narrlit.models.config import EncoderConfig
@@ -56,7 +56,7 @@ def fits(setting: Setting) -> Iterator[Row]:
 def write_model(folder: Path, setting: Setting) -> int:
     """Write a model with random weights, and MiniLM's tokenizer; return its number of parameters."""
     with torch.device(setting.device):
-        model = Qwen3Model._from_config(Qwen3Config(**(TINY if setting.quick else SHAPE)), dtype=torch.bfloat16)
+        model = AutoModel.from_config(Qwen3Config(**(TINY if setting.quick else SHAPE)), dtype=torch.bfloat16)
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(packaged_minilm()).save_pretrained(folder)
     return sum(parameter.numel() for parameter in model.parameters())

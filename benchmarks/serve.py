@@ -47,7 +47,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer(sys.argv[1])
+model = SentenceTransformer(sys.argv[1], device="cpu")
 app = FastAPI()
 
 
@@ -190,7 +190,8 @@ async def load(url: str, bodies: Sequence[dict[str, object]], clients: int, seco
 
 def own_command(data: Path) -> list[str]:
     """Return the command of narrlit's server."""
-    options = ["--no-browser", "--model", "minilm", "--data", str(data), "--port", str(PORTS["narrlit"])]
+    options = ["--no-browser", "--model", "minilm", "--device", "cpu", "--data", str(data)]
+    options += ["--port", str(PORTS["narrlit"])]
     return [sys.executable, "-m", "narrlit", "serve", *options]
 
 
