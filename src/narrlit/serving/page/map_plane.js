@@ -12,6 +12,16 @@ const MARGIN = 36;
 const ROUND = 3;
 /** Points from which names of groups are written over them; of fewer, none may be hidden by a name. */
 const CROWDED = 500;
+/** Where the name of a group stands: halves of its width and pixels from the middle of the group, the best place first. */
+const ABOVE = { halves: 0, right: 0, down: -12 };
+const AROUND = [
+  ABOVE,
+  { halves: 0, right: 0, down: 22 },
+  { halves: 1, right: 8, down: 5 },
+  { halves: -1, right: -8, down: 5 },
+  { halves: 0, right: 0, down: -32 },
+  { halves: 0, right: 0, down: 42 },
+];
 /** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
@@ -117,7 +127,7 @@ class Plane {
     const project = this.projection();
     this.places = this.points.map(project);
     const isCrowded = this.points.length > CROWDED;
-    if (!isCrowded) this.drawLabels(brush, project);
+    if (!isCrowded) this.drawLabels(brush, project, AROUND, this.places);
     const largest = Math.max(2, Math.min(7, 90 / Math.sqrt(this.points.length)));
     const radius = largest * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
     const chosen = [];
@@ -134,11 +144,11 @@ class Plane {
       brush.fillStyle = this.colors[place];
       drawPoint(brush, this.places[place], radius < ROUND ? radius + 0.5 : radius + 2, true);
     }
-    if (isCrowded) this.drawLabels(brush, project);
+    if (isCrowded) this.drawLabels(brush, project, [ABOVE], []);
   }
 
-  /** Names of groups, the largest first, where they cover no other. */
-  drawLabels(brush, project) {
+  /** Names of groups, the largest first, each where it touches no other and the fewest points. */
+  drawLabels(brush, project, positions, points) {
     const width = this.canvas.clientWidth;
     brush.font = "600 13px system-ui, sans-serif";
     brush.textAlign = "center";
@@ -146,15 +156,20 @@ class Plane {
     brush.lineWidth = 4;
     brush.strokeStyle = color("--paper");
     brush.fillStyle = color("--ink");
-    const boxes = [];
+    const drawn = [];
     for (const label of this.labels) {
       const half = brush.measureText(label.text).width / 2 + 4;
-      const [at, y] = project(label);
-      const x = Math.max(half, Math.min(width - half, at));
-      if (at < 0 || at > width || boxes.some((box) => Math.abs(box.x - x) < box.half + half && Math.abs(box.y - y) < 20)) continue;
-      boxes.push({ x, y, half });
-      brush.strokeText(label.text, x, y - 12);
-      brush.fillText(label.text, x, y - 12);
+      const [across, down] = project(label);
+      if (across < 0 || across > width) continue;
+      const boxes = positions.map((position) => {
+        const x = across + position.halves * half + position.right;
+        return { x: Math.max(half, Math.min(width - half, x)), y: down + position.down, half };
+      });
+      const best = leastCovering(boxes.filter((box) => !drawn.some((other) => touch(box, other))), points);
+      if (best === undefined) continue;
+      drawn.push(best);
+      brush.strokeText(label.text, best.x, best.y);
+      brush.fillText(label.text, best.x, best.y);
     }
   }
 
@@ -255,6 +270,22 @@ function boundsOf(points) {
   const [left, right] = range(points.map((point) => point.x));
   const [bottom, top] = range(points.map((point) => point.y));
   return { left, bottom, width: Math.max(right - left, 1e-9), height: Math.max(top - bottom, 1e-9) };
+}
+
+/** Do the boxes of two names touch? */
+function touch(box, other) {
+  return Math.abs(other.x - box.x) < other.half + box.half && Math.abs(other.y - box.y) < 20;
+}
+
+/** The first of the boxes that touch the fewest points; undefined without boxes. */
+function leastCovering(boxes, points) {
+  const counts = boxes.map((box) => points.filter((point) => touchesPoint(box, point)).length);
+  return boxes[counts.indexOf(Math.min(...counts))];
+}
+
+/** Does the box of a name touch a point? */
+function touchesPoint(box, [x, y]) {
+  return Math.abs(x - box.x) < box.half + 5 && y > box.y - 18 && y < box.y + 9;
 }
 
 /** Names of groups at the medians of their stories, the largest group first. */
