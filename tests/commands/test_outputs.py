@@ -354,11 +354,11 @@ def test_a_folder_with_other_files_is_refused(narrlit, files, case):
     assert contents(files) == before
 
 
-def test_a_file_in_a_folder_that_is_read_is_read(narrlit, tmp_path):
+def test_a_file_in_a_folder_that_is_read_is_read(narrlit, tiny, tmp_path):
     assert narrlit("sample", "tales").code == 0
 
     before = contents(tmp_path)
-    words = ("pairs", "tales", "--model", "minilm", "--overwrite", "--out")
+    words = ("pairs", "tales", "--model", str(tiny()), "--overwrite", "--out")
     found = narrlit(*words, "tales/tales.csv")
 
     assert found.code == 2

@@ -21,6 +21,7 @@ def result(tiny):
     return narrlit.profile({"tiny": tiny()})
 
 
+@pytest.mark.long
 def test_words_depend_on_worlds_and_not_on_plots(result):
     tfidf = result.models[-1]
     assert tfidf.name == "tfidf"
@@ -45,6 +46,7 @@ def test_a_model_that_knows_plots_has_a_large_share_of_plots():
     assert abs(knows.falls["theme"].mean) < 1 > abs(knows.falls["action"].mean)
 
 
+@pytest.mark.long
 def test_tables_have_every_figure_with_its_interval(result):
     frame = result.table()
     assert set(frame["model"]) == {"tiny", "tfidf"}

@@ -38,6 +38,7 @@ def test_the_same_plot_is_closer_than_the_same_words():
     assert trained[1] > trained[2]  # by 0.011; kernels change cosines by less than 1e-5
 
 
+@pytest.mark.long
 def test_unseen_plots_are_recognized_in_unseen_settings(unseen):
     stories, vectors = unseen
     plots = np.array([story.plot for story in stories])
