@@ -21,6 +21,15 @@ def test_prefixes_are_the_first_dimensions_divided_by_their_length():
             assert prefix[row].tolist() == pytest.approx(expected)
 
 
+def test_prefixes_of_rows_of_vectors_are_those_of_each_vector():
+    vectors = normal_vectors(2, 3, 4, seed=3)
+    (prefixes,) = unit_prefixes(vectors, [2])
+
+    assert prefixes.shape == (2, 3, 2)
+    for row, own in zip(vectors, prefixes, strict=True):
+        torch.testing.assert_close(own, unit_prefixes(row, [2])[0])
+
+
 def test_gradients_match_differences():
     vectors = normal_vectors(2, 3, 4, seed=1).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda x: tuple(unit_prefixes(x, [4, 3, 1])), vectors)
