@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from narrlit.metrics.factorial import COMPONENTS, Design, variance_shares
+from narrlit.metrics import factorial
+from narrlit.metrics.factorial import COMPONENTS, Design, Share, variance_shares
 
 PLOTS, WORLDS, DIMENSION = 20, 8, 400
 
@@ -62,6 +63,48 @@ def test_few_worlds_give_a_wide_interval():
     assert part["world"].high - part["world"].low > whole["world"].high - whole["world"].low
 
 
+def shares_by_hand(similarities, design, plots_drawn, worlds_drawn):
+    """The same regression, pair by pair: each counts as often as its plots and worlds were drawn."""
+    plots, worlds = design.plots, design.worlds
+    logs = np.log(design.lengths)
+    standard = (logs - logs.mean()) / logs.std()
+    rows, values = [], []
+    for second in range(len(design)):
+        for first in range(second):
+            weight = 1.0
+            for factor, drawn in ((plots, plots_drawn), (worlds, worlds_drawn)):
+                weight *= np.prod([drawn[value] for value in {factor[first], factor[second]}])
+            same_plot, same_world = plots[first] == plots[second], worlds[first] == worlds[second]
+            row = np.array([1, same_plot, same_world, standard[first] * standard[second]], dtype=float)
+            rows.append(row * np.sqrt(weight))
+            values.append(similarities[first, second] * np.sqrt(weight))
+    mean, plot, world, length = np.linalg.lstsq(np.array(rows), np.array(values), rcond=1e-10)[0]
+    own = np.average(np.diag(similarities), weights=plots_drawn[plots] * worlds_drawn[worlds])
+    return np.array([plot, world, length, own - mean - plot - world - length]) / (own - mean)
+
+
+def test_shares_and_intervals_agree_with_a_regression_pair_by_pair(monkeypatch):
+    monkeypatch.setattr(factorial, "SAMPLES", 20)
+    similarities, design = similarities_of(plot=0.5, world=0.3, length=0.05, rest=0.15)
+    few = (design.plots < 6) & (design.worlds < 4)
+    similarities = similarities[np.ix_(few, few)]
+    design = Design(design.plots[few], design.worlds[few], design.lengths[few])
+    shares = variance_shares(similarities, design, seed=5)
+
+    generator = np.random.default_rng(5)
+    samples = []
+    for _ in range(20):
+        plots = np.bincount(generator.integers(6, size=6), minlength=6)
+        worlds = np.bincount(generator.integers(4, size=4), minlength=4)
+        samples.append(shares_by_hand(similarities, design, plots, worlds))
+    lows, highs = np.percentile(samples, (2.5, 97.5), axis=0)
+    # The normal equations square the condition number, and lose about half of the digits.
+    assert [share.share for share in shares.values()] == pytest.approx(
+        shares_by_hand(similarities, design, np.ones(6), np.ones(4)), abs=1e-6
+    )
+    assert [share.low for share in shares.values()] == pytest.approx(lows, abs=1e-6)
+    assert [share.high for share in shares.values()] == pytest.approx(highs, abs=1e-6)
+
+
 def test_a_share_is_printed_in_percent():
-    shares = variance_shares(*similarities_of(plot=1.0, world=0.0, length=0.0, rest=0.0))
-    assert str(shares["plot"]).startswith(f"{100 * shares['plot'].share:.1f} % [")
+    assert str(Share(0.5, 0.25, 0.75)) == "50.0 % [25.0, 75.0]"
