@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from triples import triples_of
 
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.errors import OptionError
 from narrlit.measures import MeanMaxSimilarity
-from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, pooled
+from narrlit.metrics.meanmax import MeanMax, alignment, max_similarity, pooled, sentence_scores
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -116,3 +117,50 @@ def test_a_story_without_a_sentence_is_refused(tiny):
     with pytest.raises(ValueError, match="no sentence"):
         encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
         MeanMaxSimilarity(encoder).score(triples_of([("a", "b", " \n")]))
+
+
+@pytest.mark.parametrize("scale", [0.01, 7.0])
+def test_only_the_directions_of_sentence_vectors_matter(scale):
+    distinct = sorted({sentence for text in TEXTS for sentence in sentences(text)})
+    vectors = dict(zip(distinct, made_up(len(distinct)), strict=True))
+
+    def embed_sentences(given, _roles):
+        return np.stack([vectors[sentence] for sentence in given])
+
+    def embed_scaled(given, roles):
+        return scale * embed_sentences(given, roles)
+
+    expected, _ = sentence_scores(embed_sentences, TRIPLES, MeanMax())
+    scores, _ = sentence_scores(embed_scaled, TRIPLES, MeanMax())
+
+    assert scores == pytest.approx(expected, abs=1e-12)
+
+
+def test_windows_decide_between_candidates_of_equal_score_if_gamma_is_0():
+    def embed_sentences(given, _roles):
+        return np.ones((len(given), 3))
+
+    assert sentence_scores(embed_sentences, [(TEXTS[0], TEXTS[2], TEXTS[3])], MeanMax(gamma=0))[1] == 1
+
+
+@pytest.mark.parametrize("setting", [{"gamma": 0}, {"gamma": 2}, {"windows": 1}, {"windows": 1000}, {"tau": 1e-6}])
+def test_settings_can_have_their_bounds(setting):
+    assert MeanMax(**setting)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"gamma": -0.1},
+        {"gamma": 2.1},
+        {"gamma": math.nan},
+        {"windows": 0},
+        {"windows": 1001},
+        {"tau": 0},
+        {"tau": math.inf},
+    ],
+)
+def test_settings_beyond_their_bounds_are_refused_by_name(setting):
+    (name,) = setting
+    with pytest.raises(OptionError, match=f"`{name}="):
+        MeanMax(**setting)

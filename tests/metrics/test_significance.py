@@ -325,6 +325,11 @@ def test_p_by_story_is_at_least_that_of_the_exact_test():
     assert larger > 5
 
 
+def test_equal_answers_are_no_difference_although_triples_share_stories():
+    answers = [True, False] * (len(CHAIN) // 2) + [True] * (len(CHAIN) % 2)
+    assert mcnemar_by_story(answers, answers, SharedStories(CHAIN)) == 1
+
+
 def test_a_test_on_a_chain_of_connected_triples_has_power():
     first = [n % 3 != 0 for n in range(200)]
     second = [n % 5 in (1, 3) for n in range(200)]

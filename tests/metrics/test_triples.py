@@ -149,6 +149,19 @@ def test_an_allowed_nan_makes_the_accuracy_undefined():
     assert "1 of 3" in str(found)
 
 
+def test_nan_scores_of_all_batches_are_counted():
+    metric = TripleAccuracy(allow_nan=True)
+    for _ in range(2):
+        metric.update(torch.tensor([0.5, math.nan]), torch.zeros(2), torch.tensor([True, True]))
+
+    assert metric.summary().undefined == 2
+
+
+@pytest.mark.parametrize(("ties", "text"), [(1, ", 1 tie)"), (2, ", 2 ties)")])
+def test_a_summary_names_its_ties(ties, text):
+    assert str(AccuracySummary(n=4, correct=2, ties=ties)).endswith(text)
+
+
 def test_an_undefined_accuracy_has_no_interval_and_counts_nan_scores():
     values = {"n": 3, "correct": 2, "accuracy": None, "interval": None, "ties": 0, "undefined": 1}
     assert AccuracySummary(n=3, correct=2, undefined=1).as_dict() == values
