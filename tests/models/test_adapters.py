@@ -180,6 +180,17 @@ def test_merging_gives_plain_layers_and_the_same_embeddings(tiny, kind, pooling)
     assert torch.allclose(vectors(encoder, texts), before, atol=1e-5)
 
 
+def test_adapters_can_be_added_and_merged_where_transformers_asks_for_another_peft(tiny, monkeypatch):
+    # As transformers 5.24 does with peft 0.21.2, the newest when both are installed.
+    monkeypatch.setattr("transformers.integrations.peft.MIN_PEFT_VERSION", "99.0")
+    encoder = move(adapted(tiny))
+    before = vectors(encoder, world_texts()[:3])
+
+    encoder.merge()
+
+    assert torch.allclose(vectors(encoder, world_texts()[:3]), before, atol=1e-5)
+
+
 def test_an_export_has_the_adapters_merged_and_loads_without_this_package(tiny, tmp_path):
     texts = world_texts()[:4]
     encoder = move(adapted(tiny))

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from peft import LoraConfig
+from peft import LoraConfig, inject_adapter_in_model
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig
 
@@ -43,7 +43,8 @@ def add_adapters(transformer: Any, lora: LoRA) -> None:
     with torch.device("cpu"), torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed: it would also seed GPUs, whose generators are not forked here.
         torch.default_generator.manual_seed(run_seed())
-        transformer.add_adapter(config, ADAPTER)
+        # Not transformer.add_adapter: transformers 5.24 refuses every peft before 0.22 there, but pip installs both.
+        inject_adapter_in_model(config, transformer, ADAPTER)
     transformer.eval()
     for name, parameter in transformer.named_parameters():
         if ".lora_" in name:
@@ -107,7 +108,7 @@ def _remove_adapters(transformer: Any) -> dict[str, Tensor]:
         deltas[name] = module.get_delta_weight(ADAPTER).detach().float()
         transformer.set_submodule(name, module.get_base_layer().train(module.training))
     if deltas:
-        transformer.delete_adapter(ADAPTER)
+        del transformer.peft_config
     return deltas
 
 
