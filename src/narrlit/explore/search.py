@@ -130,12 +130,9 @@ def search(  # noqa: PLR0913 (options)
     stories = _opened(index)
     if isinstance(stories, VectorTable):
         if measure not in (None, "cosine") or exclude_same is not None or distinct is not None or leave_out_text:
-            raise OptionError(
-                f"{stories.address}: `measure`, `exclude_same`, `distinct` and `leave_out_text` need an index in a "
-                "folder; a vector table is searched by `measure=cosine`, with `k` and `where`"
-            )
-        results = stories.like(str(like), k, where=where) if text is None else stories.search(text, k, where=where)
-        return SearchResults(queries, results)
+            raise _needs_index(stories)
+        frame = stories.like(str(like), k, where=where) if text is None else stories.search(text, k, where=where)
+        return SearchResults(queries, frame)
     if like is not None and _is_file(like, stories):
         text, leave_out_text = _only_story(like, layout, progress), True
     if text is None:
@@ -143,15 +140,16 @@ def search(  # noqa: PLR0913 (options)
         return SearchResults(queries, frame)
     if exclude_same is not None:
         raise OptionError("`exclude_same` needs a story of the index (`like=ID`), because a text has no columns")
-    frame = stories.search(
-        text,
-        k,
-        where=where,
-        measure=measure,
-        distinct=distinct,
-        leave_out_text=leave_out_text,
-    )
+    frame = stories.search(text, k, where=where, measure=measure, distinct=distinct, leave_out_text=leave_out_text)
     return SearchResults(queries, frame)
+
+
+def _needs_index(table: VectorTable) -> OptionError:
+    """Return the error of options that a vector table does not have."""
+    return OptionError(
+        f"{table.address}: `measure`, `exclude_same`, `distinct` and `leave_out_text` need an index in a folder; "
+        "a vector table is searched by `measure=cosine`, with `k` and `where`"
+    )
 
 
 def _opened(index: Index | VectorTable | str | Path) -> Index | VectorTable:
