@@ -181,14 +181,12 @@ class Options(NamedTuple):
         """Compute the term added to the dot products of a story, (1, 1 or H, L, L); None if there is none."""
         if self.bias is not None:
             return self.bias.to(like.dtype)
+        window = self.window or length
+        if not self.causal and window >= length:
+            return None
         positions = torch.arange(length, device=like.device)
         distance = positions[:, None] - positions
-        if self.causal:
-            hidden = (distance < 0) | (distance >= (self.window or length))
-        elif self.window is not None and self.window < length:
-            hidden = distance.abs() >= self.window
-        else:
-            return None
+        hidden = (distance < 0) | (distance >= window) if self.causal else distance.abs() >= window
         # Not -inf: in rows of padding all tokens may be masked, and their softmax would be NaN.
         return like.new_zeros(1, 1, length, length).masked_fill(hidden, torch.finfo(like.dtype).min)
 
