@@ -161,7 +161,7 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
             "--by knd: {triples} has no such column (did you mean kind?); found: anchor_text",
         ),
         (["--answers", "none.jsonl"], "none.jsonl does not exist"),
-        (["--answers", "{triples}", "--labels", "short.jsonl"], "short.jsonl has 1 labels but {triples} has 9 rows"),
+        (["--answers", "{triples}", "--labels", "short.jsonl"], "short.jsonl has 1 label but {triples} has 9 rows"),
         (["--baselines", "all", "--out", "short.jsonl"], "short.jsonl"),
     ],
 )

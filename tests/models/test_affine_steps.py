@@ -1,5 +1,7 @@
 """Post-processing: each step against plain NumPy, folded into one map, and the same in exported folders."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -74,9 +76,17 @@ def test_unknown_steps_are_refused(steps, words):
         parse_steps(steps)
 
 
-@pytest.mark.parametrize(("steps", "count"), [("center", 1), ("abtt:5", 5), ("whiten", 0), ("truncate:9", 40)])
-def test_too_few_stories_or_dimensions_are_refused(steps, count):
-    with pytest.raises(OptionError, match=f"`postprocess={steps[:4]}"):
+@pytest.mark.parametrize(
+    ("steps", "count", "words"),
+    [
+        ("center", 1, "`postprocess=center`: too few stories (1 of 8 dimensions); `fit_on` more"),
+        ("abtt:5", 5, "`postprocess=abtt:5`: too few stories (5 of 8 dimensions); `fit_on` more, or a smaller number"),
+        ("whiten", 0, "`postprocess=whiten`: too few stories (0 of 8 dimensions); `fit_on` more"),
+        ("truncate:9", 40, "`postprocess=truncate:9`: the embeddings have 8 dimensions"),
+    ],
+)
+def test_too_few_stories_or_dimensions_are_refused(steps, count, words):
+    with pytest.raises(OptionError, match=re.escape(words)):
         fit_steps(parse_steps(steps), FITTED[:count])
 
 

@@ -288,7 +288,8 @@ def test_what_an_import_is_not_ready_for_is_refused(client):
     assert client.post(f"{path}/start", json={}).status_code == 400
     assert client.post(f"{path}/pause").status_code == 409
     assert client.post(f"{path}/resume").status_code == 409
-    assert client.patch(path, json={"columns": {"text": "b"}}).json()["stories"] == 1
+    corrected = client.patch(path, json={"columns": {"text": "b"}}).json()
+    assert (corrected["stories"], corrected["message"]) == (1, "1 story with 1 word is ready")
     assert client.post(f"{path}/start", json={"collection": "../out"}).status_code == 400
     assert client.get("/imports").json()[0]["id"] == ready["id"]
 

@@ -779,7 +779,8 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
     """
     if len(labels.rows) != len(file.rows):
         raise DataError(
-            f"{labels.path} has {len(labels.rows)} labels but {file.path} has {len(file.rows)} rows; "
+            f"{labels.path} has {counted(len(labels.rows), 'label')} but {file.path} has "
+            f"{counted(len(file.rows), 'row')}; "
             "give one label for each row, in the same order"
         )
     rows = []

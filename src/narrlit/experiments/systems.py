@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from narrlit.console import counted
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import file_digest, read_rows
 from narrlit.data.schema import FloatArray, Track, Triples, triple_cosines
@@ -226,7 +227,10 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
         )
     if len(answers) != len(labeled):
         where = "the triples" if report is None else report.path
-        raise DataError(f"{name} has {len(answers)} answers, {where} {len(labeled)} rows; give one answer per row")
+        raise DataError(
+            f"{name} has {counted(len(answers), 'answer')}, {where} {counted(len(labeled), 'row')}; "
+            "give one answer per row"
+        )
     return np.array(answers, dtype=np.bool_)
 
 
@@ -304,7 +308,10 @@ def _from_vectors(
     check_vectors(vectors, name)
     texts = read_stories(stories, strict=True)
     if len(vectors) != len(texts):
-        raise DataError(f"{name} has {len(vectors)} embeddings, {stories} {len(texts)} stories; give the embedded file")
+        raise DataError(
+            f"{name} has {counted(len(vectors), 'embedding')}, {stories} {counted(len(texts), 'story')}; "
+            "give the embedded file"
+        )
     row_of = {story.text: row for row, story in enumerate(texts)}
     rows = []
     for index, text in enumerate(_texts(labeled)):

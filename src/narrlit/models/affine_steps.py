@@ -78,7 +78,7 @@ def _check_size(name: str, number: int, values: NDArray[np.float64]) -> None:
         step, remedy = name, "`fit_on` more"
         if number:
             step, remedy = f"{name}:{number}", "`fit_on` more, or a smaller number"
-        raise OptionError(f"`postprocess={step}`: {count} stories of {dimension} dimensions are too few; {remedy}")
+        raise OptionError(f"`postprocess={step}`: too few stories ({count} of {dimension} dimensions); {remedy}")
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

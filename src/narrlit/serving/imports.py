@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from tempfile import mkdtemp
 
-from narrlit.console import say
+from narrlit.console import counted, say
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError
 from narrlit.files import atomic_path
@@ -532,13 +532,14 @@ def _summary(record: ImportRecord) -> str:
     amount = record.amount
     if not amount.stories:
         return NO_STORY
-    return f"{amount.stories:,} stories with {amount.words:,} words are ready"
+    verb = "is" if amount.stories == 1 else "are"
+    return f"{counted(amount.stories, 'story')} with {counted(amount.words, 'word')} {verb} ready"
 
 
 def _files_read(files: Sequence[FileRecord]) -> str:
     read = sum(file.is_read for file in files)
-    return f"{read:,} of {len(files):,} files read"
+    return f"{read:,} of {counted(len(files), 'file')} read"
 
 
 def _progress(done: Amount, total: Amount) -> str:
-    return f"{done.words:,} of {total.words:,} words embedded"
+    return f"{done.words:,} of {counted(total.words, 'word')} embedded"
