@@ -4,8 +4,8 @@
 # docs/getting-started.md describes it.
 FROM python:3.12-slim AS build
 
-# pip reads it: another source of packages, such as PyTorch's of builds without CUDA.
-ARG PIP_EXTRA_INDEX_URL
+# Builds of torch without CUDA; pip reads this variable.
+ARG PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu
 
 WORKDIR /build
 COPY constraints.txt ./
