@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import boto3
 import lancedb
 import pytest
+from moto.server import ThreadedMotoServer
 from ray_workers import KilledWorker
 
 from narrlit.data.storyworld import StoryWorld
@@ -102,8 +104,7 @@ def test_a_killed_run_is_resumed_with_each_story_once(narrlit, tiny, rows, tmp_p
 @pytest.fixture
 def store(monkeypatch):
     """An S3 server with a bucket, to which the variables of the environment point; its storage options."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    boto3 = pytest.importorskip("boto3")
+    server = ThreadedMotoServer(port=0, verbose=False)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         server._port = free.getsockname()[1]
