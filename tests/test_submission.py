@@ -50,7 +50,7 @@ def test_a_check_reads_both_tracks_and_counts_the_rows_of_their_files(tmp_path, 
         check_submission(tmp_path / "few.zip", **tracks)
 
     write_submission(tmp_path / "none.zip", None, vectors)
-    with pytest.raises(DataError, match=r"none\.zip: track_a\.jsonl has no rows, the test file has 9"):
+    with pytest.raises(DataError, match=r"none\.zip: track_a\.jsonl has 0 rows, the test file has 9"):
         check_submission(tmp_path / "none.zip", **tracks)
 
 
@@ -132,7 +132,7 @@ def test_an_invalid_submission_never_replaces_a_good_one(tmp_path):
         write_submission(path, None, embeddings.astype(np.float64) * [[1], [1e39], [1]])
     with pytest.raises(DataError, match="row 2 is all zeros"):
         write_submission(path, None, embeddings * [[1], [0], [1]])
-    with pytest.raises(DataError, match="1 rows, the test file has 2"):
+    with pytest.raises(DataError, match="1 row, the test file has 2"):
         write_submission(path, [True], None, rows_a=2)
     assert check_submission(path).contents == contents
     assert list(tmp_path.iterdir()) == [path]
@@ -229,7 +229,7 @@ def test_the_step_that_depends_on_other_stories_is_named():
         with pytest.raises(ModelError, match=f"differs in other batches.*, because of {name}$"):
             check_steps(steps, STORIES, embeddings)
     assert "differ by at most 0.0" in check_steps([noise], STORIES, rounding_error=2**-7)  # bfloat16's
-    with pytest.raises(ModelError, match="fails for 1 stories alone: `postprocess=whiten`"):
+    with pytest.raises(ModelError, match="fails for 1 story alone: `postprocess=whiten`"):
         check_steps([encoder, ("whiten", lambda v: fit_steps(whiten, v if len(v) == 1 else embeddings)(v))], STORIES)
 
     undefined = ("the encoder", lambda stories: encoded(stories) * (np.nan if len(stories) == 1 else 1))

@@ -88,9 +88,11 @@ class Contents:
             DataError: if the numbers differ.
         """
         if rows_a is not None and self.track_a_rows != rows_a:
-            raise DataError(f"{name}: {TRACK_A} has {self.track_a_rows or 'no'} rows, the test file has {rows_a}")
+            raise DataError(
+                f"{name}: {TRACK_A} has {counted(self.track_a_rows or 0, 'row')}, the test file has {rows_a}"
+            )
         if rows_b is not None and self.track_b_rows != rows_b:
-            raise DataError(f"{name}: Track B has {self.track_b_rows or 'no'} rows, the test file has {rows_b}")
+            raise DataError(f"{name}: Track B has {counted(self.track_b_rows or 0, 'row')}, the test file has {rows_b}")
 
     def __str__(self) -> str:
         """Describe the rows of each track."""
@@ -592,7 +594,8 @@ class BatchedRun:
                 results = step([self.values[index] for index in batch])
                 self.values.update(zip(batch, results, strict=True))
             except NarrlitError as error:
-                raise ModelError(f"Track B: {name} fails for {len(batch)} stories {self.name}: {error}") from error
+                stories = counted(len(batch), "story")
+                raise ModelError(f"Track B: {name} fails for {stories} {self.name}: {error}") from error
 
 
 Step = tuple[str, Callable[[Any], Any]]

@@ -72,7 +72,7 @@ def test_training_triples_need_labels(narrlit, world_files, make):
     bare = make("bare.jsonl", [{"anchor_text": "x", "text_a": "a", "text_b": "b"}])
     found = narrlit("check-data", bare, world_files / "validation.jsonl")
     assert found.code == 2
-    assert "bare.jsonl: none of its 1 rows can be used (1 no label); correct them" in found.err
+    assert "bare.jsonl: no row can be used (1 no label); correct them" in found.err
 
 
 def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files, tiny):

@@ -236,7 +236,7 @@ def test_labels_replace_those_of_the_triples_and_count_dropped_rows(make, name, 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("true\n", r"l.jsonl has 1 labels but .*t.jsonl has 2 rows; give"),
+        ("true\n", r"l.jsonl has 1 label but .*t.jsonl has 2 rows; give"),
         ('true\n"perhaps"', r"l.jsonl:2: text_a_is_closer is not true or false; write true, false or null"),
         ('true\n{"label": true}', r'l.jsonl:2: column "text_a_is_closer" is missing; found: label; rename'),
         (
@@ -284,7 +284,7 @@ def test_files_that_are_refused(make, read, name, content, message):
 
 
 def test_files_without_a_row_to_use_are_refused(make):
-    with pytest.raises(DataError, match=r"none of its 2 rows can be used \(2 empty text_a\)"):
+    with pytest.raises(DataError, match=r"no row can be used \(2 empty text_a\)"):
         read_triples(make("f.jsonl", [AB | {"text_a": ""}] * 2))
     with pytest.raises(DataError, match=r"f.jsonl:1: a line of text instead of a row with columns"):
         read_triples(make("f.jsonl", '"a"\n'))

@@ -549,7 +549,7 @@ def collect(
             for column in _mojibake_columns(row, parsed):
                 suspicious[f"mojibake in {column}"] += 1
     if not results:
-        raise DataError(f"{file.path}: none of its {len(file.rows)} rows can be used ({counts(dropped)}); correct them")
+        raise DataError(f"{file.path}: no row can be used ({counts(dropped)}); correct them")
     unread = _unread_columns(file.rows[0], model)
     return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 

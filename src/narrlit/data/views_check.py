@@ -8,6 +8,7 @@ from statistics import mean
 
 import pandas as pd
 
+from narrlit.console import counted
 from narrlit.data.readers import Stories, counts, read_any
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Story
@@ -87,7 +88,8 @@ class ViewsCheck:
         if missing > SHOWN:
             lines.append(f"  and {missing - SHOWN} more")
         lines.append(f"views without a story: {self.coverage.spare}")
-        lines.append(f"conflicts: {self.coverage.conflicts} rows whose views differ from an earlier row of the story")
+        conflicts = counted(self.coverage.conflicts, "row")
+        lines.append(f"conflicts: {conflicts} with other views than an earlier row of the story")
         lines.append(f"suspicious: {counts(self.suspicious) or 'nothing'}")
         words = ", ".join(f"{name} {number:g}" for name, number in self.mean_words.items())
         lines.append(f"words on average: {words}")
