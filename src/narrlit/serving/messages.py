@@ -25,7 +25,7 @@ LIBRARY_MESSAGES = {
     "no_text_column": r": unknown columns: ",
     "no_text_inside": r" has no text; run text recognition",
     "no_triple": r"no triple to write",
-    "no_usable_row": r": none of its \d+ rows can be used",
+    "no_usable_row": r": no row can be used \(",
     "no_version": r"no group of versions to write",
     "not_text": r": a binary file, or text in an unknown encoding",
     "nothing_to_write": r"nothing to write; give",
