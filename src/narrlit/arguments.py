@@ -116,8 +116,8 @@ def _describe(error: CycloptsError) -> str:
 def with_flags(message: str, options: Collection[str]) -> str:
     """Write library parameters as the options that a command has for them.
 
-    >>> with_flags("`fit_on`: 2 stories are too few; see `cache` and `max_length=1`", ["fit_on", "max_length"])
-    '--fit-on: 2 stories are too few; see `cache` and --max-length 1'
+    >>> with_flags("give more with `fit_on`; see `cache` and `max_length=1`", ["fit_on", "max_length"])
+    'give more with --fit-on; see `cache` and --max-length 1'
     >>> with_flags("give `layout.text=plot`, or leave `layout.split=lines` out", ["text_column", "one_per_line"])
     'give --text-column plot, or leave --one-per-line out'
     """

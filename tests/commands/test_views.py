@@ -55,5 +55,5 @@ def test_stories_without_views_are_shown_by_row_and_make_exit_code_1(narrlit, wr
     assert "distinct stories: 8, with views 1 (12.5 %), without 7\n" in found.out
     assert "  without views: s.jsonl:3, 'Story 0 has many words" in found.out
     assert "  and 2 more\n" in found.out
-    assert "views without a story: 1\nconflicts: 1 row" in found.out
+    assert "views without a story: 1\nconflicts: 1 row with" in found.out
     assert "words on average: story 15.3, theme 1, action 5, outcome 3" in found.out
