@@ -75,9 +75,9 @@ def _check_size(name: str, number: int, values: NDArray[np.float64]) -> None:
         if number > dimension:
             raise OptionError(f"`postprocess=truncate:{number}`: the embeddings have {dimension} dimensions")
     elif count < 2 or number >= min(count, dimension):
-        step, remedy = name, "`fit_on` more"
+        step, remedy = name, "give more in `fit_on`"
         if number:
-            step, remedy = f"{name}:{number}", "`fit_on` more, or a smaller number"
+            step, remedy = f"{name}:{number}", "give more in `fit_on`, or a smaller number"
         raise OptionError(f"`postprocess={step}`: too few stories ({count} of {dimension} dimensions); {remedy}")
 
 
