@@ -255,8 +255,8 @@ class Board:
         num_teams = counted(len(self.teams), "team")
         notes.append(f"Teams: official results, {self.teams[0].source}; 95 % intervals (Wilson).")
         notes.append(
-            "Minus team: difference of the accuracies. Only the number of a team's right answers is known: p is from "
-            "Fisher's exact test, which takes all answers as independent; a paired test would usually find more "
+            "Minus team: difference of the accuracies. Only the number of a team's right answers is known: this p is "
+            "from Fisher's exact test, which takes all answers as independent; a paired test would usually find more "
             f"differences. Adjusted p is corrected for {num_teams} (Holm); below 0.05, the system is better or worse."
         )
         return notes

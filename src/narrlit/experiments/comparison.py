@@ -516,7 +516,7 @@ class ComparisonFigures:
         """List the conclusion, explanations of columns and rows, and systems that may have been trained on triples."""
         notes = [] if sentence is None else [sentence]
         notes += report.note_lines(self._explanations())
-        notes.append(report.INDEPENDENCE)
+        notes.append(report.INDEPENDENCE if len(self.systems) > 1 else report.INTERVALS)
         for system in self.systems:
             if SEEN in system.flags:
                 notes.append(f"{system.name}: {system.flags[SEEN]}.")

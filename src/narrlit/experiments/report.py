@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
 
+INTERVALS = "Intervals are 95 % (Wilson) and assume independent triples."
 INDEPENDENCE = "Intervals are 95 % (Wilson); p is from the exact paired McNemar test; both assume independent triples."
 
 
