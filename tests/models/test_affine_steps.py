@@ -80,7 +80,7 @@ def test_unknown_steps_are_refused(steps, words):
     ("steps", "count", "words"),
     [
         ("center", 1, "`postprocess=center`: too few stories (1 of 8 dimensions); give more in `fit_on`"),
-        ("abtt:5", 5, "too few stories (5 of 8 dimensions); give more in `fit_on`, or a smaller number"),
+        ("abtt:5", 5, "`postprocess=abtt:5`: too few stories (5 of 8 dimensions); give more in `fit_on`, or a smaller"),
         ("whiten", 0, "`postprocess=whiten`: too few stories (0 of 8 dimensions); give more in `fit_on`"),
         ("truncate:9", 40, "`postprocess=truncate:9`: the embeddings have 8 dimensions"),
     ],
