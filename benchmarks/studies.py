@@ -4,6 +4,7 @@ python benchmarks/studies.py tales --mpnet all-mpnet-base-v2
 python benchmarks/studies.py postprocessing --data narrative-similarity-dataset
 python benchmarks/studies.py windows --data narrative-similarity-dataset
 python benchmarks/studies.py retellings --data narrative-similarity-dataset
+python benchmarks/studies.py view_anchors --data narrative-similarity-dataset
 """
 
 import argparse
@@ -35,6 +36,7 @@ Result = dict[str, Any]
 STEPS = ("center", "abtt:1", "abtt:3", "whiten")
 SYNTHETIC = "synthetic/synthetic_data_for_classification_830of1900.jsonl"
 TELL_ME_AGAIN = "extra/tell_me_again_triplets.jsonl"
+VIEWS = "views/story_views_llama.jsonl"
 
 
 def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -191,8 +193,32 @@ def pairs_of(count: int) -> int:
     return count * (count - 1) // 2
 
 
+def view_anchors(chosen: argparse.Namespace) -> Result:
+    """Write anchors.jsonl: anchors of sample and test triples that have views and are no development story.
+
+    They train ttda704's heads, which need views but no labels; the positive is not read, so it is the next anchor.
+    """
+    development = {normal_text(story["text"]) for story in read_jsonl(chosen.data / "dev/dev_track_b.jsonl")}
+    viewed = {normal_text(story["text"]) for story in read_jsonl(chosen.data / VIEWS)} - development
+    anchors: dict[str, str] = {}
+    for name in ("sample", "test"):
+        for triple in read_jsonl(chosen.data / name / f"{name}_track_a.jsonl"):
+            text = triple["anchor_text"]
+            if normal_text(text) in viewed:
+                anchors.setdefault(normal_text(text), text)
+    texts = list(anchors.values())
+    rows = [{"anchor": text, "positive": texts[(n + 1) % len(texts)]} for n, text in enumerate(texts)]
+    Path("anchors.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return {"anchors": len(rows)}
+
+
+def read_jsonl(path: Path) -> list[dict[str, str]]:
+    """Read a file of JSON Lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 STUDIES: dict[str, Callable[[argparse.Namespace], Result]] = {
-    study.__name__: study for study in (tales, postprocessing, windows, retellings)
+    study.__name__: study for study in (tales, postprocessing, windows, retellings, view_anchors)
 }
 
 
