@@ -35,6 +35,7 @@ class PaperRow(PaperPart):
         views: extractor of the views.
         fusion: weights of text and views.
         judge: a language model decides Track A.
+        published_n: number of triples of the published figures, if it differs from that of other rows.
     """
 
     published: dict[str, float | None]
@@ -45,6 +46,7 @@ class PaperRow(PaperPart):
     views: str | None = None
     fusion: str | None = None
     judge: bool = False
+    published_n: int | None = None
 
     @property
     def needs_encoder(self) -> bool:
@@ -103,7 +105,8 @@ class PaperTables(BaseModel):
         for number, table in self.tables.items():
             for name, row in table.rows.items():
                 for column, published in row.published.items():
-                    cells.append(Cell(number, name, column, published, published_n.get(column), row))
+                    n = row.published_n or published_n.get(column)
+                    cells.append(Cell(number, name, column, published, n, row))
         return cells
 
 
