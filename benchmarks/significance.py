@@ -1,4 +1,4 @@
-"""Error rates of the tests and intervals that take triples with shared stories into account, by simulation.
+"""Error rates of the tests and intervals that take dependent triples or queries into account, by simulation.
 
 Two systems answer triples of which some share stories. Each triple has a latent score for each system, and the system
 is right where the score is above a threshold. The score's variance is 1: 0.35 of it is a difficulty that both systems
@@ -8,6 +8,9 @@ share, a part is the effect of the triple's stories on the system, and the rest 
 - favored: a system likes a story, which is right where it is the closer candidate and wrong where it is the other.
 
 False positives: share of simulations with p < .05 for two systems of accuracy .60. Power: the same for .60 and .68.
+
+Groups: a mean over items of few groups, such as queries by tale type. Groups have one item or more (geometric, four on
+average); the mean of each follows a Beta distribution, and its items are 0/1 or graded (Beta with the group's mean).
 """
 
 import argparse
@@ -21,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from narrlit.data.readers import read_triples
 from narrlit.data.splits import story_numbers
@@ -29,6 +32,7 @@ from narrlit.files import atomic_path
 from narrlit.metrics.significance import (
     SharedStories,
     difference_interval,
+    group_intervals,
     interval_by_story,
     mcnemar,
     mcnemar_by_story,
@@ -47,6 +51,12 @@ COMMON = 0.35
 RESAMPLES = 2000
 EFFECTS = {"none": (0.0, 0.0), "hard, .3": (0.3, 0.0), "hard, .6": (0.6, 0.0), "favored, .6": (0.0, 0.6)}
 """Variances of the effects of a triple's stories, hard and favored."""
+NUM_GROUPS = (5, 8, 12, 20, 60)
+SHAPES = ((2.0, 2.0), (1.0, 3.0), (8.0, 1.0))
+"""Parameters of the Beta distribution of the groups' means: symmetric, skewed, and near the upper bound."""
+GROUP_RESAMPLES = 999
+WEBB = np.sqrt([0.5, 1, 1.5]).repeat(2) * [1, -1, 1, -1, 1, -1]
+"""Weights of the wild bootstrap, which has more than 2^G different samples of G groups (Webb 2023)."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,29 @@ class IntervalRow:
     triples: str
     n: int
     stories: str
+    interval: str
+    coverage: float
+    width: float
+    simulations: int
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """Coverage of 95 % intervals of a mean over items that are dependent within groups.
+
+    Attributes:
+        groups: number of groups.
+        values: `0/1` or `graded`.
+        shape: parameters of the Beta distribution of the groups' means.
+        interval: name of the interval.
+        coverage: share of simulations whose interval contains the true mean.
+        width: mean width.
+        simulations: number of simulations.
+    """
+
+    groups: int
+    values: str
+    shape: str
     interval: str
     coverage: float
     width: float
@@ -255,6 +288,113 @@ def difference_intervals(name: str, effect: str, ours: Right, published: Right) 
     ]
 
 
+def group_coverage(simulations: int = 1000, seed: int = 0) -> list[GroupRow]:
+    """Simulate all intervals of means over groups.
+
+    Args:
+        simulations: number of simulations of each row.
+        seed: of all random numbers.
+    """
+    generator = np.random.default_rng(seed)
+    rows: list[GroupRow] = []
+    for num_groups in NUM_GROUPS:
+        for values in ("0/1", "graded"):
+            for a, b in SHAPES:
+                samples = [grouped_values(num_groups, values, a, b, generator) for _ in range(simulations)]
+                for name, interval in GROUP_INTERVALS.items():
+                    ends = np.array([interval(*sample, generator) for sample in samples])
+                    coverage, width = _covered(ends, a / (a + b))
+                    rows.append(GroupRow(num_groups, values, f"{a:g}, {b:g}", name, coverage, width, simulations))
+    return rows
+
+
+def grouped_values(
+    num_groups: int, values: str, a: float, b: float, generator: np.random.Generator
+) -> tuple[Numbers, Stories]:
+    """Draw values (N,) and their groups (N,)."""
+    sizes = generator.geometric(1 / 4, num_groups)
+    groups = np.repeat(np.arange(num_groups), sizes)
+    means = generator.beta(a, b, num_groups)[groups]
+    if values == "0/1":
+        return (generator.random(len(groups)) < means).astype(np.float64), groups
+    return generator.beta(np.maximum(4 * means, 1e-3), np.maximum(4 * (1 - means), 1e-3)), groups
+
+
+def score(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
+    """Compute the interval that narrlit uses."""
+    return group_intervals(values[:, None], groups)[0]
+
+
+def percentile(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
+    """Compute the percentile interval of means of resampled groups."""
+    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    counts = _resampled(len(sizes), generator)
+    low, high = np.quantile(counts @ sums / (counts @ sizes), (0.025, 0.975)).tolist()
+    return low, high
+
+
+def studentized(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
+    """Compute the percentile-t interval of resampled groups (Cameron, Gelbach and Miller 2008)."""
+    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    counts = _resampled(len(sizes), generator)
+    n = counts @ sizes
+    means = counts @ sums / n
+    residuals = sums - sizes * means[:, None]
+    errors = np.sqrt((counts * residuals**2).sum(axis=1)) / n
+    error = _standard_error(sums, sizes)
+    # A resample of equal groups has no error: a hundredth of that of the sample keeps its statistic finite.
+    statistics = (means - values.mean()) / np.maximum(errors, max(error / 100, 1e-12))
+    least, most = np.quantile(statistics, (0.025, 0.975)).tolist()
+    return _clipped(values.mean() - most * error, values.mean() - least * error)
+
+
+def wild(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
+    """Compute the interval of the wild cluster bootstrap (Cameron, Gelbach and Miller 2008) with Webb's weights."""
+    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    n, mean = len(values), values.mean()
+    residuals = sums - sizes * mean
+    weighted = residuals * generator.choice(WEBB, (GROUP_RESAMPLES, len(sizes)))
+    shifts = weighted.sum(axis=1) / n
+    errors = np.sqrt(np.square(weighted - sizes * shifts[:, None]).sum(axis=1)) / n
+    quantile = float(np.quantile(np.abs(shifts) / np.maximum(errors, 1e-12), 0.95))
+    margin = quantile * _standard_error(sums, sizes)
+    return _clipped(mean - margin, mean + margin)
+
+
+def student(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
+    """Compute Student's t-interval of the ratio of sums and sizes, with one degree of freedom less than groups."""
+    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    count = len(sizes)
+    margin = t.isf(0.025, count - 1) * np.sqrt(count / (count - 1)) * _standard_error(sums, sizes)
+    return _clipped(values.mean() - margin, values.mean() + margin)
+
+
+GROUP_INTERVALS: Mapping[str, Callable[[Numbers, Stories, np.random.Generator], tuple[float, float]]] = {
+    "percentile": percentile,
+    "studentized": studentized,
+    "wild": wild,
+    "t": student,
+    "score": score,
+}
+"""Intervals of a mean over groups by name."""
+
+
+def _resampled(num_groups: int, generator: np.random.Generator) -> Stories:
+    """Count how often each group is drawn in each resample."""
+    return generator.multinomial(num_groups, np.full(num_groups, 1 / num_groups), GROUP_RESAMPLES)
+
+
+def _standard_error(sums: Numbers, sizes: Stories) -> float:
+    """Compute the standard error of the mean from the sums and sizes of groups, without a factor for few groups."""
+    n = sizes.sum()
+    return float(np.sqrt(np.square(sums - sizes * sums.sum() / n).sum()) / n)
+
+
+def _clipped(low: float, high: float) -> tuple[float, float]:
+    """Clip an interval to the range of the values."""
+    return max(0.0, float(low)), min(1.0, float(high))
+
+
 def _covered(ends: Numbers, truth: float) -> tuple[float, float]:
     """Share of intervals (S, 2) that hold a number, and their mean width."""
     low, high = ends.T
@@ -297,6 +437,18 @@ def tables(tests: Sequence[TestRow], intervals: Sequence[IntervalRow]) -> str:
     )
 
 
+def group_table(rows: Sequence[GroupRow]) -> str:
+    """Format the coverage (and mean width) of intervals over groups, in percent."""
+    by_setting: dict[tuple[int, str, str], dict[str, str]] = {}
+    for row in rows:
+        cell = f"{100 * row.coverage:.1f} ({row.width:.2f})"
+        by_setting.setdefault((row.groups, row.values, row.shape), {})[row.interval] = cell
+    lines = []
+    for (groups, values, shape), cells in by_setting.items():
+        lines.append({"groups": groups, "values": values, "Beta": shape, **cells})
+    return markdown_table("Coverage of 95 % intervals of means over groups, in percent (mean width)", lines)
+
+
 def main() -> None:
     """Print the tables, and write the rows to a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -308,16 +460,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file of the rows")
     options = parser.parse_args()
     tests, intervals = error_rates(options.triples, options.simulations, options.seed)
+    groups = group_coverage(options.simulations, options.seed)
     if options.out is not None:
         content = {
             "simulations": options.simulations,
             "seed": options.seed,
             "tests": [asdict(row) for row in tests],
             "intervals": [asdict(row) for row in intervals],
+            "groups": [asdict(row) for row in groups],
         }
         with atomic_path(options.out) as temporary:
             temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     print(tables(tests, intervals))
+    print(group_table(groups))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ from twins import twins
 
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import normal_text, triple_cosines
+from narrlit.data.splits import story_numbers
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
-from narrlit.metrics.significance import AccuracySummary, bootstrap_interval, paired, permutation_test
+from narrlit.metrics.significance import AccuracySummary, SharedStories, group_intervals, paired, permutation_test
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import parse_steps
 from narrlit.models.embedding import embed
@@ -97,13 +98,15 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
         "development": np.unique(dev, axis=0),
     }
     plain = wrong_rows(dev, right)
-    results: Result = {"plain": summary(plain, len(right))}
+    shared = SharedStories(story_numbers(triples))
+    results: Result = {"plain": summary(plain, shared)}
     for name, vectors in collections.items():
         results[name] = {"stories": len(vectors)}
         for steps in STEPS:
             fitted = fit_steps(parse_steps(steps), vectors.astype(np.float32))
             wrong = wrong_rows(fitted(dev.astype(np.float32)), right)
-            results[name][steps] = {**summary(wrong, len(right)), **paired(wrong, plain, len(right)).as_dict()}
+            difference = paired(wrong, plain, len(right), shared)
+            results[name][steps] = {**summary(wrong, shared), **difference.as_dict()}
     return results
 
 
@@ -120,9 +123,10 @@ def wrong_rows(vectors: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> 
     return set(np.flatnonzero((scores[:, 0] > scores[:, 1]) != right).tolist())
 
 
-def summary(wrong: set[int], n: int) -> Result:
+def summary(wrong: set[int], shared: SharedStories) -> Result:
     """Count right answers, with the interval."""
-    return {**AccuracySummary(n, n - len(wrong)).as_dict()}
+    correct = [row not in wrong for row in range(shared.num_triples)]
+    return {**AccuracySummary.of(correct, shared).as_dict()}
 
 
 def windows(chosen: argparse.Namespace) -> Result:
@@ -143,7 +147,7 @@ def windows(chosen: argparse.Namespace) -> Result:
         own = similarity[np.arange(len(pairs)), target]
         reciprocal = 1 / (1 + (similarity > own[:, None]).sum(axis=1))
         ranks[long] = reciprocal
-        low, high = bootstrap_interval(of_each_text(reciprocal))
+        [(low, high)] = group_intervals(reciprocal[:, None], target)
         by_place = {name: float(reciprocal[place == n].mean()) for n, name in enumerate(("first", "second", "third"))}
         read = embed(encoder, joined).coverage.share
         results[long] = {"all": {"mean": float(reciprocal.mean()), "interval": [low, high]}, **by_place, "read": read}

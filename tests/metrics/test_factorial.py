@@ -53,9 +53,31 @@ def test_the_common_mean_has_no_share():
     assert near == pytest.approx(far, abs=0.08)
 
 
+@pytest.mark.parametrize(("plots", "worlds"), [(20, 2), (20, 3), (3, 8), (2, 2)])
+def test_fewer_than_four_plots_or_worlds_give_no_interval(plots, worlds):
+    similarities, design = similarities_of(plot=0.2, world=0.3, length=0.0, rest=0.5)
+    few = (design.plots < plots) & (design.worlds < worlds)
+    design = Design(design.plots[few], design.worlds[few], design.lengths[few])
+    shares = variance_shares(similarities[np.ix_(few, few)], design)
+
+    assert {(share.low, share.high) for share in shares.values()} == {(None, None)}
+    assert str(shares["plot"]) == f"{100 * shares['plot'].share:.1f} %"
+
+
+def test_a_sample_never_draws_one_world_alone():
+    # Four worlds are drawn alike in 1 of 64 samples; the share of plots would then count as 0.
+    generator = np.random.default_rng(0)
+    for _ in range(500):
+        assert np.count_nonzero(factorial._drawn(4, generator)) > 1
+    similarities, design = similarities_of(plot=0.5, world=0.1, length=0.0, rest=0.4)
+    few = design.worlds < 4
+    design = Design(design.plots[few], design.worlds[few], design.lengths[few])
+    assert variance_shares(similarities[np.ix_(few, few)], design)["plot"].low > 0.2
+
+
 def test_few_worlds_give_a_wide_interval():
     similarities, design = similarities_of(plot=0.5, world=0.3, length=0.0, rest=0.2)
-    few = design.worlds < 3
+    few = design.worlds < 4
     design_of_few = Design(design.plots[few], design.worlds[few], design.lengths[few])
     part = variance_shares(similarities[np.ix_(few, few)], design_of_few)
     whole = variance_shares(similarities, design)

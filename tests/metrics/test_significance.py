@@ -1,19 +1,20 @@
 import importlib
 from collections import Counter
 from itertools import product
-from math import comb, isnan, sqrt
+from math import comb, inf, isnan, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import hypergeom, norm, t
 
+from narrlit.errors import NarrlitError
 from narrlit.metrics.significance import (
+    AccuracySummary,
     SharedStories,
-    bootstrap_interval,
     difference_interval,
     fisher,
-    group_bootstrap_intervals,
+    group_intervals,
     group_permutation_test,
     holm,
     interval_by_story,
@@ -22,6 +23,7 @@ from narrlit.metrics.significance import (
     p_text,
     paired,
     permutation_test,
+    permutation_test_by_story,
     seed_spread,
     smallest_difference,
     wilson_interval,
@@ -120,86 +122,90 @@ def test_a_single_difference_is_not_significant():
     assert permutation_test([1, 0, 0], [0, 0, 0]) == 1
 
 
-def test_bootstrap_uses_the_given_number_of_resamples():
-    values = [1] * 6 + [0] * 54
-    # 2.5 and 97.5 % of Binomial(60, .1) are 2 and 11, and 10,000 draws leave no doubt of it: 5 standard errors.
-    assert bootstrap_interval(values) == pytest.approx((2 / 60, 11 / 60))
-
-    numbers = np.random.default_rng(0).random(60)
-    interval = bootstrap_interval(numbers)
-    assert interval == bootstrap_interval(numbers, samples=10_000, seed=0)
-    assert interval != bootstrap_interval(numbers, samples=9)
-
-
-def test_two_values_have_a_bootstrap_interval():
-    # A quarter of the resamples is one value twice, a quarter the other.
-    assert bootstrap_interval([0.25, 0.75]) == (0.25, 0.75)
+def by_loops(values, groups):
+    """Variance of a mean, and degrees of freedom, from whole matrices (N, N)."""
+    n = len(values)
+    share = np.array([np.mean(groups == group) for group in groups])
+    weights = (groups[:, None] == groups) / (1 - share[:, None]) ** 2
+    center = np.eye(n) - 1 / n
+    expected = center @ weights @ center
+    deviations = values - values.mean()
+    variance = deviations @ weights @ deviations / np.trace(expected)
+    return max(variance, values.var(ddof=1)) / n, np.trace(expected) ** 2 / np.square(expected).sum()
 
 
-@pytest.mark.parametrize("right", [0, 1])
-def test_bootstraps_of_equal_values_use_the_given_confidence(right):
-    narrow = wilson_interval(4 * right, 4, confidence=0.8)
-    assert narrow != wilson_interval(4 * right, 4)
-    assert bootstrap_interval([right] * 4, confidence=0.8) == narrow
-    assert group_bootstrap_intervals([[right]] * 8, [0, 0, 1, 1, 2, 2, 3, 3], confidence=0.8) == [narrow]
-
-
-def test_group_bootstrap_uses_the_given_confidence_seed_and_resamples():
-    values = np.random.default_rng(0).random((60, 1))
-    groups = np.repeat(np.arange(20), 3)
-    (interval,) = group_bootstrap_intervals(values, groups)
-    (same,) = group_bootstrap_intervals(values, groups, confidence=0.95, samples=10_000, seed=0)
-    (other,) = group_bootstrap_intervals(values, groups, seed=1)
-    ((low, high),) = group_bootstrap_intervals(values, groups, confidence=0.8)
-    (single,) = group_bootstrap_intervals(values, groups, samples=1)
-
-    assert interval == same != other
-    assert interval[0] < low < high < interval[1]
-    assert single[0] == single[1]
-
-
-def test_group_bootstrap_does_not_depend_on_blocks(monkeypatch):
-    values = np.random.default_rng(0).random((60, 2))
-    groups = np.repeat(np.arange(20), 3)
-    whole = group_bootstrap_intervals(values, groups, samples=50)
-    monkeypatch.setattr("narrlit.metrics.significance.RESAMPLES_PER_BLOCK", 7)
-
-    assert group_bootstrap_intervals(values, groups, samples=50) == whole
-
-
-def test_bootstrap_interval_of_a_mean():
-    values = np.random.default_rng(0).random(60) < 0.6
-    interval = bootstrap_interval(values)
-    assert interval == pytest.approx(wilson_interval(int(values.sum()), 60), abs=0.02)
-    assert bootstrap_interval(values, seed=1) != interval
-
-    low, high = bootstrap_interval(values, confidence=0.8)
-    assert interval[0] < low < high < interval[1]
-    assert bootstrap_interval([0.3]) == (0, 1)
-    assert bootstrap_interval([1, 1, 1]) == wilson_interval(3, 3)
-    assert bootstrap_interval([0, 0, 0]) == wilson_interval(0, 3)
-
-
-def test_group_bootstrap_draws_whole_groups():
+@pytest.mark.parametrize("kind", ["0/1", "graded"])
+def test_group_intervals_are_score_intervals_with_the_variance_of_groups(kind):
     generator = np.random.default_rng(0)
-    groups = np.repeat(np.arange(40), 5)
-    same = np.repeat(generator.random(40) < 0.6, 5)[:, None]  # all items of a group are alike
-    of_groups, of_items = (group_bootstrap_intervals(same, each)[0] for each in (groups, np.arange(200)))
+    groups = np.repeat([4, 1, 7, 2, 9], [1, 6, 2, 3, 2])
+    means = {4: 0.9, 1: 0.4, 7: 0.1, 2: 0.6, 9: 0.5}
+    probabilities = np.array([means[group] for group in groups.tolist()])
+    values = probabilities + generator.uniform(-0.1, 0.1, len(groups))
+    if kind == "0/1":
+        values = (generator.random(len(groups)) < probabilities).astype(float)
+    variance, freedom = by_loops(values, groups)
+    quantile, mean = t.isf(0.05, freedom), values.mean()
+    ((low, high),) = group_intervals(values[:, None], groups, confidence=0.9)
 
-    assert of_groups == pytest.approx(bootstrap_interval(same[::5, 0]), abs=0.02)  # of 40 independent values
-    assert of_items == pytest.approx(bootstrap_interval(same[:, 0]), abs=0.02)
-    assert of_groups[1] - of_groups[0] > 1.8 * (of_items[1] - of_items[0])
+    # Both ends solve Wilson's equation with n independent values.
+    n = mean * (1 - mean) / variance
+    for end in (low, high):
+        assert (mean - end) ** 2 == pytest.approx(quantile**2 * end * (1 - end) / n)
+    assert 0 < low < mean < high < 1
+
+    ((low, high),) = group_intervals(values[:, None], groups, confidence=0.9, bounds=(-np.inf, np.inf))
+    assert (low, high) == pytest.approx((mean - quantile * variance**0.5, mean + quantile * variance**0.5))
 
 
-def test_group_bootstrap_weights_groups_by_size_and_treats_columns_separately():
+def test_group_intervals_are_those_of_triples_that_share_a_story():
+    correct = np.random.default_rng(1).random(40) < np.repeat([0.2, 0.9, 0.5, 0.7], 10)
+    groups = np.repeat(np.arange(4), 10)
+    shared = SharedStories(groups[:, None])
+    (interval,) = group_intervals(correct[:, None], groups)
+    # 39 instead of 40: the variance of graded values is estimated, that of 0/1 values follows from their mean.
+    assert interval == pytest.approx(interval_by_story(correct, shared), abs=0.01)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.5, 0.1])
+@pytest.mark.parametrize("groups", [[0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 4, 5]])
+def test_equal_values_have_an_interval_with_width_within_bounds(value, groups):
+    ((low, high),) = group_intervals([[value]] * 6, groups)
+    ((wide_low, wide_high),) = group_intervals([[5 * value - 1]] * 6, groups, bounds=(-1.0, 4.0))
+
+    assert 0 <= low <= value <= high <= 1
+    assert high - low > 0.3
+    assert (wide_low, wide_high) == pytest.approx((5 * low - 1, 5 * high - 1))
+    # Without bounds, equal values do not tell how much others may differ.
+    assert group_intervals([[value]] * 6, groups, bounds=(-np.inf, np.inf)) == [(-np.inf, np.inf)]
+
+
+def test_equal_means_of_groups_have_an_interval_with_width():
+    ((low, high),) = group_intervals([[0.0], [1.0]] * 5, np.repeat(np.arange(5), 2))
+    assert high - low > 0.5
+
+
+def test_group_intervals_treat_columns_separately_and_need_two_groups():
     values = np.array([[1.0, 0.0, 1.0]] + [[0.0, 0.0, 1.0]] * 3 + [[1.0, 0.0, 1.0]] * 6)
     groups = [7, 7, 7, 7, 3, 3, 3, 3, 3, 3]
-    mixed, none, all_right = group_bootstrap_intervals(values, groups)
+    columns = [group_intervals(values[:, [column]], groups)[0] for column in range(3)]
 
-    assert mixed == (0.25, 1.0)  # both draws of a group give its own mean
-    assert none == wilson_interval(0, 2)
-    assert all_right == wilson_interval(2, 2)
-    assert group_bootstrap_intervals(values[:4], groups[:4]) == [(0, 1)] * 3
+    assert group_intervals(values, groups) == columns
+    assert group_intervals(values[:4], groups[:4]) == [(0, 1)] * 3
+    assert group_intervals(values[:4], groups[:4], bounds=(-1.0, 2.0)) == [(-1, 2)] * 3
+
+
+@pytest.mark.parametrize(("num_groups", "least"), [(5, 0.93), (8, 0.93), (20, 0.93)])
+def test_group_intervals_cover_the_mean_of_few_groups(num_groups, least):
+    generator = np.random.default_rng(num_groups)
+    covered = 0
+    for _ in range(600):
+        sizes = generator.geometric(1 / 4, num_groups)
+        means = np.repeat(generator.beta(1, 3, num_groups), sizes)
+        ((low, high),) = group_intervals(
+            (generator.random(len(means)) < means)[:, None], np.repeat(np.arange(num_groups), sizes)
+        )
+        covered += low <= 0.25 <= high
+    assert covered / 600 > least  # standard error .009
 
 
 def test_group_permutation_flips_whole_groups():
@@ -499,24 +505,38 @@ def test_holm_adjusts_p_values_in_any_order():
     assert holm([]) == []
 
 
-@pytest.mark.parametrize(("n", "points"), [(200, 0.080), (400, 0.0566)])
-def test_the_smallest_difference_has_p_equal_to_alpha(n, points):
-    assert smallest_difference(n) == pytest.approx(points, abs=5e-5)
-    share = 0.3
-    step = smallest_difference(n, share)
-    lost, won = (round(n * (share + sign * step) / 2) for sign in (-1, 1))
-    assert mcnemar(*judgements(won, lost)) == pytest.approx(0.05, abs=0.02)
+def smallest_by_search(n, discordant, alpha):
+    """Smallest difference for which the exact McNemar test has p below alpha, by trying all."""
+    for differing in range(max(1, discordant), n + 1):
+        for won in range((differing + 1) // 2, differing + 1):
+            if mcnemar(*judgements(won, differing - won)) < alpha:
+                return (2 * won - differing) / n
+    return inf
 
 
-def test_the_smallest_difference_solves_connors_sample_size():
-    difference = smallest_difference(300, 0.25, power=0.8, alpha=0.01)
-    needed = norm.isf(0.005) * sqrt(0.25) + norm.isf(0.2) * sqrt(0.25 - difference**2)
-    assert (needed / difference) ** 2 == pytest.approx(300)
+@pytest.mark.parametrize("alpha", [0.05, 0.025, 0.05 / 3])
+@pytest.mark.parametrize(("n", "discordant"), [(200, 67), (200, 20), (400, 133), (24, 6), (24, 11), (30, 0), (9, 9)])
+def test_the_smallest_difference_is_that_of_the_exact_test(n, discordant, alpha):
+    assert smallest_difference(n, discordant / n, alpha) == smallest_by_search(n, discordant, alpha)
 
 
-def test_smallest_difference_for_few_triples_and_few_discordant_ones():
-    assert smallest_difference(200, 0) == pytest.approx(norm.isf(0.025) ** 2 / 200)
-    assert smallest_difference(2, 0.5) == 1
+def test_the_smallest_difference_of_known_numbers_of_triples():
+    assert smallest_difference(200) == smallest_difference(200, 1 / 3, 0.05) == 17 / 200
+    assert smallest_difference(200, 0.1) == 10 / 200
+    assert smallest_difference(6, 1 / 6) == 1
+    assert smallest_difference(5, 1) == inf
+
+
+def test_the_smallest_difference_by_story_is_where_its_p_falls_below_alpha():
+    shared = SharedStories(groups(20, 5))
+    freedom = shared.degrees_of_freedom
+    by_story = smallest_difference(100, 0.3, 0.05, design_effect=2.0, degrees_of_freedom=freedom)
+    # (won - lost) / sqrt(2 * 30) is compared with Student's t; won - lost is even, as 30 is.
+    least = t.isf(0.025, freedom) * sqrt(2 * 30)
+    assert 100 * by_story == pytest.approx(2 * np.ceil(least / 2))
+    assert by_story > smallest_difference(100, 0.3)
+    # Never below the exact test, however many degrees of freedom.
+    assert smallest_difference(100, 0.3, degrees_of_freedom=1e6) >= smallest_difference(100, 0.3)
 
 
 def test_seed_spread_is_mean_and_sample_deviation():
@@ -530,11 +550,11 @@ def test_a_comparison_counts_answers_that_only_one_system_has_correct():
     comparison = paired({1, 2, 5}, {3, 4, 5, 6, 7, 8}, n=10)
     p = pytest.approx(2 * (1 + 7 + 21) / 2**7)
 
-    assert comparison.as_dict() == {"difference": 0.3, "lost": 2, "won": 5, "p": p}
+    assert comparison.as_dict() == {"difference": 0.3, "lost": 2, "won": 5, "p": p, "test": "mcnemar"}
     assert str(comparison) == "2 lost, 5 won, p = 0.453"
 
     turned = paired({3, 4, 5, 6, 7, 8}, {1, 2, 5}, n=10)
-    assert turned.as_dict() == {"difference": -0.3, "lost": 5, "won": 2, "p": p}
+    assert turned.as_dict() == {"difference": -0.3, "lost": 5, "won": 2, "p": p, "test": "mcnemar"}
 
 
 @pytest.mark.parametrize(("wrong", "other"), [(None, {1}), ({1}, None), (None, None)])
@@ -542,7 +562,7 @@ def test_without_answers_a_comparison_is_undefined(wrong, other):
     comparison = paired(wrong, other, n=10)
 
     assert not comparison.known
-    assert comparison.as_dict() == {"difference": None, "lost": None, "won": None, "p": None}
+    assert comparison.as_dict() == dict.fromkeys(("difference", "lost", "won", "p", "test"))
     assert str(comparison).endswith("p unknown")
 
 
@@ -568,5 +588,48 @@ def test_intervals_by_story_and_of_differences_use_the_given_confidence():
         assert wide_low < low < high < wide_high
 
 
-def test_defaults_of_the_smallest_difference_are_a_third_and_5_percent():
-    assert smallest_difference(200) == smallest_difference(200, 1 / 3, power=0.5, alpha=0.05)
+def test_accuracies_and_comparisons_use_the_stories_of_the_triples():
+    stories = groups(10, 4)
+    apart = [[3 * n, 3 * n + 1, 3 * n + 2] for n in range(40)]
+    correct = np.arange(40) % 10 < 6
+    other = np.arange(40) % 10 < 8
+    shared = SharedStories(stories)
+    summary = AccuracySummary.of(correct, stories, ties=3)
+
+    assert summary.interval == interval_by_story(correct, shared)
+    assert summary.as_dict() == {
+        "n": 40, "correct": 24, "accuracy": 0.6, "interval": list(summary.interval), "ties": 3,
+        "interval_method": "by_story",
+    }  # fmt: skip
+    assert AccuracySummary.of(correct, apart) == AccuracySummary.of(correct, None) == AccuracySummary(40, 24)
+    assert AccuracySummary(40, 24).as_dict()["interval_method"] == "wilson"
+    assert AccuracySummary.of(correct, shared, undefined=1).by_story is None
+
+    wrong, other_wrong = (set(np.flatnonzero(~answers).tolist()) for answers in (other, correct))
+    comparison = paired(wrong, other_wrong, 40, stories)
+    assert (comparison.lost, comparison.won, comparison.test) == (0, 8, "mcnemar_by_story")
+    assert comparison.p == mcnemar_by_story(other, correct, shared)
+    assert comparison.as_dict()["design_effect"] == shared.design_effect(other.astype(float) - correct)
+    assert paired(wrong, other_wrong, 40, apart) == paired(wrong, other_wrong, 40)
+    assert paired(wrong, other_wrong, 40).p == mcnemar(other, correct)
+
+
+def test_graded_values_are_tested_by_story():
+    shared = SharedStories(groups(10, 4))
+    generator = np.random.default_rng(0)
+    first, second = generator.integers(0, 4, 40), generator.integers(0, 3, 40)
+    differences = (first - second).astype(float)
+    variance = differences @ differences * shared.design_effect(differences)
+    p = 2 * t.sf(abs(differences.sum()) / sqrt(variance), shared.degrees_of_freedom)
+
+    assert permutation_test_by_story(first, second, shared) == max(p, permutation_test(first, second))
+    apart = SharedStories([[3 * n, 3 * n + 1, 3 * n + 2] for n in range(40)])
+    assert permutation_test_by_story(first, second, apart) == permutation_test(first, second)
+    correct, other = first > 1, second > 1
+    assert permutation_test_by_story(correct, other, shared) == pytest.approx(mcnemar_by_story(correct, other, shared))
+
+
+@pytest.mark.parametrize("wrong", [set(), None])
+def test_no_triples_are_refused(wrong):
+    with pytest.raises(NarrlitError, match="0 triples"):
+        paired(wrong, set(), 0)

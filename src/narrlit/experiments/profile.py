@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import Floats, IntArray, Triples
+from narrlit.data.splits import story_numbers
 from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
@@ -24,10 +25,10 @@ from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.explore.collection import Collection, measure_for
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
-from narrlit.metrics.factorial import Design, variance_shares
+from narrlit.metrics.factorial import FEWEST, Design, variance_shares
 from narrlit.metrics.names import MeasureName
 from narrlit.metrics.retrieval import lexical_vectors
-from narrlit.metrics.significance import AccuracySummary, group_bootstrap_intervals
+from narrlit.metrics.significance import AccuracySummary, group_intervals
 
 TFIDF: Literal["tfidf"] = "tfidf"
 CELL, PLOT = "cell", "plot"
@@ -53,7 +54,7 @@ def profile(
         measure: measure of similarity; `cosine` is that of Track B.
         split: part of the plots and worlds: `train`, `validation` or `test`, which have none in common; None: all.
         sets: files of labeled triples with a column `cell`, on which accuracy is measured as well, by cell; intervals
-            come from resampling the values of a column `plot` or, without this column, the anchors.
+            account for the values of a column `plot` or, without this column, for stories that triples share.
         choices: files of multiple-choice questions (`read_choices`), on which accuracy is measured as well.
         progress: show progress bars on stderr.
 
@@ -115,11 +116,16 @@ class _OtherSets:
         for name, triples in self.triples.items():
             scores = measure.score(triples, progress)
             correct = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
-            groups = np.array(_groups(triples))
+            plots = _plots(triples)
+            stories = story_numbers(triples)
             cells = np.array(_read_column(CELL, triples))
             for cell in dict.fromkeys(cells.tolist()):
                 in_cell = cells == cell
-                accuracies[f"{name}: {cell}"] = _estimate_by_group(correct[in_cell], groups[in_cell])
+                if plots is None:
+                    estimate = _estimate_of(AccuracySummary.of(correct[in_cell], stories[in_cell]))
+                else:
+                    estimate = _estimate_by_group(correct[in_cell], plots[in_cell])
+                accuracies[f"{name}: {cell}"] = estimate
         return accuracies
 
 
@@ -199,7 +205,7 @@ def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
         after = similarities[row_of[change.id], others]
         falls.append(float((before - after).mean()))
         plots.append(change.plot)
-    return _estimate_by_group(np.array(falls), plots)
+    return _estimate_by_group(np.array(falls), plots, bounds=(-np.inf, np.inf))
 
 
 def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
@@ -215,12 +221,12 @@ def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
     return accuracies
 
 
-def _groups(triples: Triples) -> list[str]:
-    """Return the group of each triple: its plot, if the file has this column, else its anchor."""
+def _plots(triples: Triples) -> NDArray[np.str_] | None:
+    """Return the plot of each triple; None if the file has no such column."""
     try:
-        return _read_column(PLOT, triples)
+        return np.array(_read_column(PLOT, triples))
     except OptionError:
-        return [anchor for anchor, _, _ in triples.texts()]
+        return None
 
 
 def _read_column(name: str, triples: Triples) -> list[str]:
@@ -229,12 +235,19 @@ def _read_column(name: str, triples: Triples) -> list[str]:
     return [] if values is None else list(map(str, values))
 
 
-def _estimate_by_group(values: NDArray[np.float64], groups: ArrayLike) -> Estimate:
-    """Compute the mean of values (N,), with an interval from resampling the groups (N,)."""
-    [(low, high)] = group_bootstrap_intervals(values[:, None].astype(float), groups)
-    return Estimate(float(np.mean(values)), low, high, len(values))
+def _estimate_by_group(
+    values: NDArray[np.float64], groups: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
+) -> Estimate:
+    """Compute the mean of values (N,), with an interval over the groups (N,); with few groups there is no interval."""
+    mean = float(np.mean(values))
+    if len(np.unique(groups)) < FEWEST:
+        return Estimate(mean, None, None, len(values))
+    [(low, high)] = group_intervals(values[:, None].astype(float), groups, bounds=bounds)
+    if np.isinf(low):  # all values are equal, and nothing bounds them
+        return Estimate(mean, None, None, len(values))
+    return Estimate(mean, low, high, len(values))
 
 
 def _estimate_of(accuracy: AccuracySummary) -> Estimate:
-    """Convert an accuracy and its Wilson interval."""
+    """Convert an accuracy and its interval."""
     return Estimate(accuracy.accuracy, *accuracy.interval, accuracy.n)

@@ -13,7 +13,7 @@ from narrlit.data.twice_told import Changed, Split
 from narrlit.data.writers import write_table
 from narrlit.experiments.report import keep_report, write_svg
 from narrlit.experiments.retrieval_report import Estimate
-from narrlit.metrics.factorial import COMPONENTS, Share
+from narrlit.metrics.factorial import COMPONENTS, FEWEST, Share
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.tables import markdown_table
@@ -105,13 +105,24 @@ class Profile:
     def _notes(self) -> list[str]:
         """Explain the corpus and the tables."""
         corpus = "Twice Told" if self.split is None else f"The {self.split} part of Twice Told"
+        size = f"{corpus}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}"
         return [
-            f"{corpus}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}; intervals are 95 % "
-            "(bootstrap over plots and worlds).",
+            f"{size}; {self._interval_note()}",
             "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
             "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
             "Strong: the negative shares the anchor's world; weak: it does not.",
         ]
+
+    def _interval_note(self) -> str:
+        """Describe the intervals, or say why there are none."""
+        if self.num_plots < FEWEST:
+            return f"no intervals, since they need at least {FEWEST} plots."
+        if self.num_worlds < FEWEST:
+            return (
+                f"shares have no intervals, since they need at least {FEWEST} worlds; other intervals are 95 % (over "
+                "plots)."
+            )
+        return "intervals are 95 % (shares: bootstrap over plots and worlds; others: over plots)."
 
     def plot(self) -> Any:
         """Draw shares, falls and cells side by side, and return the matplotlib axes of the shares.
@@ -153,6 +164,7 @@ class Profile:
             "split": self.split,
             "plots": self.num_plots,
             "worlds": self.num_worlds,
+            "intervals": self._interval_note(),
             "models": [model.record for model in self.models],
         }
         keep_report(folder, "profile", content, f"{self}\n")
@@ -180,7 +192,8 @@ def _draw_points(axes: Any, label: str, models: Sequence[Mapping[str, Estimate]]
         height = 0.8 / len(estimates)
         for number, (name, estimate) in enumerate(estimates.items()):
             y = position - 0.4 + height * (number + 0.5)
-            ends = [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
+            low, high = estimate.interval or (estimate.mean, estimate.mean)
+            ends = [[estimate.mean - low], [high - estimate.mean]]
             style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
             if position == 0:
                 style["label"] = name

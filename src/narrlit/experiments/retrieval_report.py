@@ -18,7 +18,7 @@ from narrlit.errors import printable
 from narrlit.experiments.report import interval_plot, keep_report
 from narrlit.metrics.diagnostics import SimilarityDiagnostics
 from narrlit.metrics.retrieval import LABELS
-from narrlit.metrics.significance import group_bootstrap_intervals, group_permutation_test, p_text
+from narrlit.metrics.significance import group_intervals, group_permutation_test, p_text
 from narrlit.metrics.versions import Permuted
 from narrlit.optional import require
 from narrlit.tables import markdown_table
@@ -38,23 +38,25 @@ class Estimate:
 
     Attributes:
         mean: mean over queries.
-        low: lower end of its 95 % bootstrap interval.
-        high: upper end of the interval.
+        low: lower end of its 95 % interval; None without one.
+        high: upper end of the interval; None without one.
         n: number of queries.
     """
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
 
     @property
-    def interval(self) -> list[float]:
-        """Ends of the interval."""
-        return [self.low, self.high]
+    def interval(self) -> list[float] | None:
+        """Ends of the interval; None without one."""
+        return None if self.low is None or self.high is None else [self.low, self.high]
 
     def __str__(self) -> str:
         """Format the mean with its interval."""
+        if self.low is None or self.high is None:
+            return f"{self.mean:.3f}"
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
@@ -136,7 +138,7 @@ def estimates_of(values: NDArray[np.float64], groups: IntArray) -> dict[str, Est
     if not len(values):
         return {}
     means = values.mean(axis=0).tolist()
-    intervals = group_bootstrap_intervals(values, groups)
+    intervals = group_intervals(values, groups)
     estimates = {}
     for metric, mean, (low, high) in zip(LABELS, means, intervals, strict=True):
         estimates[metric] = Estimate(mean, low, high, len(values))
@@ -279,14 +281,14 @@ class Retrieval:
         """Format tables in Markdown, and warnings."""
         if self.versions is None:
             title = f"{len(self.queries):,} queries among {self.stories:,} stories"
-            note = "Intervals: 95 %, bootstrap over queries; p: paired permutation test."
+            note = "Intervals: 95 %, over queries; p: paired permutation test."
             return f"{markdown_table(title, self._rows())}\n{note}"
         column = printable(self.versions.column, 60)
         title = (
             f"{len(self.queries):,} stories that share their {column} with another, among {self.stories:,}; "
             f"{self.versions.values:,} values"
         )
-        note = f"Intervals: 95 %, bootstrap over values of {column}; p: paired permutation test over these."
+        note = f"Intervals: 95 %, over values of {column}; p: paired permutation test over these."
         lines = [markdown_table(title, self._rows()), note, "", self._permutations(), "", self._lengths()]
         return "\n".join([*lines, *self._warnings()])
 

@@ -23,7 +23,7 @@ ASPECTS = {
     "action": "noticing that only the course of action is changed",
     "outcome": "noticing that only the outcome is changed",
 }
-GROUPS = ("Good for", "Not good for", "Not decided: the interval includes chance")
+GROUPS = ("Good for", "Not good for", "Not decided: the interval includes chance, or there is none")
 
 
 class _Part(BaseModel):
@@ -33,19 +33,19 @@ class _Part(BaseModel):
 
 
 class ShareFigure(_Part):
-    """Share of the variance of similarity, with its 95 % interval."""
+    """Share of the variance of similarity, with its 95 % interval; None without one."""
 
     share: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class Figure(_Part):
-    """Mean with its 95 % interval."""
+    """Mean with its 95 % interval; None without one."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
 
 
@@ -132,6 +132,8 @@ def _findings(figures: ModelFigures) -> Iterator[tuple[str, str]]:
 def _group(figure: Figure, chance: float) -> str:
     """Choose the group of a figure by its interval."""
     good, bad, undecided = GROUPS
+    if figure.low is None or figure.high is None:
+        return undecided
     if figure.low > chance:
         return good
     return bad if figure.high < chance else undecided
@@ -139,6 +141,8 @@ def _group(figure: Figure, chance: float) -> str:
 
 def _interval(figure: Figure) -> str:
     """Format a mean with its interval."""
+    if figure.low is None or figure.high is None:
+        return f"{figure.mean:.3f}"
     return f"{figure.mean:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
 
 
@@ -146,6 +150,8 @@ def _shares(shares: Mapping[str, ShareFigure]) -> str:
     """Describe what the similarity of two stories is made of."""
     parts = []
     for name, share in shares.items():
-        interval = f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
-        parts.append(f"{escaped(name)} {100 * share.share:.1f} % {interval}")
+        part = f"{escaped(name)} {100 * share.share:.1f} %"
+        if share.low is not None and share.high is not None:
+            part += f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+        parts.append(part)
     return f"Similarity is made of: {', '.join(parts)}."

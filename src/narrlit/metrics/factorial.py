@@ -15,8 +15,10 @@ import numpy as np
 from narrlit.data.schema import Floats, IntArray
 
 SAMPLES = 1000
+FEWEST = 4
+"""Smallest number of plots, and of worlds, for which there is an interval."""
 RANK_TOLERANCE = 1e-10
-"""Relative size of singular values that count as zero: a sample may have drawn one world alone."""
+"""Relative size of singular values that count as zero, such as that of lengths if all are equal."""
 COMPONENTS = ("plot", "world", "length", "rest")
 
 
@@ -51,14 +53,16 @@ class Design:
 
 @dataclass(frozen=True)
 class Share:
-    """Share of the variance, with its 95 % interval."""
+    """Share of the variance, with its 95 % interval; the ends are None if there is no interval."""
 
     share: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
     def __str__(self) -> str:
         """Share and interval, in percent."""
+        if self.low is None or self.high is None:
+            return f"{100 * self.share:.1f} %"
         return f"{100 * self.share:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
@@ -72,7 +76,7 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
 
     Returns:
         Shares of `plot`, `world`, `length` and `rest`, which sum to 1. Intervals are from 1,000 bootstrap samples of
-        plots and worlds.
+        plots and worlds; with fewer than FEWEST plots or worlds there are none.
 
     >>> plots, worlds = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
     >>> vectors = np.hstack([np.eye(6)[plots], np.eye(4)[worlds]])
@@ -82,6 +86,8 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
     """
     pairs = _Pairs.of(similarities, design)
     estimates = pairs.shares(_Sample.of_all(design))
+    if min(design.num_plots, design.num_worlds) < FEWEST:
+        return {name: Share(float(share), None, None) for name, share in zip(COMPONENTS, estimates, strict=True)}
     generator = np.random.default_rng(seed)
     resampled = [pairs.shares(_Sample.draw(design, generator)) for _ in range(SAMPLES)]
     lows, highs = np.nanpercentile(resampled, (2.5, 97.5), axis=0)
@@ -109,9 +115,15 @@ class _Sample(NamedTuple):
 
 
 def _drawn(count: int, generator: np.random.Generator) -> Floats:
-    """Draw `count` values with replacement, and count how often each was drawn, (count,)."""
-    drawn = generator.integers(count, size=count)
-    return np.bincount(drawn, minlength=count).astype(np.float64)
+    """Draw `count` values with replacement, and count how often each was drawn, (count,).
+
+    At least two different values are drawn: without pairs of different worlds, for example, the similarity within a
+    plot could not be estimated.
+    """
+    while True:
+        counts = np.bincount(generator.integers(count, size=count), minlength=count)
+        if np.count_nonzero(counts) > 1:
+            return counts.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

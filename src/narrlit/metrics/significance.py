@@ -4,22 +4,23 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import ndtri
-from scipy.stats import binomtest, bootstrap, fisher_exact, t
+from scipy.stats import binom, binomtest, fisher_exact, t
 from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
+from narrlit.errors import DataError
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems answers correctly."""
-RESAMPLES_PER_BLOCK = 1000
 FloatArray = NDArray[np.float64]
+IntervalMethod = Literal["wilson", "by_story"]
+PairedTest = Literal["mcnemar", "mcnemar_by_story"]
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -44,6 +45,7 @@ class AccuracyRecord(TypedDict):
     accuracy: float | None
     interval: list[float] | None
     ties: int
+    interval_method: NotRequired[IntervalMethod]
     undefined: NotRequired[int]
 
 
@@ -51,7 +53,12 @@ class AccuracyRecord(TypedDict):
 class AccuracySummary:
     """Accuracy on n triples with its 95 % confidence interval.
 
-    Ties are equal scores, which count as answer B. If any score is undefined (NaN), there is no accuracy.
+    Attributes:
+        n: number of triples.
+        correct: number of right answers.
+        ties: number of equal scores, which count as answer B.
+        undefined: number of triples with a NaN score; if there are any, there is no accuracy.
+        by_story: interval that accounts for shared stories; None if the triples share none.
 
     >>> print(AccuracySummary(n=200, correct=110))
     0.550 [0.481, 0.617] (110 of 200)
@@ -61,6 +68,30 @@ class AccuracySummary:
     correct: int
     ties: int = 0
     undefined: int = 0
+    by_story: tuple[float, float] | None = None
+
+    @classmethod
+    def of(
+        cls, correct: ArrayLike, stories: "SharedStories | ArrayLike | None", ties: int = 0, undefined: int = 0
+    ) -> "AccuracySummary":
+        """Summarize the answers to N triples; the interval is by story if triples share stories, else Wilson's.
+
+        Args:
+            correct: (N,) bool, True for correct answers.
+            stories: (N, K) story indices of each triple, or their `SharedStories`; None: the triples share no stories.
+            ties: number of equal scores.
+            undefined: number of triples with a NaN score.
+
+        >>> stories = [[0, 1, 2], [0, 3, 4], [5, 6, 7], [5, 8, 9], [10, 11, 12], [10, 13, 14]]
+        >>> print(AccuracySummary.of([True, True, False, False, True, True], stories))
+        0.667 [0.062, 0.983] (4 of 6)
+        """
+        answers = np.asarray(correct, dtype=bool)
+        shared = _shared(stories)
+        by_story = None
+        if shared is not None and shared.num_sharing and not undefined:
+            by_story = interval_by_story(answers, shared)
+        return cls(len(answers), int(answers.sum()), ties, undefined, by_story)
 
     @property
     def known(self) -> bool:
@@ -74,8 +105,15 @@ class AccuracySummary:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % confidence interval; (0, 1) if undefined."""
-        return wilson_interval(self.correct, self.n) if self.known else (0.0, 1.0)
+        """95 % confidence interval: by story if the triples share stories, else Wilson's; (0, 1) if undefined."""
+        if not self.known:
+            return 0.0, 1.0
+        return wilson_interval(self.correct, self.n) if self.by_story is None else self.by_story
+
+    @property
+    def interval_method(self) -> IntervalMethod:
+        """Method of the interval."""
+        return "wilson" if self.by_story is None else "by_story"
 
     def as_dict(self) -> AccuracyRecord:
         """Convert to JSON values; an undefined accuracy is None."""
@@ -86,6 +124,8 @@ class AccuracySummary:
             "interval": list(self.interval) if self.known else None,
             "ties": self.ties,
         }
+        if self.known:
+            values["interval_method"] = self.interval_method
         if self.undefined:
             values["undefined"] = self.undefined
         return values
@@ -146,76 +186,64 @@ def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, s
     return float(result.pvalue)
 
 
-def bootstrap_interval(
-    values: ArrayLike, confidence: float = 0.95, samples: int = 10_000, seed: int = 0
-) -> tuple[float, float]:
-    """Compute the percentile bootstrap interval of the mean of independent values, such as reciprocal ranks.
-
-    With fewer than two values it is (0, 1); if all values are 1, or all are 0, it is Wilson's interval.
-
-    Args:
-        values: (N,) numbers from 0 to 1.
-        confidence: confidence level.
-        samples: number of resamples.
-        seed: seed of the resamples.
-    """
-    numbers = np.asarray(values, dtype=np.float64)
-    if len(numbers) < 2:
-        return 0.0, 1.0
-    if numbers.sum() in (0, len(numbers)):  # every resample is the same
-        return wilson_interval(int(numbers.sum()), len(numbers), confidence)
-    interval = bootstrap(
-        (numbers,),
-        np.mean,
-        n_resamples=samples,
-        batch=1000,
-        confidence_level=confidence,
-        method="percentile",
-        rng=seed,
-    ).confidence_interval
-    return float(interval.low), float(interval.high)
-
-
-def group_bootstrap_intervals(
-    values: ArrayLike, groups: ArrayLike, confidence: float = 0.95, samples: int = 10_000, seed: int = 0
+def group_intervals(
+    values: ArrayLike,
+    groups: ArrayLike,
+    confidence: float = 0.95,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> list[tuple[float, float]]:
-    """Compute percentile bootstrap intervals of means over items that are dependent within groups.
+    """Compute intervals of means over items that are dependent within groups, such as queries with the same answer.
 
-    Whole groups are drawn with replacement. With a single group an interval is (0, 1); if all values are 1, or all are
-    0, it is Wilson's interval for the number of groups.
+    The variance of a mean is that of the sums of the groups' deviations, and at least that of independent items; both
+    it and the degrees of freedom of Student's t are those of `SharedStories` for groups. Between bounds, the interval
+    is the score interval for the number of independent 0/1 values with the same variance. If all values are equal,
+    their groups count as single observations. With a single group an interval is the bounds.
 
     Args:
-        values: (N, K) numbers from 0 to 1, with one column for each mean.
+        values: (N, K) numbers within the bounds, with one column for each mean.
         groups: (N,) group of each item.
         confidence: confidence level.
-        samples: number of resamples.
-        seed: seed of the resamples.
+        bounds: smallest and largest possible value; without bounds (infinite), the interval is Student's t-interval.
 
     Returns:
         Interval of each of the K means.
 
-    Source: Cameron, Gelbach and Miller (2008), pairs cluster bootstrap.
+    Source: Bell and McCaffrey (2002), variance and degrees of freedom for few groups, here with the jackknife's
+    weights; Korn and Graubard (1998), effective sample size; Wilson (1927). benchmarks/significance.py compares it with
+    the bootstraps of Cameron, Gelbach and Miller (2008).
 
-    >>> ends = group_bootstrap_intervals([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
-    >>> [round(end, 2) for end in ends[0]]  # two groups, not four items
-    [0.0, 1.0]
+    >>> ends = group_intervals([[0.0], [0.0], [1.0], [1.0], [1.0], [1.0]], [0, 0, 1, 1, 2, 2])
+    >>> [round(end, 2) for end in ends[0]]  # three groups, not six items
+    [0.04, 0.99]
     """
     numbers = np.asarray(values, dtype=np.float64)
     group_of = _numbered(groups)
     sizes = np.bincount(group_of)
-    num_groups = len(sizes)
-    if num_groups < 2:
-        return [(0.0, 1.0)] * numbers.shape[1]
-    sums = np.zeros((num_groups, numbers.shape[1]))
-    np.add.at(sums, group_of, numbers)
-    tail = (1 - confidence) / 2
-    means = _resampled_means(sums, sizes, samples, seed)
-    lows, highs = np.quantile(means, (tail, 1 - tail), axis=0).tolist()
-    intervals = list(zip(lows, highs, strict=True))
-    for column, total in enumerate(numbers.sum(axis=0)):
-        if total in (0, len(numbers)):  # every resample is the same
-            num_ones = num_groups if total else 0
-            intervals[column] = wilson_interval(num_ones, num_groups, confidence)
+    n = len(numbers)
+    if len(sizes) < 2:
+        return [bounds] * numbers.shape[1]
+    weights = 1 / (1 - sizes / n) ** 2
+    expected = weights @ (sizes - sizes**2 / n)
+    norm = weights**2 @ (sizes**2 - 2 * sizes**3 / n) + (weights @ sizes**2 / n) ** 2
+    degrees_of_freedom = float(expected**2 / norm)
+    quantile = float(t.isf((1 - confidence) / 2, degrees_of_freedom))
+    means = numbers.mean(axis=0)
+    deviations = numbers - means
+    sums = np.zeros((len(sizes), numbers.shape[1]))
+    np.add.at(sums, group_of, deviations)
+    variances = np.maximum(weights @ sums**2 / expected, (deviations**2).sum(axis=0) / (n - 1)) / n
+    are_equal = np.ptp(numbers, axis=0) <= 1e-12 * np.abs(means)  # up to rounding
+    intervals = []
+    for mean, variance, is_equal in zip(means.tolist(), variances.tolist(), are_equal.tolist(), strict=True):
+        if np.isinf(bounds).any():
+            margin = math.inf if is_equal else quantile * math.sqrt(variance)
+            intervals.append((mean - margin, mean + margin))
+            continue
+        low, width = bounds[0], bounds[1] - bounds[0]
+        share = (mean - low) / width
+        effective_n = degrees_of_freedom + 1 if is_equal else share * (1 - share) * width**2 / variance
+        score_low, score_high = _score_interval(share, effective_n, quantile)
+        intervals.append((low + width * score_low, low + width * score_high))
     return intervals
 
 
@@ -223,26 +251,6 @@ def _numbered(groups: ArrayLike) -> IntArray:
     """Renumber the groups of items (N,) from 0, without gaps."""
     _, numbers = np.unique(np.asarray(groups), return_inverse=True)
     return numbers
-
-
-def _resampled_means(sums: FloatArray, sizes: IntArray, samples: int, seed: int) -> FloatArray:
-    """Compute the means (B, K) of resamples of G groups.
-
-    Args:
-        sums: (G, K) sums of the values in each group.
-        sizes: (G,) number of items in each group.
-        samples: number B of resamples.
-        seed: seed of the resamples.
-    """
-    generator = np.random.default_rng(seed)
-    probabilities = np.full(len(sizes), 1 / len(sizes))
-    blocks = []
-    for start in range(0, samples, RESAMPLES_PER_BLOCK):
-        block_size = min(RESAMPLES_PER_BLOCK, samples - start)
-        counts = generator.multinomial(len(sizes), probabilities, size=block_size)  # how often each group is drawn
-        totals, num_items = counts @ sums, counts @ sizes
-        blocks.append(totals / num_items[:, None])
-    return np.concatenate(blocks)
 
 
 def group_permutation_test(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> float:
@@ -359,6 +367,11 @@ def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> csr_ar
     return csr_array((values, (rows, columns)), shape=(n, n))
 
 
+def _shared(stories: SharedStories | ArrayLike | None) -> SharedStories | None:
+    """Return the dependence of triples by their stories (N, K); None: they share no stories."""
+    return stories if stories is None or isinstance(stories, SharedStories) else SharedStories(stories)
+
+
 def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
     """Compute p of the two-sided McNemar test of two systems on the same triples, some of which share stories.
 
@@ -375,15 +388,34 @@ def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories)
     """
     first_correct, second_correct = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     exact = mcnemar(first_correct.tolist(), second_correct.tolist())
-    if not shared.num_sharing or exact == 1:
-        return exact
+    return _p_by_story(first_correct.astype(np.float64) - second_correct, exact, shared)
+
+
+def permutation_test_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
+    """Compute p of the two-sided paired test of equal means on triples, some of which share stories.
+
+    The same as `mcnemar_by_story`, for graded values such as the number of seeds that answer a triple correctly: p is
+    at least that of the permutation test, and equal to it without shared stories.
+
+    Args:
+        first: (N,) values of one system.
+        second: (N,) values of the other system on the same triples.
+        shared: stories that the triples share.
+    """
+    differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    return _p_by_story(differences, permutation_test(differences, np.zeros_like(differences)), shared)
+
+
+def _p_by_story(differences: FloatArray, p_if_independent: float, shared: SharedStories) -> float:
+    """Compute p of a mean difference (N,) of zero, by Student's t; at least that for independent triples."""
+    if not shared.num_sharing or p_if_independent == 1:
+        return p_if_independent
     if not shared.degrees_of_freedom:
         return 1.0
-    differences = first_correct.astype(np.float64) - second_correct
-    variance = np.count_nonzero(differences) * shared.design_effect(differences)
+    variance = differences @ differences * shared.design_effect(differences)
     statistic = abs(differences.sum()) / np.sqrt(variance)
     p = 2 * t.sf(statistic, shared.degrees_of_freedom)
-    return max(float(p), exact)
+    return max(float(p), p_if_independent)
 
 
 def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: float = 0.95) -> tuple[float, float]:
@@ -438,6 +470,7 @@ def difference_interval(
     >>> [round(end, 4) for end in difference_interval(56 / 70, 70, 48 / 80, 80)]
     [0.0524, 0.3339]
     """
+    _refuse_none(n, other_n)
     quantile = float(ndtri((1 + confidence) / 2))
     low, high = _score_interval(accuracy, n, quantile)
     other_low, other_high = _score_interval(other, other_n, quantile)
@@ -461,7 +494,15 @@ def fisher(correct: int, n: int, other: int, other_n: int) -> float:
     >>> round(fisher(3, 4, 1, 4), 3)  # the lady tasting tea: 34 of 70 ways are at least as uneven
     0.486
     """
+    _refuse_none(n, other_n)
     return float(fisher_exact([[correct, n - correct], [other, other_n - other]]).pvalue)
+
+
+def _refuse_none(*numbers: int) -> None:
+    """Raise DataError if a system has no triples."""
+    for n in numbers:
+        if n < 1:
+            raise DataError(f"systems can't be compared on {n} triples: give at least one")
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -481,34 +522,37 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def smallest_difference(
-    n: int, discordant_share: float = TYPICAL_DISCORDANCE, power: float = 0.5, alpha: float = 0.05
+    n: int,
+    discordant_share: float = TYPICAL_DISCORDANCE,
+    alpha: float = 0.05,
+    design_effect: float = 1.0,
+    degrees_of_freedom: float = math.inf,
 ) -> float:
-    """Compute the smallest difference of two paired accuracies, from 0 to 1, that is significant on n triples.
+    """Compute the smallest observed difference of two paired accuracies, from 0 to 1, for which p is below alpha.
 
-    With power 0.5, it is the observed difference for which p equals alpha; smaller differences are not significant. A
-    true difference must be 1.4 times as large to be detected with power 0.8.
+    p is that of the exact McNemar test (McNemar 1947), for triples that share stories that of `mcnemar_by_story`. It
+    depends on how many triples only one of the systems answers correctly. If these are too few for any p below alpha,
+    the smallest sufficient number is taken; infinite if all n triples do not suffice.
 
     Args:
         n: number of triples.
         discordant_share: share of the triples that only one of the systems answers correctly.
-        power: probability of detecting a true difference of this size.
         alpha: level of the two-sided test.
+        design_effect: factor by which shared stories increase the variance of the difference.
+        degrees_of_freedom: degrees of freedom of Student's t; infinite for triples that share no stories.
 
-    Source: Connor (1987), normal approximation of the McNemar test, solved for the difference.
-
-    >>> [round(smallest_difference(n), 3) for n in (200, 400)]
-    [0.08, 0.057]
+    >>> [smallest_difference(200, share) for share in (1 / 3, 0.1)]  # 17 of 67 and 10 of 20 triples
+    [0.085, 0.05]
     """
-    quantile_of_level, quantile_of_power = ndtri(1 - alpha / 2), ndtri(power)
-
-    def excess(difference: float) -> float:
-        """Compute the excess of a difference over the smallest significant one, times the square root of n."""
-        share = max(discordant_share, difference)  # at least the difference itself
-        critical = quantile_of_level * np.sqrt(share)
-        margin = quantile_of_power * np.sqrt(share - difference**2)
-        return float(difference * np.sqrt(n) - critical - margin)
-
-    return float(brentq(excess, 1 / n, 1)) if excess(1) > 0 else 1.0
+    is_by_story = math.isfinite(degrees_of_freedom)
+    quantile = float(t.isf(alpha / 2, degrees_of_freedom)) * math.sqrt(design_effect) if is_by_story else 0.0
+    for discordant in range(max(1, round(n * discordant_share)), n + 1):
+        won = int(binom.isf(alpha / 2, discordant, 0.5)) + 1
+        # won - lost is even or odd, as the number of discordant triples is.
+        won = max(won, math.ceil((discordant + quantile * math.sqrt(discordant)) / 2))
+        if won <= discordant:
+            return (2 * won - discordant) / n
+    return math.inf
 
 
 def seed_spread(values: Sequence[float]) -> tuple[float, float]:
@@ -531,7 +575,10 @@ class PairedComparison:
         difference: difference of the accuracies, first minus second, from -1 to 1; NaN if a system has no answers.
         lost: number of triples that only the second system answers correctly.
         won: number of triples that only the first system answers correctly.
-        p: p-value of the exact McNemar test; NaN if a system has no answers.
+        p: p-value of the test; NaN if a system has no answers.
+        test: exact McNemar test, or McNemar's test by story if the triples share stories.
+        design_effect: factor by which shared stories multiply the variance of the difference; None if the triples share
+            no stories, or so many that they allow no test.
 
     >>> print(PairedComparison(difference=0.1, lost=1, won=20, p=1e-5))
     1 lost, 20 won, p < 0.001
@@ -541,15 +588,19 @@ class PairedComparison:
     lost: int
     won: int
     p: float
+    test: PairedTest = "mcnemar"
+    design_effect: float | None = None
 
     @property
     def known(self) -> bool:
         """True if both systems have answers."""
         return not math.isnan(self.difference)
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, float | str | None]:
         """Convert to JSON values, which are all None if a system has no answers."""
         values = asdict(self)
+        if self.design_effect is None:
+            del values["design_effect"]
         return values if self.known else dict.fromkeys(values)
 
     def __str__(self) -> str:
@@ -561,21 +612,38 @@ WITHOUT_ANSWERS = PairedComparison(difference=math.nan, lost=0, won=0, p=math.na
 """Comparison with a system whose scores are NaN."""
 
 
-def paired(wrong: Set[object] | None, other: Set[object] | None, n: int) -> PairedComparison:
-    """Compare two systems on n triples by their wrong answers.
+def paired(
+    wrong: Set[object] | None, other: Set[object] | None, n: int, stories: SharedStories | ArrayLike | None = None
+) -> PairedComparison:
+    """Compare two systems on n triples by their wrong answers: by story if triples share stories, else exactly.
 
     Args:
         wrong: triples that the first system answers incorrectly; None if it has no answers (NaN).
         other: triples that the second system answers incorrectly; None likewise.
         n: number of triples.
+        stories: (n, K) story indices of each triple, or their `SharedStories`; triples are then named by their row,
+            from 0. None: the triples share no stories.
+
+    Raises:
+        DataError: if there are no triples.
 
     >>> paired({1, 2}, {2, 3, 4}, n=10)
-    PairedComparison(difference=0.1, lost=1, won=2, p=1.0)
+    PairedComparison(difference=0.1, lost=1, won=2, p=1.0, test='mcnemar', design_effect=None)
     """
+    _refuse_none(n)
     if wrong is None or other is None:
         return WITHOUT_ANSWERS
     lost, won = len(wrong - other), len(other - wrong)
-    return PairedComparison((won - lost) / n, lost, won, p=_sign_test(won, lost))
+    difference, exact = (won - lost) / n, _sign_test(won, lost)
+    shared = _shared(stories)
+    if shared is None or not shared.num_sharing:
+        return PairedComparison(difference, lost, won, exact)
+    differences = np.zeros(n)
+    differences[[*(other - wrong)]] = 1
+    differences[[*(wrong - other)]] = -1
+    p = _p_by_story(differences, exact, shared)
+    design_effect = shared.design_effect(differences) if shared.degrees_of_freedom else None
+    return PairedComparison(difference, lost, won, p, "mcnemar_by_story", design_effect)
 
 
 def p_text(p: float | None) -> str:
