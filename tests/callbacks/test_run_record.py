@@ -1,8 +1,10 @@
 """Validations and wrong answers of a run: gathered, sorted, kept by a resumed fit."""
 
 import json
+from math import isinf
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from json_files import read_json
@@ -12,7 +14,15 @@ from triples import triples_of
 from narrlit.callbacks import RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
-from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.data.splits import story_digests, story_numbers
+from narrlit.metrics.significance import (
+    AccuracySummary,
+    SharedStories,
+    mcnemar,
+    mcnemar_by_story,
+    smallest_difference,
+    wilson_interval,
+)
 
 ONE = ("x", "y", "z", True)
 
@@ -140,12 +150,19 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluation"
     assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluation"
     assert frozen == (
-        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluation: no difference is shown; about 0.64 "
+        "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluation: no difference is shown; about 0.667 "
         "would be needed with 9 triples"
     )
 
     record = read_json(tmp_path / "run.json")
-    assert record["comparison"] == {"reference": "frozen", "difference": 1 / 9, "lost": 0, "won": 1, "p": 1.0}
+    assert record["comparison"] == {
+        "reference": "frozen",
+        "difference": 1 / 9,
+        "lost": 0,
+        "won": 1,
+        "p": 1.0,
+        "test": "mcnemar",
+    }
     assert record["comparison_untrained"]["won"] == 8
 
     callback._references["untrained"] = callback._references["frozen"]
@@ -176,3 +193,62 @@ def test_the_digest_is_of_source_texts_labels_and_order():
     stories = StoryTable()
     indices = [stories.add(f"Entity_{i}", original=text) for i, text in enumerate("xyz")]
     assert triples_digest(Triples(stories, [Triple(*indices, True)])) == triples_digest(triples_of([ONE]))
+
+
+SHARING = [(f"x{n // 3}", f"a{n}", f"b{n}", True) for n in range(9)]
+"""Nine triples of three anchors."""
+
+
+def test_a_fit_on_triples_that_share_stories_is_evaluated_by_story(trainer, tmp_path, caplog):
+    triples = triples_of(SHARING)
+    trainer.datamodule.triples["validation"] = triples
+    shared = SharedStories(story_numbers(triples))
+    callback = begun(tmp_path)
+    module = SimpleNamespace(summaries={"validation": AccuracySummary(9, 8, ties=1)})
+    callback._references = {"untrained": {"wrong": [0, 1, 2, 3, 4, 5]}}
+    callback.on_validation_start(trainer, module)
+    callback.on_validation_batch_end(trainer, module, {"wrong": torch.tensor([8, -1])})
+    callback.on_validation_end(trainer, module)
+    *_, best, untrained = end(callback, trainer, tmp_path, caplog)
+    record = read_json(tmp_path / "run.json")
+    correct = np.arange(9) != 8
+
+    expected = AccuracySummary.of(correct, shared, ties=1)
+    assert record["best"] == {"epoch": 0, "step": 4, **expected.as_dict()}
+    assert record["best"]["interval_method"] == "by_story"
+    assert f"{expected.interval[0]:.3f}, {expected.interval[1]:.3f}] (8 of 9, 1 tie)" in best
+
+    p = mcnemar_by_story(correct, np.arange(9) > 5, shared)
+    assert p > mcnemar(correct, np.arange(9) > 5)
+    assert record["comparison"]["p"] == p
+    assert record["comparison"]["test"] == "mcnemar_by_story"
+    assert f"(1 lost, 6 won, p = {p:.3f})" in untrained
+
+    effect = record["comparison"]["design_effect"]
+    needed = smallest_difference(9, 7 / 9, 0.05, effect, shared.degrees_of_freedom)
+    assert ("can't show any" if isinf(needed) else f"about {needed:.3f} would be needed") in untrained
+    assert written(tmp_path)["stories"] == story_digests(triples)
+    assert len(np.unique(written(tmp_path)["stories"])) == 21
+
+
+def test_only_some_of_the_triples_are_taken_as_independent(trainer, tmp_path):
+    trainer.datamodule.triples["validation"] = triples_of([*SHARING, ONE])
+    validate(begun(tmp_path), trainer, [8])
+    (evaluation,) = read_json(tmp_path / "run.json")["validations"]
+    assert evaluation["interval"] == list(wilson_interval(3, 9))
+    assert evaluation["interval_method"] == "wilson"
+
+
+def test_the_interval_that_is_logged_is_by_story(trainer):
+    triples = triples_of(SHARING)
+    trainer.datamodule.triples["test"] = triples
+    logged = {}
+    module = SimpleNamespace(
+        test_accuracy=SimpleNamespace(summary=lambda: AccuracySummary(9, 8)),
+        log_dict=lambda values, **_: logged.update(values),
+    )
+    callback = RunRecord()
+    callback.on_test_batch_end(trainer, module, {"wrong": torch.tensor([8, -1])})
+    callback.on_test_epoch_end(trainer, module)
+    low, high = AccuracySummary.of(np.arange(9) != 8, story_numbers(triples)).interval
+    assert logged == {"test/accuracy_low": low, "test/accuracy_high": high}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import narrlit
-from narrlit.errors import OptionError
+from narrlit.errors import DataError, OptionError
 from narrlit.experiments.board import Board, Placement, TeamResult, parse_results, read_board
 from narrlit.metrics.significance import AccuracySummary, fisher
 
@@ -144,3 +144,11 @@ def test_the_docs_show_every_result_with_its_rank():
             expected.add((track, result.team, result.paper, str(rank), f"{100 * result.accuracy:.2f}"))
 
     assert {entry for entry in shown if entry[4]} == expected
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_a_board_needs_triples(n):
+    with pytest.raises(OptionError, match=f"`n={n}`"):
+        narrlit.board("b", 0, n=n)
+    with pytest.raises(DataError):
+        placed(0, n=n)

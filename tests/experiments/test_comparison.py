@@ -9,7 +9,13 @@ from narrlit.data.readers import read_triples
 from narrlit.errors import OptionError
 from narrlit.experiments.comparison import combine, compare_systems, divide, read_facets, weighted_mean
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
+from narrlit.metrics.significance import (
+    SharedStories,
+    interval_by_story,
+    mcnemar_by_story,
+    smallest_difference,
+    wilson_interval,
+)
 
 LABELS = np.random.default_rng(7).random(40) < 0.5
 
@@ -46,19 +52,20 @@ def test_p_is_scipys_and_holm_corrects_it():
 
     assert one == {
         "difference": pytest.approx(8 / 40), "lost": 0, "won": 8, "p": binomtest(8, 8).pvalue,
-        "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40,
+        "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40, "test": "mcnemar",
     }  # fmt: skip
     assert two["lost"] == 4
     assert two["won"] == 2
     assert two["p"] == pytest.approx(binomtest(2, 6).pvalue)
 
-    needed = 100 * (smallest_difference(40, 6 / 40) + 1 / 40)
+    needed = 100 * smallest_difference(40, 6 / 40)
     assert found.notes[0] == (
         "better: better than first. other: a difference to first cannot be shown at n = 40; "
-        f"about {needed:.0f} points would be needed."
+        f"about {needed:.3g} points would be needed."
     )
     assert found.tables[""][1]["difference to first"] == "+0.200 (0 lost, 8 won, p = 0.008)"
-    assert "p by story" not in found.tables[""][1]
+    assert found.content["systems"][1]["interval_method"] == "wilson"
+    assert found.content["systems"][1]["interval"] == list(wilson_interval(22, 40))
 
     swapped = compared([better, first]).content
     assert swapped["systems"][1]["difference"]["difference"] == pytest.approx(-8 / 40)
@@ -76,17 +83,20 @@ def test_triples_that_share_stories_are_tested_by_story():
     assert found["groups"] == 10
     assert found["triples_sharing_stories"] == 40
     assert found["degrees_of_freedom"] == pytest.approx(9)
-    assert entry["by_story"]["interval"] == list(interval_by_story(other.correct, shared))
+    assert entry["interval"] == list(interval_by_story(other.correct, shared))
+    assert entry["interval_method"] == "by_story"
 
     p = mcnemar_by_story(other.correct, first.correct, shared)
     # Eight triples of two stories tell less than eight.
-    assert entry["difference"]["p_by_story"] == entry["difference"]["adjusted_p"] == p > 0.05
-    assert entry["difference"]["p"] < 0.01
+    assert entry["difference"]["p"] == entry["difference"]["adjusted_p"] == p > 0.05
+    assert entry["difference"]["test"] == "mcnemar_by_story"
     assert entry["difference"]["design_effect"] > 3
-    assert found["conclusion"].startswith("other: a difference to first cannot be shown at n = 40; about ")
+    effect = entry["difference"]["design_effect"]
+    needed = 100 * smallest_difference(40, 8 / 40, 0.05, effect, shared.degrees_of_freedom)
+    assert f"cannot be shown at n = 40; about {needed:.3g} points would" in found["conclusion"]
 
     (row,) = report.tables[""][1:]
-    assert row["p by story"] == f"{p:.3f}"
+    assert row["difference to first"] == f"+0.200 (0 lost, 8 won, p = {p:.3f})"
     assert row["design effect"] == f"{entry['difference']['design_effect']:.2f}"
 
     (note,) = (note for note in report.notes if note.startswith("By story"))
@@ -154,9 +164,35 @@ def test_each_open_system_needs_a_difference_of_its_own():
     much = right(*range(7), *range(20, 30))
     little = right(*range(7, 19))
     found = compared([system("first", first), system("much", much), system("little", little)]).content
-    ends = [100 * (smallest_difference(40, share, alpha=0.05 / 2) + 1 / 40) for share in (1 / 40, 30 / 40)]
+    ends = [100 * smallest_difference(40, share, alpha=0.05 / 2) for share in (1 / 40, 30 / 40)]
 
-    assert f"about {ends[0]:.0f} to {ends[1]:.0f} points would be needed" in found["conclusion"]
+    assert f"about {ends[0]:.3g} to {ends[1]:.3g} points would be needed" in found["conclusion"]
+
+
+def test_accuracies_by_facet_are_by_story():
+    report = compared([system("a", right(*range(20)), size=1)], shared=4, facets={"kind": ["x"] * 24 + ["y"] * 16})
+    of_x, of_y = (one["systems"]["a"] for one in report.content["by"]["kind"])
+    shared = SharedStories([[n // 4, 100 + n, 200 + n] for n in range(24)])
+    assert of_x["interval"] == list(interval_by_story(right(*range(20), of=24), shared))
+    assert of_y["interval_method"] == "by_story"
+
+
+def test_ties_are_shown_in_tables_and_counted_everywhere():
+    tied = SystemAnswers.scored("tied", "model", LABELS[:6], np.ones((6, 2)))
+    sure = system("sure", right(0, 1, of=6), size=1)
+    report = compared([tied, sure], facets={"kind": ["x"] * 4 + ["y"] * 2})
+    content = report.content
+
+    assert [entry["ties"] for entry in content["systems"]] == [6, 0]
+    assert report.tables[""][0]["accuracy, 95 % interval"].endswith(", 6 ties")
+    assert [one["systems"]["tied"]["ties"] for one in content["by"]["kind"]] == [4, 2]
+    assert any(note.startswith("Ties: ") for note in report.notes)
+    assert not any(note.startswith("Ties: ") for note in compared([sure]).notes)
+
+    # Where both systems are tied, their weighted mean is, too.
+    both = compared([tied, SystemAnswers.scored("other", "model", LABELS[:6], np.zeros((6, 2)))])
+    assert both.content["combined"][1]["system"] == "weighted mean"
+    assert both.content["combined"][1]["ties"] == 6
 
 
 def test_few_different_margins_are_ordered():

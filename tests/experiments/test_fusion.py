@@ -21,6 +21,8 @@ from narrlit.experiments import fusion
 from narrlit.experiments.fusion import FusionComparison, read_settings
 from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
 from narrlit.experiments.fusion_report import FusionData
+from narrlit.experiments.fusion_weights import fused_answers
+from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story, wilson_interval
 from narrlit.models.config import PRESETS, Fusion
 from narrlit.models.coverage import Coverage
 
@@ -361,3 +363,25 @@ def test_models_that_read_different_texts_are_refused(world, tiny):
     centered = load("minilm", views=world[1], postprocess="center", fit_on=str(world[0]))
     with pytest.raises(OptionError, match="minilm has `postprocess`"):
         fusion.fuse(world[0], [centered])
+
+
+def test_accuracies_of_triples_that_share_stories_are_by_story():
+    search, embeddings = search_of(3, grouped=True)
+    found = search.evaluate(embeddings, {"equal": PRESETS["equal"]})
+    weights = np.array([PRESETS["full_only"].weights, PRESETS["equal"].weights])
+    full, equal = fused_answers(embeddings, search.triples.indices, search.triples.labels, weights).right
+    shared = SharedStories(search.triples.indices)
+    (setting,) = found.settings
+
+    assert setting.accuracy == AccuracySummary.of(equal, shared)
+    assert setting.accuracy.interval_method == "by_story"
+    assert setting.difference.p == mcnemar_by_story(equal, full, shared)
+    assert setting.difference.test == "mcnemar_by_story"
+    for fold, rows in zip(found.best_on_other_folds.folds, search.folds, strict=True):
+        assert fold.accuracy.n == len(rows)
+        assert fold.accuracy.interval_method == "by_story"
+
+    search, embeddings = search_of(3)
+    (setting,) = search.evaluate(embeddings, {"equal": PRESETS["equal"]}).settings
+    assert setting.accuracy.interval == wilson_interval(setting.accuracy.correct, 30)
+    assert setting.difference.test == "mcnemar"

@@ -2,11 +2,13 @@
 
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrlit.experiments.judge_report import Share, accuracy_of, by_margin, overrides
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.experiments.judge_report import JudgeFigures, Share, accuracy_of, by_margin, overrides
+from narrlit.llm.judge import Answer, Judgement
+from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story
 
 CHOICE = st.sampled_from([True, False, None])
 ROWS = st.lists(st.tuples(CHOICE, st.booleans(), CHOICE, st.sampled_from([0.0, 0.1, 0.2, 0.5])), max_size=30)
@@ -72,3 +74,21 @@ def test_each_labeled_triple_is_in_one_part(rows, parts):
 
     model_correct = sum(part.accuracies["model"].correct for part in found)
     assert model_correct == accuracy_of(model, labels).correct
+
+
+def test_accuracies_and_their_difference_are_by_story():
+    count = 12
+    stories = np.array([[n // 3, 100 + n, 200 + n] for n in range(count)])
+    labels = [T if n != 4 else N for n in range(count)]
+    known = [n for n in range(count) if n != 4]
+    judgements = [Judgement((1.0, 0.5) if n % 2 else (0.5, 1.0), (Answer(n < 9),)) for n in range(count)]
+    figures = JudgeFigures.of(judgements, labels, stories)
+    correct = np.array([judgements[n].a_is_closer for n in known])
+    near = np.array([judgements[n].by_similarity for n in known])
+    shared = SharedStories(stories[known])
+
+    assert figures.accuracies["hybrid"] == AccuracySummary.of(correct, shared)
+    assert figures.accuracies["hybrid"].interval_method == "by_story"
+    assert figures.difference.p == mcnemar_by_story(correct, near, shared)
+    assert figures.by_label[0].accuracies["hybrid"].interval == figures.accuracies["hybrid"].interval
+    assert JudgeFigures.of(judgements, labels).accuracies["hybrid"].interval_method == "wilson"

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import yaml
 from folds import described_fold
@@ -14,7 +15,8 @@ from narrlit.experiments.plan import Plan, PlannedFit, PlanResult, keep_config
 from narrlit.experiments.report import Report
 from narrlit.experiments.run import Run
 from narrlit.files import exclusive
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story
+from narrlit.models.run_file import Evaluation
 
 
 def test_a_config_is_stored_and_a_different_one_refused(tmp_path):
@@ -141,5 +143,36 @@ def test_pooling_sums_counts_and_one_nan_means_no_accuracy():
 
 def test_evaluations_are_compared_by_their_wrong_answers():
     better = compared(BETTER, GOOD).as_dict()
-    assert better == {"difference": 0.1, "lost": 0, "won": 20, "p": pytest.approx(2 / 2**20)}
+    assert better == {"difference": 0.1, "lost": 0, "won": 20, "p": pytest.approx(2 / 2**20), "test": "mcnemar"}
     assert compared(NONE, GOOD).as_dict() == dict.fromkeys(better)
+
+
+def test_evaluations_of_triples_that_share_stories_are_pooled_and_compared_by_story():
+    # Four triples each have an anchor in common, in both folds another.
+    rows = {fold: {n: [1000 * fold + n // 4, 100 + n, 200 + n] for n in range(20)} for fold in (0, 1)}
+    wrong = {0: {1, 2, 3}, 1: {16, 17, 18, 19}}
+    outcomes = {}
+    for fold, positions in wrong.items():
+        score = Scored(AccuracySummary(20, 20 - len(positions)), positions, stories=rows[fold])
+        outcomes[fold] = Outcome({"last_epoch": score, "best_epoch": score}, 1)
+    whole = pooled(outcomes)
+
+    shared = SharedStories([*rows[0].values(), *rows[1].values()])
+    correct = np.array([n not in wrong[fold] for fold in (0, 1) for n in range(20)])
+    assert whole.last.summary == AccuracySummary.of(correct, shared)
+    assert whole.last.summary.interval_method == "by_story"
+    assert whole.is_by_story
+
+    perfect = Scored(AccuracySummary(40, 40), set(), stories=whole.last.stories)
+    assert compared(perfect, whole.last).p == mcnemar_by_story(np.ones(40, bool), correct, shared)
+    assert compared(perfect, whole.last).test == "mcnemar_by_story"
+
+
+def test_recorded_evaluations_keep_their_interval():
+    recorded = {"n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.1, 0.9]}
+    by_story = Scored.of(Evaluation(**recorded, interval_method="by_story"), [1], [[1, 2, 3]] * 4)
+    assert by_story.summary.interval == (0.1, 0.9)
+    assert by_story.stories == dict(enumerate([[1, 2, 3]] * 4))
+    # Records of earlier releases have Wilson's interval, and no stories.
+    assert Scored.of(Evaluation(**recorded), [1]).summary == AccuracySummary(4, 3)
+    assert Scored.of(Evaluation(**recorded), [1], [[1, 2, 3]] * 5).stories is None

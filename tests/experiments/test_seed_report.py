@@ -6,7 +6,12 @@ from scipy import stats
 from narrlit.errors import OptionError
 from narrlit.experiments.outcome import Outcome, Scored, pooled
 from narrlit.experiments.seed_report import check_seeds, seeds_report, with_frozen
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.significance import (
+    AccuracySummary,
+    SharedStories,
+    permutation_test,
+    permutation_test_by_story,
+)
 
 N = 10
 
@@ -76,3 +81,21 @@ def test_without_a_reference_only_the_trained_system_is_shown():
 def test_seeds_are_different_whole_numbers(seeds):
     with pytest.raises(OptionError, match=r"`seeds`: .*give two or more different whole numbers"):
         check_seeds(seeds)
+
+
+def test_seeds_are_compared_by_story():
+    stories = {n: [n // 5, 100 + n, 200 + n] for n in range(N)}
+
+    def sharing(wrong):
+        score = Scored(AccuracySummary(N, N - len(wrong)), set(wrong), stories=stories)
+        return Outcome({"last_epoch": score, "best_epoch": score}, 3)
+
+    base = {1: sharing(range(6)), 2: sharing(range(5))}
+    row = {1: sharing([7]), 2: sharing([])}
+    made = seeds_report({"full": base, "scale": row}, "full")
+    difference = made.content["systems"]["scale"]["last_epoch"]["difference"]
+    base_counts, row_counts = [2, 2, 2, 2, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+    p = permutation_test_by_story(base_counts, row_counts, SharedStories([*stories.values()]))
+
+    assert difference["p"] == p > permutation_test(base_counts, row_counts)
+    assert difference["test"] == "permutation_by_story"

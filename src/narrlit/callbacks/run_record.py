@@ -1,6 +1,7 @@
 """Records of a run: settings, data and results in run.json, and wrong answers in validation_answers.json."""
 
 import json
+import math
 import platform
 import shlex
 import subprocess
@@ -10,9 +11,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 import lightning as L
+import numpy as np
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
@@ -22,19 +24,25 @@ from torch import Tensor
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.compat.lightning import undeclared
+from narrlit.data.splits import story_digests, story_numbers
 from narrlit.datamodules.provenance import ContaminationFlags
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import AccuracyRecord, AccuracySummary, PairedComparison, paired, smallest_difference
+from narrlit.metrics.significance import (
+    AccuracyRecord,
+    AccuracySummary,
+    PairedComparison,
+    SharedStories,
+    paired,
+    smallest_difference,
+)
 from narrlit.models.run_file import ANSWERS, RECORD, VERSION
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
 SIGNIFICANT = 0.05
-FEWEST_DIFFERING = 6
-"""Minimum number of triples that two systems must answer differently for McNemar's p to be below 0.05."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
 
 
@@ -92,8 +100,8 @@ class RecordFields(TypedDict, total=False):
     num_evaluations: int
     checkpoints: dict[str, str]
     best: EvaluationRecord | None
-    comparison: dict[str, str | float | None]
-    comparison_untrained: dict[str, str | float | None]
+    comparison: dict[str, float | str | None]
+    comparison_untrained: dict[str, float | str | None]
     validation: AccuracyRecord
     test: AccuracyRecord
     rounds: Sequence[object]
@@ -111,7 +119,7 @@ class ComparedReference:
     reference: str
     paired: PairedComparison
 
-    def as_dict(self) -> dict[str, str | float | None]:
+    def as_dict(self) -> dict[str, float | str | None]:
         """Convert to JSON values."""
         return {"reference": self.reference, **self.paired.as_dict()}
 
@@ -175,7 +183,12 @@ class RunRecord(Callback):
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._begin(trainer, pl_module)
 
-    on_test_start = on_predict_start = _begin
+    def on_test_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Begin the record of `narrlit test`."""
+        self._outputs = []
+        self._begin(trainer, pl_module)
+
+    on_predict_start = _begin
 
     def on_validation_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, *_: object, **__: object
@@ -183,18 +196,39 @@ class RunRecord(Callback):
         """Collect the batch's wrong answers."""
         self._outputs.append({name: outputs[name] for name in ("wrong", "wrong_frozen") if name in outputs})
 
+    on_test_batch_end = on_validation_batch_end
+
+    def on_validation_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Log the interval of the accuracy."""
+        self._log_interval(trainer, cast(Objective, pl_module), "validation")
+
+    def on_test_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Log the interval of the accuracy."""
+        self._log_interval(trainer, cast(Objective, pl_module), "test")
+
+    def _log_interval(self, trainer: L.Trainer, objective: Objective, stage: Literal["validation", "test"]) -> None:
+        metric = objective.validation_accuracy if stage == "validation" else objective.test_accuracy
+        counts = metric.summary()
+        wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
+        low, high = _with_stories(counts, wrong, _shared_stories(trainer, stage, counts.n)).interval
+        # All processes have the same numbers, which their maximum does not change.
+        interval = {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high}
+        objective.log_dict(interval, sync_dist=True, reduce_fx="max")
+
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record accuracy and wrong answers over all processes, and print the accuracy."""
         partial = trainer.sanity_checking and trainer.num_sanity_val_batches != trainer.num_val_batches
         if not self._outputs or partial:
             return
-        summary = cast(Objective, pl_module).summaries["validation"]
+        counts = cast(Objective, pl_module).summaries["validation"]
+        wrong = self._wrong_answers(counts.known)
+        shared = _shared_stories(trainer, "validation", counts.n)
+        summary = _with_stories(counts, wrong["wrong"], shared)
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
             return
-        wrong = self._wrong_answers(summary.known)
         if trainer.sanity_checking:
-            self._record_references(summary, wrong)
+            self._record_references(summary, wrong, shared)
         else:
             epoch, step = trainer.current_epoch, trainer.global_step
             self.record["validations"].append({"epoch": epoch, "step": step, **summary.as_dict()})
@@ -213,18 +247,21 @@ class RunRecord(Callback):
 
     def _write_answers(self, trainer: L.Trainer) -> None:
         """Write the wrong answers of the models before training and of all evaluations so far."""
-        answers: dict[str, object] = {"triples": triples_digest(data_of(trainer).triples["validation"])}
+        triples = data_of(trainer).triples["validation"]
+        answers: dict[str, object] = {"triples": triples_digest(triples), "stories": story_digests(triples)}
         for name, reference in self._references.items():
             answers[name] = reference["wrong"]
         answers["evaluations"] = self._answers
         self._write_json(trainer, ANSWERS, answers)
 
-    def _record_references(self, summary: AccuracySummary, wrong: dict[str, list[int] | None]) -> None:
+    def _record_references(
+        self, summary: AccuracySummary, wrong: dict[str, list[int] | None], shared: SharedStories | None
+    ) -> None:
         """Record the accuracy of the model before training and, if it has a new head, of the frozen encoder."""
         self._references = {"untrained": {**summary.as_dict(), "wrong": wrong["wrong"]}}
         rank_zero_info(f"before training: validation accuracy {summary}")
         if (frozen := wrong.get("wrong_frozen")) is not None:
-            without_head = AccuracySummary(summary.n, summary.n - len(frozen))
+            without_head = _with_stories(AccuracySummary(summary.n, summary.n - len(frozen)), frozen, shared)
             self._references["frozen"] = {**without_head.as_dict(), "wrong": frozen}
             rank_zero_info(f"frozen encoder: validation accuracy {without_head}")
         self.record |= self._accuracies()
@@ -240,7 +277,10 @@ class RunRecord(Callback):
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record and print the accuracy."""
-        self._finish_evaluation(trainer, "test", cast(Objective, pl_module).summaries["test"])
+        counts = cast(Objective, pl_module).summaries["test"]
+        wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
+        summary = _with_stories(counts, wrong, _shared_stories(trainer, "test", counts.n))
+        self._finish_evaluation(trainer, "test", summary)
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Finish the record."""
@@ -276,7 +316,8 @@ class RunRecord(Callback):
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Finish the record, and write hyperparameters with the best accuracy for TensorBoard."""
         best = _best(self.record["validations"], trainer)
-        comparisons = {} if best is None else self._compare(best)
+        shared = None if best is None else _shared_stories(trainer, "validation", best["n"])
+        comparisons = {} if best is None else self._compare(best, shared)
         for name, comparison in comparisons.items():
             self.record |= cast(RecordFields, {name: comparison.as_dict()})
         self._finish(trainer, result={"best": best})
@@ -284,14 +325,18 @@ class RunRecord(Callback):
         if best is None:
             rank_zero_info("no accuracy: no validation triples were evaluated after training, or their scores are NaN")
             return
-        summary = AccuracySummary(best["n"], best["correct"])
+        summary = _with_stories(AccuracySummary(best["n"], best["correct"]), self._wrong_at(best), shared)
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": summary.accuracy})
-        self._print_best(best, summary, comparisons.values())
+        self._print_best(best, summary, comparisons.values(), shared)
 
     def _print_best(
-        self, best: EvaluationRecord, summary: AccuracySummary, comparisons: Iterable[ComparedReference]
+        self,
+        best: EvaluationRecord,
+        summary: AccuracySummary,
+        comparisons: Iterable[ComparedReference],
+        shared: SharedStories | None,
     ) -> None:
         """Print the best accuracy of a fit and, if it is a valid result, its comparisons."""
         count = len(self.record["validations"])
@@ -308,19 +353,20 @@ class RunRecord(Callback):
             before = summary.accuracy - comparison.paired.difference
             rank_zero_info(
                 f"{comparison.reference} {before:.3f} -> {summary.accuracy:.3f} ({comparison.paired}), "
-                f"{evaluations}{_verdict(comparison.paired, summary.n)}"
+                f"{evaluations}{_verdict(comparison.paired, summary.n, shared)}"
             )
 
-    def _compare(self, best: EvaluationRecord) -> dict[str, ComparedReference]:
+    def _compare(self, best: EvaluationRecord, shared: SharedStories | None) -> dict[str, ComparedReference]:
         """Compare the best evaluation with the frozen encoder and, if its answers differ, with the untrained model."""
         wrong = self._wrong_at(best)
         untrained = self._references["untrained"]["wrong"] if "untrained" in self._references else None
         frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
         compared = {}
         if frozen is not None:
-            compared["comparison"] = ComparedReference("frozen", paired(wrong, set(frozen), best["n"]))
+            compared["comparison"] = ComparedReference("frozen", paired(wrong, set(frozen), best["n"], shared))
         if untrained is not None and untrained != frozen:
-            compared["comparison_untrained"] = ComparedReference("untrained", paired(wrong, set(untrained), best["n"]))
+            comparison = paired(wrong, set(untrained), best["n"], shared)
+            compared["comparison_untrained"] = ComparedReference("untrained", comparison)
         return compared
 
     def _wrong_at(self, evaluation: EvaluationRecord) -> set[int]:
@@ -362,14 +408,37 @@ def _shared(flags: FlagsRecord) -> str:
     return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate are trained on"
 
 
-def _verdict(comparison: PairedComparison, n: int) -> str:
+def _shared_stories(trainer: L.Trainer, stage: Literal["validation", "test"], n: int) -> SharedStories | None:
+    """Return the dependence of the triples of a stage; None if only some of them were evaluated."""
+    triples = data_of(trainer).triples[stage]
+    return SharedStories(story_numbers(triples)) if len(triples) == n else None
+
+
+def _with_stories(
+    summary: AccuracySummary, wrong: Iterable[int] | None, shared: SharedStories | None
+) -> AccuracySummary:
+    """Compute the interval for triples that share stories, from the wrong answers; without answers it is Wilson's."""
+    if wrong is None or shared is None or not summary.known:
+        return summary
+    correct = np.ones(summary.n, dtype=np.bool_)
+    correct[[*wrong]] = False
+    return AccuracySummary.of(correct, shared, summary.ties)
+
+
+def _verdict(comparison: PairedComparison, n: int, shared: SharedStories | None) -> str:
     """Describe the difference that n triples could show, if a comparison is not significant; otherwise empty."""
     if comparison.p < SIGNIFICANT:
         return ""
-    differing = max(comparison.lost + comparison.won, FEWEST_DIFFERING)
-    # The exact test needs 1/n more than its normal approximation.
-    needed = smallest_difference(n, differing / n) + 1 / n
-    return f": no difference is shown; about {needed:.2f} would be needed with {n} triples"
+    discordance = (comparison.lost + comparison.won) / n
+    if comparison.design_effect is not None and shared is not None:
+        needed = smallest_difference(n, discordance, SIGNIFICANT, comparison.design_effect, shared.degrees_of_freedom)
+    elif comparison.test == "mcnemar":
+        needed = smallest_difference(n, discordance, SIGNIFICANT)
+    else:
+        needed = math.inf
+    if math.isinf(needed):
+        return f": no difference is shown, and {n} such triples can't show any"
+    return f": no difference is shown; about {needed:.3f} would be needed with {n} triples"
 
 
 def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> EvaluationRecord | None:

@@ -684,7 +684,7 @@ def read_labeled_triples(
         progress: print on stderr how many rows were read.
 
     Raises:
-        DataError: as for `read_triples`.
+        DataError: as for `read_triples`, and if there are no triples.
         OptionError: if a triple has no label, or `labels` are given for triples that were read.
     """
     if isinstance(triples, Triples):
@@ -695,6 +695,8 @@ def read_labeled_triples(
     else:
         name = str(triples)
         result = read_triples(triples, labels=labels, strict=strict)
+    if not result:
+        raise DataError(f"{name} has no triples: give at least one")
     unlabeled = int((result.labels < 0).sum())
     if unlabeled:
         rows = f"{counted(unlabeled, 'row')} without a label"

@@ -6,6 +6,7 @@ Letters in shapes: N rows.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,17 @@ def story_numbers(triples: Triples) -> IntArray:
     for index, text in enumerate(_comparable_texts(triples.stories)):
         numbers[index] = number_of.setdefault(text, len(number_of))
     return numbers[triples.indices]
+
+
+def story_digests(triples: Triples) -> list[list[int]]:
+    """Identify the stories (N, 3) of N triples by 48 bits of the digests of their texts.
+
+    Unlike `story_numbers`, they can be compared with those of other triples.
+    """
+    digests = []
+    for text in _comparable_texts(triples.stories):
+        digests.append(int(sha256(text.encode()).hexdigest()[:12], 16))
+    return [[digests[index] for index in triple.indices] for triple in triples]
 
 
 def _comparable_texts(stories: Iterable[Story]) -> list[str]:

@@ -316,7 +316,7 @@ def ablation_report(rows: Sequence[Ablated]) -> Report:
     return Report(
         content={"notes": notes, "systems": systems},
         tables={"": cells},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE],
+        notes=[*report.note_lines(notes), report.method_note(rows[0].outcome.is_by_story)],
         records=[],
         intervals=intervals,
     )

@@ -146,7 +146,11 @@ class Placement:
 
     @classmethod
     def of(cls, name: str, accuracy: AccuracySummary, teams: Sequence[TeamResult]) -> "Placement":
-        """Compare a system with teams; p is corrected for their number (Holm)."""
+        """Compare a system with teams; p is corrected for their number (Holm).
+
+        Raises:
+            DataError: if the system has no triples.
+        """
         p_values = [fisher(accuracy.correct, accuracy.n, team.correct, team.n) for team in teams]
         differences = []
         for team, p, adjusted_p in zip(teams, p_values, holm(p_values), strict=True):
@@ -308,12 +312,14 @@ def board(track: Track, correct: int, n: int = 400, *, name: str = "this system"
         A `Board`: `.placements[0].conclusion`, `.warning`, `.table()`. It is printed as a table.
 
     Raises:
-        OptionError: if `correct` is not between 0 and n.
+        OptionError: if there are no triples, or `correct` is not between 0 and n.
 
     >>> mine = board("b", correct=240).placements[0]
     >>> print(mine.accuracy, mine.teams("worse"))
     0.600 [0.551, 0.647] (240 of 400) ['COGNAC', 'YNU-HPCC']
     """
+    if n < 1:
+        raise OptionError(f"`n={n}`: give the number of triples, at least 1")
     if not 0 <= correct <= n:
         raise OptionError(f"`correct` must be between 0 and the number of triples, {n}, not {correct}")
     return place({name: AccuracySummary(n, correct)}, track)

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, isinf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
 from narrlit.console import counted
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
@@ -24,10 +23,9 @@ from narrlit.metrics.baselines import jaccard_scores
 from narrlit.metrics.significance import (
     AccuracySummary,
     PairedComparison,
+    PairedTest,
     SharedStories,
     holm,
-    interval_by_story,
-    mcnemar_by_story,
     paired,
     smallest_difference,
 )
@@ -182,9 +180,8 @@ def _by_facet(systems: Sequence[SystemAnswers], values: Values | None) -> list[E
         for number, name in enumerate(bins.names):
             if number == len(entries):
                 entries.append({"bin": name, "systems": {}})
-            correct = system.correct[bins.numbers == number]
-            accuracy = AccuracySummary(len(correct), int(correct.sum()))
-            entries[number]["systems"][system.name] = accuracy.as_dict()
+            in_bin = np.flatnonzero(bins.numbers == number)
+            entries[number]["systems"][system.name] = system.summary_at(in_bin).as_dict()
     return entries
 
 
@@ -221,11 +218,11 @@ class Difference:
         lost: number of triples that only the first system answers correctly.
         won: number of triples that only the other system answers correctly.
         n: number of triples.
-        p: p of the exact McNemar test.
-        p_by_story: p of the test for triples that share stories; None if no triples share stories.
+        p: p of McNemar's test, exact or by story.
+        test: test that was used.
         design_effect: factor by which shared stories multiply the variance; None if no triples share stories, or the
             triples allow no test.
-        adjusted_p: p, or p by story if there is one, corrected for the number of comparisons; None without a test.
+        adjusted_p: p, corrected for the number of comparisons; None without a test.
     """
 
     value: float
@@ -233,33 +230,28 @@ class Difference:
     won: int
     n: int
     p: float
-    p_by_story: float | None = None
+    test: PairedTest = "mcnemar"
     design_effect: float | None = None
     adjusted_p: float | None = None
 
     @classmethod
     def of(cls, system: SystemAnswers, first: SystemAnswers, shared: SharedStories) -> "Difference":
         """Compare a system with the first one."""
-        counts = paired(_wrong(system), _wrong(first), shared.num_triples)
-        p_by_story = design_effect = None
-        if shared.num_sharing:
-            p_by_story = mcnemar_by_story(system.correct, first.correct, shared)
-        if _is_testable(shared):
-            design_effect = shared.design_effect(system.correct.astype(np.float64) - first.correct)
+        counts = paired(_wrong(system), _wrong(first), shared.num_triples, shared)
         return cls(
             value=counts.difference,
             lost=counts.lost,
             won=counts.won,
             n=shared.num_triples,
             p=counts.p,
-            p_by_story=p_by_story,
-            design_effect=design_effect,
+            test=counts.test,
+            design_effect=counts.design_effect,
         )
 
     @property
     def counts(self) -> PairedComparison:
-        """Comparison of the two systems under the assumption that triples are independent."""
-        return PairedComparison(self.value, self.lost, self.won, self.p)
+        """Comparison of the two systems."""
+        return PairedComparison(self.value, self.lost, self.won, self.p, self.test, self.design_effect)
 
     @property
     def discordance(self) -> float:
@@ -267,28 +259,21 @@ class Difference:
         return (self.lost + self.won) / self.n
 
     @property
-    def p_to_adjust(self) -> float:
-        """Exact p, or p by story if triples share stories."""
-        return self.p if self.p_by_story is None else self.p_by_story
-
-    @property
     def is_significant(self) -> bool:
         """True if the adjusted p is below the level."""
         return self.adjusted_p is not None and self.adjusted_p < LEVEL
 
-    def points_needed(self, level: float) -> float:
-        """Compute the smallest difference, in points of accuracy, for which p reaches a level."""
-        design_effect = 1 if self.design_effect is None else self.design_effect
-        difference = smallest_difference(self.n, self.discordance * design_effect, alpha=level)
-        return 100 * (difference + 1 / self.n)  # exact tests need 1/n more
+    def points_needed(self, level: float, shared: SharedStories) -> float:
+        """Compute the smallest difference, in points of accuracy, for which p is below a level."""
+        if self.design_effect is None:
+            return 100 * smallest_difference(self.n, self.discordance, level)
+        return 100 * smallest_difference(self.n, self.discordance, level, self.design_effect, shared.degrees_of_freedom)
 
     def record(self) -> Entry:
         """Return all known values as plain data."""
         record: Entry = {**self.counts.as_dict(), "discordance": self.discordance}
-        for name in ("p_by_story", "design_effect", "adjusted_p"):
-            value = getattr(self, name)
-            if value is not None:
-                record[name] = value
+        if self.adjusted_p is not None:
+            record["adjusted_p"] = self.adjusted_p
         return record
 
 
@@ -297,35 +282,32 @@ def _wrong(system: SystemAnswers) -> set[int]:
     return set(np.flatnonzero(~system.correct).tolist())
 
 
-def _is_testable(shared: SharedStories) -> bool:
-    """Return True if triples share stories, but not so much that they allow no test."""
-    return shared.num_sharing > 0 and shared.degrees_of_freedom > 0
-
-
 @dataclass(frozen=True)
 class ComparedSystem:
     """Accuracy of a system and its difference to the first one.
 
     Attributes:
         answers: answers of the system.
-        interval_by_story: interval of the accuracy for triples that share stories; None if no triples share stories.
+        accuracy: accuracy with its interval.
         design_effect: factor by which shared stories multiply the variance of the accuracy; None if no triples share
             stories, or the triples allow no test.
         difference: difference to the first system; None for the first.
     """
 
     answers: SystemAnswers
-    interval_by_story: tuple[float, float] | None = None
+    accuracy: AccuracySummary
     design_effect: float | None = None
     difference: Difference | None = None
 
     @classmethod
     def of(cls, system: SystemAnswers, shared: SharedStories, difference: Difference | None = None) -> "ComparedSystem":
-        """Compute the intervals of a system; `difference` is that to the first system."""
+        """Compute the interval of a system; `difference` is that to the first system."""
+        is_testable = shared.num_sharing > 0 and shared.degrees_of_freedom > 0
+        design_effect = shared.design_effect(system.correct) if is_testable else None
         return cls(
             answers=system,
-            interval_by_story=interval_by_story(system.correct, shared) if shared.num_sharing else None,
-            design_effect=shared.design_effect(system.correct) if _is_testable(shared) else None,
+            accuracy=AccuracySummary.of(system.correct, shared, int(system.ties.sum())),
+            design_effect=design_effect,
             difference=difference,
         )
 
@@ -341,11 +323,9 @@ class ComparedSystem:
 
     def record(self) -> Entry:
         """Return accuracy, intervals, difference and flags as plain data."""
-        record: Entry = {"system": self.name, "kind": self.answers.kind, **self.answers.summary.as_dict()}
-        if self.interval_by_story is not None:
-            record["by_story"] = {"interval": list(self.interval_by_story)}
-            if self.design_effect is not None:
-                record["by_story"]["design_effect"] = self.design_effect
+        record: Entry = {"system": self.name, "kind": self.answers.kind, **self.accuracy.as_dict()}
+        if self.design_effect is not None:
+            record["design_effect"] = self.design_effect
         if self.difference is not None:
             record["difference"] = self.difference.record()
         record["flags"] = self.answers.flags
@@ -353,24 +333,19 @@ class ComparedSystem:
 
     def row(self, first: str) -> Entry:
         """Format a row of a table; cells without a value are empty."""
-        summary = self.answers.summary.as_dict()
+        summary = self.accuracy.as_dict()
         row = {
             "system": self.name,
             "n": summary["n"],
             "accuracy, 95 % interval": report.accuracy_cell(summary),
-            "interval by story": "",
             f"difference to {first}": "",
-            "p by story": "",
             "design effect": "",
             "adjusted p": "",
             "flags": self._flags_cell(),
         }
-        if self.interval_by_story is not None:
-            row["interval by story"] = "[{:.3f}, {:.3f}]".format(*self.interval_by_story)
         difference = self.difference
         if difference is not None:
             row[f"difference to {first}"] = report.difference_cell(difference.counts)
-            row["p by story"] = _p_cell(difference.p_by_story)
             row["design effect"] = "" if difference.design_effect is None else f"{difference.design_effect:.2f}"
             row["adjusted p"] = _p_cell(difference.adjusted_p)
         return row
@@ -406,7 +381,7 @@ def _compare_with_first(systems: Sequence[SystemAnswers], shared: SharedStories)
     """Compare systems with the first one, with p corrected for the number of comparisons."""
     first, *others = systems
     differences = [Difference.of(system, first, shared) for system in others]
-    adjusted = holm([difference.p_to_adjust for difference in differences])
+    adjusted = holm([difference.p for difference in differences])
     compared = [ComparedSystem.of(first, shared)]
     for system, difference, p in zip(others, differences, adjusted, strict=True):
         compared.append(ComparedSystem.of(system, shared, replace(difference, adjusted_p=p)))
@@ -442,7 +417,9 @@ def compare_systems(
         about: plain data with which the report begins.
     """
     groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
-    shared = SharedStories(story_numbers(labeled))
+    stories = story_numbers(labeled)
+    systems = [replace(system, stories=stories) for system in systems]
+    shared = SharedStories(stories)
     combinations, weights = combine([system for system in systems if system.kind != "baseline"], groups)
     figures = ComparisonFigures(
         systems=systems,
@@ -516,7 +493,8 @@ class ComparisonFigures:
         """List the conclusion, explanations of columns and rows, and systems that may have been trained on triples."""
         notes = [] if sentence is None else [sentence]
         notes += report.note_lines(self._explanations())
-        notes.append(report.INDEPENDENCE if len(self.systems) > 1 else report.INTERVALS)
+        by_story = self.shared.num_sharing > 0
+        notes.append(report.method_note(by_story, tested=len(self.systems) > 1))
         for system in self.systems:
             if SEEN in system.flags:
                 notes.append(f"{system.name}: {system.flags[SEEN]}.")
@@ -528,10 +506,11 @@ class ComparisonFigures:
         notes = {}
         if num_comparisons:
             notes["difference"] = f"accuracy minus that of {first}; lost: only {first} is right, won: only the other is"
-            tested = "p by story" if self.shared.num_sharing else "p"
-            notes["adjusted_p"] = f"{tested}, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
+            notes["adjusted_p"] = f"p, corrected for {counted(num_comparisons, 'comparison')} (Holm)"
         if self.shared.num_sharing:
             notes["by_story"] = by_story_note(self.shared)
+        if any(system.accuracy.ties for system in (*self.compared, *self.combined)):
+            notes["ties"] = "equal scores of A and B, which count as an answer for B"
         if self.weights:
             notes["weighted_mean"] = (
                 "mean of the systems' score differences, each divided by its root mean square, with weights (in the "
@@ -575,7 +554,7 @@ def by_story_note(shared: SharedStories) -> str:
     if not shared.degrees_of_freedom:
         return f"{count}, so many that neither a difference nor its absence can be shown"
     return (
-        f"{count}; interval and p by story account for this (score interval and McNemar's test, variance robust to "
+        f"{count}; intervals and p account for this (score interval and McNemar's test, variance robust to "
         f"shared stories, Student's t with {shared.degrees_of_freedom:.0f} degrees of freedom). n divided by the "
         "design effect is the number of independent triples that would tell as much about the difference"
     )
@@ -588,7 +567,8 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     >>> minilm, other = (SystemAnswers(name, "model", labels, labels) for name in ("minilm", "other"))
     >>> difference = Difference(0.06, lost=27, won=39, n=200, p=0.12, adjusted_p=0.12)
     >>> independent = SharedStories([[n] for n in range(200)])
-    >>> conclusion([ComparedSystem(minilm), ComparedSystem(other, difference=difference)], independent)
+    >>> compared = [ComparedSystem.of(minilm, independent), ComparedSystem.of(other, independent, difference)]
+    >>> conclusion(compared, independent)
     'other: a difference to minilm cannot be shown at n = 200; about 8 points would be needed.'
     """
     first, *others = compared
@@ -619,7 +599,7 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     if undecided:
         # Holm compares the smallest remaining p with the level divided by the number of remaining comparisons.
         needed = _points_needed(list(undecided.values()), LEVEL / num_undecided, shared)
-        n = first.answers.summary.n
+        n = first.accuracy.n
         parts.append(f"{', '.join(undecided)}: a difference to {first.name} cannot be shown at n = {n}; {needed}")
     if trained:
         parts.append(f"{', '.join(trained)}: no result, trained on these triples")
@@ -627,15 +607,14 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
 
 
 def _points_needed(differences: Sequence[Difference], level: float, shared: SharedStories) -> str:
-    """Describe how large differences must be for p to reach a level, given the number of differing answers."""
+    """Describe how large differences must be for p to be below a level, given the number of differing answers."""
     if shared.num_sharing and not shared.degrees_of_freedom:
         return "triples that share so many stories can't show any difference"
-    if shared.num_sharing:
-        level = 2 * norm.sf(t.isf(level / 2, shared.degrees_of_freedom))
-    points = [difference.points_needed(level) for difference in differences]
-    if min(points) >= 100:
+    points = [difference.points_needed(level, shared) for difference in differences]
+    possible = [value for value in points if not isinf(value)]
+    if not possible:
         return "these triples can't show any difference"
-    least, most = f"{min(points):.0f}", f"{min(max(points), 100):.0f}"
+    least, most = f"{min(possible):.3g}", f"{max(possible):.3g}"
     needed = least if least == most else f"{least} to {most}"
     return f"about {needed} points would be needed"
 
@@ -659,7 +638,8 @@ def combine(systems: Sequence[SystemAnswers], groups: IntArray) -> tuple[list[Sy
     if len(scores) < 2 or num_folds < 2:
         return results, []
     means, weights = weighted_mean(scores, labels, grouped_folds(groups, num_folds))
-    results.append(replace(combined, name="weighted mean", answers=means > 0))
+    scores_of_means = np.stack([means, np.zeros_like(means)], axis=1)  # 0 is a tie
+    results.append(replace(combined, name="weighted mean", answers=means > 0, scores=scores_of_means))
     return results, weights
 
 

@@ -211,7 +211,11 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
             "by_fold": [fit.fold_as_dict() for fit in fits],
         },
         tables={"": _rows(fits, whole, over_folds)},
-        notes=[*report.note_lines(notes), report.INDEPENDENCE, *_warnings(first, whole)],
+        notes=[
+            *report.note_lines(notes),
+            report.method_note(whole.is_by_story, tested=False),
+            *_warnings(first, whole),
+        ],
         records=[],
         intervals={**intervals, "pooled": whole.last.as_dict()},
     )

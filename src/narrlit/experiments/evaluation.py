@@ -65,7 +65,7 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % confidence interval of the accuracy."""
+        """95 % confidence interval of the accuracy: by story if triples share stories, else Wilson's."""
         return self.answers.summary.interval
 
     @property
@@ -117,7 +117,7 @@ def evaluate(
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %, Wilson), `.table()`, `.write(folder)`. It is printed as
+        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %), `.table()`, `.write(folder)`. It is printed as
         `minilm: accuracy 0.550 [0.481, 0.617] (110 of 200)`.
 
     Raises:

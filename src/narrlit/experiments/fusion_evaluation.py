@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
-from narrlit.data.splits import grouped_folds, story_groups
+from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.experiments.fusion_weights import (
     FusedAnswers,
     Weights,
@@ -171,6 +171,7 @@ class GridSearch:
 
     Attributes:
         triples: triples as encoders read them.
+        stories: (T, 3) numbers of their stories; equal stories have the same number.
         folds: positions of the triples of each fold.
         weights: (W, 4) weights of the grid.
         step: step of the grid.
@@ -179,6 +180,7 @@ class GridSearch:
     """
 
     triples: Triples
+    stories: IntArray
     folds: list[IntArray]
     weights: Weights
     step: float
@@ -199,7 +201,7 @@ class GridSearch:
         examples = TrainingExamples(triples.stories, list(map(example_of, triples)))
         groups = story_groups(examples)
         positions = grouped_folds(groups, folds, fold_seed)
-        return cls(prepared, positions, weights, step, fold_seed, len(np.unique(groups)))
+        return cls(prepared, story_numbers(triples), positions, weights, step, fold_seed, len(np.unique(groups)))
 
     def as_dict(self) -> dict[str, object]:
         """Convert to JSON values."""
@@ -225,7 +227,7 @@ class GridSearch:
         return FusionAccuracies(evaluated, self._select_by_fold(grid, full), self._select_here(grid))
 
     def _answers(self, embeddings: FloatArray, weights: Weights) -> FusedAnswers:
-        return fused_answers(embeddings, self.triples.indices, self.triples.labels, weights)
+        return fused_answers(embeddings, self.triples.indices, self.triples.labels, weights, self.stories)
 
     def _select_by_fold(self, grid: FusedAnswers, full: FusedAnswers) -> SelectedByFold:
         """Evaluate each fold with the setting that is best on the other folds."""

@@ -86,10 +86,15 @@ def fusion_report(models: Sequence[ModelFusions], search: GridSearch, data: Fusi
     return Report(
         content={**data.record, **search.as_dict(), "notes": notes, "models": as_dicts},
         tables=tables,
-        notes=[*report.note_lines(notes), report.INDEPENDENCE, *warnings, *data.lines],
+        notes=[*report.note_lines(notes), report.method_note(_is_by_story(models)), *warnings, *data.lines],
         records=records,
         intervals=intervals,
     )
+
+
+def _is_by_story(models: Sequence[ModelFusions]) -> bool:
+    """Return True if triples share stories."""
+    return models[0].accuracies.settings[0].accuracy.by_story is not None
 
 
 def _notes(settings: Sequence[str], search: GridSearch) -> dict[str, str]:
@@ -133,7 +138,6 @@ def _setting_row(
         "weights": weights,
         "n": accuracy.n,
         "accuracy": report.accuracy_cell(accuracy.as_dict()),
-        "ties": accuracy.ties,
         "difference to full only": report.difference_cell(difference),
     }
 

@@ -31,19 +31,22 @@ class FusedAnswers:
     Attributes:
         right: (T,) or (W, T) True for right answers.
         ties: same shape, True for equal scores, which count as answers for B.
+        stories: (T, 3) stories of the triples.
     """
 
     right: Bools
     ties: Bools
+    stories: IntArray
 
-    def at(self, *index: int | IntArray) -> "FusedAnswers":
-        """Select answers as an array index does: `at(setting)`, `at(setting, triples)`."""
-        return FusedAnswers(self.right[index], self.ties[index])
+    def at(self, setting: int | IntArray, triples: IntArray | None = None) -> "FusedAnswers":
+        """Select the answers of a setting to some triples; a setting for each triple is allowed."""
+        rows = np.arange(len(self.stories)) if triples is None else triples
+        return FusedAnswers(self.right[setting, rows], self.ties[setting, rows], self.stories[rows])
 
     @property
     def summary(self) -> AccuracySummary:
-        """Accuracy of one setting."""
-        return AccuracySummary(len(self.right), int(self.right.sum()), int(self.ties.sum()))
+        """Accuracy of one setting; its interval accounts for stories that the triples share."""
+        return AccuracySummary.of(self.right, self.stories, int(self.ties.sum()))
 
     @property
     def wrong(self) -> set[int]:
@@ -52,7 +55,7 @@ class FusedAnswers:
 
     def difference_to(self, other: "FusedAnswers") -> PairedComparison:
         """Compare one setting with another."""
-        return paired(self.wrong, other.wrong, len(self.right))
+        return paired(self.wrong, other.wrong, len(self.right), self.stories)
 
 
 def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
@@ -120,7 +123,9 @@ def _part_products(first: Weights, second: Weights) -> Weights:
     return (first @ second.transpose(0, 2, 1)).reshape(len(first), -1)
 
 
-def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights) -> FusedAnswers:
+def fused_answers(
+    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights, stories: IntArray | None = None
+) -> FusedAnswers:
     """Answer triples by many weights.
 
     Args:
@@ -128,6 +133,7 @@ def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntAr
         indices: (T, 3) story indices of anchor, A and B.
         labels: (T,) 1 if A is closer.
         weights: (W, 4) weights of the parts.
+        stories: (T, 3) numbers of the stories, equal for stories with equal texts; None: `indices`.
 
     Returns:
         The answers (W, T).
@@ -140,7 +146,7 @@ def fused_answers(vectors: NDArray[np.float32], indices: IntArray, labels: IntAr
         score_a, score_b = scores[..., 0], scores[..., 1]
         right[block] = (score_a > score_b) == (labels == 1)
         ties[block] = score_a == score_b
-    return FusedAnswers(right, ties)
+    return FusedAnswers(right, ties, indices if stories is None else stories)
 
 
 def best_setting(right: Bools, weights: Weights) -> int:

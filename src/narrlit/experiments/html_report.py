@@ -18,12 +18,13 @@ from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
 from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.options import Projection
-from narrlit.experiments.outcome import comparison_of, summary_of
+from narrlit.experiments.outcome import comparison_of
 from narrlit.experiments.report import Entry, Report, Row, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.metrics.set_checks import check_tables
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.triples import summary_of
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page

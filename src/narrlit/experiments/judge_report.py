@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from narrlit.experiments.report import difference_cell
+from narrlit.data.schema import IntArray
+from narrlit.experiments.report import difference_cell, method_note
 from narrlit.llm.judge import Judgement
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired, wilson_interval
 from narrlit.tables import markdown_table
 
 Choices = Sequence[bool | None]
 """Choices for N triples: True if A is closer; None if a system makes no choice, or a label is missing."""
+Stories = IntArray | None
+"""Numbers (N, 3) of the stories of N triples; None: the triples share no stories."""
 Accuracies = Mapping[str, AccuracySummary]
 """Accuracies by system."""
 
@@ -125,8 +128,8 @@ class JudgeFigures:
     by_label: Sequence[LabelPart]
 
     @classmethod
-    def of(cls, judgements: Sequence[Judgement], labels: Choices) -> "JudgeFigures":
-        """Compute all figures of N judgements."""
+    def of(cls, judgements: Sequence[Judgement], labels: Choices, stories: Stories = None) -> "JudgeFigures":
+        """Compute all figures of N judgements, given the labels and the stories of the triples."""
         systems = _systems(judgements)
         labeled = _labeled(labels)
         margins = [abs(judgement.scores[0] - judgement.scores[1]) for judgement in judgements]
@@ -135,15 +138,15 @@ class JudgeFigures:
         return cls(
             triples=len(judgements),
             labeled=len(labeled),
-            accuracies=_accuracies_of_all(systems, margins, labels) if labeled else {},
-            difference=_difference(systems, labels, labeled) if labeled else None,
+            accuracies=_accuracies_of_all(systems, margins, labels, stories) if labeled else {},
+            difference=_difference(systems, labels, labeled, stories) if labeled else None,
             fallbacks=Share(reasons.total(), len(judgements)),
             reasons=dict(reasons.most_common()),
-            overrides=overrides(systems["model"], systems["similarities"], labels),
+            overrides=overrides(systems["model"], systems["similarities"], labels, stories),
             swap_agreement=_swap_agreement(systems),
             shown_first=_shown_first(judgements),
-            by_margin=by_margin(margins, compared, labels),
-            by_label=by_label(compared, labels),
+            by_margin=by_margin(margins, compared, labels, stories=stories),
+            by_label=by_label(compared, labels, stories),
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -195,35 +198,47 @@ class JudgeFigures:
         notes.append(f"Choices of the candidate shown first: {self.shown_first}")
         if self.difference is not None:
             notes.append(f"Hybrid against similarities: {difference_cell(self.difference)}")
+            if self.difference.test == "mcnemar_by_story":
+                notes.append(method_note(by_story=True).rstrip("."))
         return notes
 
 
-def accuracy_of(choices: Choices, labels: Choices) -> AccuracySummary:
+def accuracy_of(choices: Choices, labels: Choices, stories: Stories = None) -> AccuracySummary:
     """Compute the accuracy on the triples with a choice and a label (or a choice of another system).
+
+    Args:
+        choices: choices for N triples.
+        labels: labels of the triples.
+        stories: (N, 3) numbers of their stories; None: the triples share no stories.
 
     >>> print(accuracy_of([True, False, None, True], [True, True, True, None]))
     0.500 [0.095, 0.905] (1 of 2)
     """
-    n = correct = 0
-    for choice, label in zip(choices, labels, strict=True):
+    rows: list[int] = []
+    correct: list[bool] = []
+    for row, (choice, label) in enumerate(zip(choices, labels, strict=True)):
         if choice is not None and label is not None:
-            n += 1
-            correct += choice == label
-    return AccuracySummary(n, correct)
+            rows.append(row)
+            correct.append(choice == label)
+    return AccuracySummary.of(correct, None if stories is None else stories[rows])
 
 
-def overrides(model: Choices, similarities: Choices, labels: Choices) -> Overrides:
+def overrides(model: Choices, similarities: Choices, labels: Choices, stories: Stories = None) -> Overrides:
     """Count the choices that differ from the similarities, and how many of them are right."""
     agreed = accuracy_of(model, similarities)
     against: list[bool | None] = []
     for choice, similar in zip(model, similarities, strict=True):
         overridden = similar is not None and choice != similar
         against.append(choice if overridden else None)
-    return Overrides(Share(agreed.n - agreed.correct, agreed.n), accuracy_of(against, labels))
+    return Overrides(Share(agreed.n - agreed.correct, agreed.n), accuracy_of(against, labels, stories))
 
 
 def by_margin(
-    margins: Sequence[float], systems: Mapping[str, Choices], labels: Choices, parts: int = 5
+    margins: Sequence[float],
+    systems: Mapping[str, Choices],
+    labels: Choices,
+    parts: int = 5,
+    stories: Stories = None,
 ) -> list[MarginPart]:
     """Compute accuracies by the difference of the similarities, in parts of equal size, largest difference first."""
     order = sorted(_labeled(labels), key=lambda index: -margins[index])
@@ -233,17 +248,17 @@ def by_margin(
         indices = order[n * part // parts : n * (part + 1) // parts]
         if indices:
             low, high = margins[indices[-1]], margins[indices[0]]
-            divided.append(MarginPart(low, high, _accuracies_at(indices, systems, labels)))
+            divided.append(MarginPart(low, high, _accuracies_at(indices, systems, labels, stories)))
     return divided
 
 
-def by_label(systems: Mapping[str, Choices], labels: Choices) -> list[LabelPart]:
+def by_label(systems: Mapping[str, Choices], labels: Choices, stories: Stories = None) -> list[LabelPart]:
     """Compute accuracies on the triples labeled A and on those labeled B (Comhis, section 6.3)."""
     parts = []
     for name, label in (("A", True), ("B", False)):
         indices = [index for index, known in enumerate(labels) if known is label]
         if indices:
-            parts.append(LabelPart(name, _accuracies_at(indices, systems, labels)))
+            parts.append(LabelPart(name, _accuracies_at(indices, systems, labels, stories)))
     return parts
 
 
@@ -283,42 +298,44 @@ def _swap_agreement(systems: Mapping[str, Choices]) -> Share | None:
 
 
 def _accuracies_of_all(
-    systems: Mapping[str, Choices], margins: Sequence[float], labels: Choices
+    systems: Mapping[str, Choices], margins: Sequence[float], labels: Choices, stories: Stories
 ) -> dict[str, AccuracySummary]:
     """Compute the accuracy of each system on all labeled triples, in the order of `NAMES`."""
-    accuracies = _accuracies(systems, labels)
+    accuracies = {name: accuracy_of(choices, labels, stories) for name, choices in systems.items()}
     ties = sum(margins[index] == 0 for index in _labeled(labels))
     accuracies["similarities"] = replace(accuracies["similarities"], ties=ties)
-    accuracies["model_of_all"] = replace(accuracies["model"], n=accuracies["hybrid"].n)
+    # A choice that is never a label counts as wrong.
+    chosen = [(choice is not None and choice == label) for choice, label in zip(systems["model"], labels, strict=True)]
+    rows = _labeled(labels)
+    correct = [chosen[row] for row in rows]
+    accuracies["model_of_all"] = AccuracySummary.of(correct, None if stories is None else stories[rows])
     return {name: accuracies[name] for name in NAMES if name in accuracies}
 
 
-def _accuracies(systems: Mapping[str, Choices], labels: Choices) -> dict[str, AccuracySummary]:
-    """Compute the accuracy of each system."""
-    return {name: accuracy_of(choices, labels) for name, choices in systems.items()}
-
-
 def _accuracies_at(
-    indices: Sequence[int], systems: Mapping[str, Choices], labels: Choices
+    indices: Sequence[int], systems: Mapping[str, Choices], labels: Choices, stories: Stories
 ) -> dict[str, AccuracySummary]:
     """Compute the accuracy of each system on some of the triples."""
     known = [labels[index] for index in indices]
+    stories_of_known = None if stories is None else stories[[*indices]]
     accuracies = {}
     for name, choices in systems.items():
-        accuracies[name] = accuracy_of([choices[index] for index in indices], known)
+        accuracies[name] = accuracy_of([choices[index] for index in indices], known, stories_of_known)
     return accuracies
 
 
-def _difference(systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int]) -> PairedComparison:
+def _difference(
+    systems: Mapping[str, Choices], labels: Choices, labeled: Sequence[int], stories: Stories
+) -> PairedComparison:
     """Compare the language model with similarities to the similarities alone."""
     wrong = _wrong(systems["hybrid"], labels, labeled)
     wrong_by_similarity = _wrong(systems["similarities"], labels, labeled)
-    return paired(wrong, wrong_by_similarity, len(labeled))
+    return paired(wrong, wrong_by_similarity, len(labeled), None if stories is None else stories[[*labeled]])
 
 
 def _wrong(choices: Choices, labels: Choices, labeled: Sequence[int]) -> set[int]:
-    """Collect the labeled triples with a wrong choice."""
-    return {index for index in labeled if choices[index] != labels[index]}
+    """Collect the labeled triples with a wrong choice, by their number among the labeled ones."""
+    return {number for number, index in enumerate(labeled) if choices[index] != labels[index]}
 
 
 def _shown_first(judgements: Sequence[Judgement]) -> Share:
@@ -344,5 +361,5 @@ def _cells(accuracies: Accuracies) -> dict[str, str]:
 
 
 def _cell(accuracy: AccuracySummary) -> str:
-    """Format an accuracy; ties are only in the JSON file."""
-    return str(AccuracySummary(accuracy.n, accuracy.correct)) if accuracy.n else "unknown without labels"
+    """Format an accuracy."""
+    return str(accuracy) if accuracy.n else "unknown without labels"

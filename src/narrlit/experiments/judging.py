@@ -15,9 +15,10 @@ from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples, say_rows
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Triples
+from narrlit.data.splits import story_numbers
 from narrlit.data.writers import write_rows
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import OptionError
+from narrlit.errors import DataError, OptionError
 from narrlit.experiments.judge_report import JudgeFigures, accuracy_of
 from narrlit.experiments.report import keep_report
 from narrlit.files import check_continued
@@ -61,7 +62,7 @@ class Judgements:
     @property
     def summary(self) -> AccuracySummary:
         """Accuracy on the triples with a label, with its interval."""
-        return accuracy_of(self.answers, self._labels)
+        return accuracy_of(self.answers, self._labels, story_numbers(self.triples))
 
     @property
     def accuracy(self) -> float:
@@ -71,7 +72,7 @@ class Judgements:
     @cached_property
     def figures(self) -> JudgeFigures:
         """Accuracy of language model and similarities, alone and combined, fallbacks and overrides."""
-        return JudgeFigures.of(self.rows, self._labels)
+        return JudgeFigures.of(self.rows, self._labels, story_numbers(self.triples))
 
     @property
     def failed(self) -> list[int]:
@@ -268,6 +269,8 @@ def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bo
     if isinstance(triples, Triples):
         if labels is not None:
             raise OptionError("`labels` need a file of triples; give them to read_triples instead")
+        if not triples:
+            raise DataError("there are no triples: give at least one")
         return triples
     rows = read_triples(triples, labels=labels, strict=True)
     if progress:

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
+from narrlit.metrics.triples import summary_of
 from narrlit.models.run_file import Evaluation, RunFile
 
 LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
@@ -19,17 +20,24 @@ class Scored:
         summary: the accuracy.
         wrong: positions of the triples, or pairs of fold and position; None if a score was NaN.
         epoch: epoch, from 0, after which they were evaluated; None before training, and for several fits.
+        stories: stories of each triple, by its position; None if they are unknown: triples then count as independent.
     """
 
     summary: AccuracySummary
     wrong: Set[Hashable] | None = None
     epoch: int | None = None
+    stories: Mapping[Hashable, Sequence[int]] | None = None
 
     @classmethod
-    def of(cls, evaluation: Evaluation, wrong: Sequence[int] | None) -> "Scored":
-        """Combine an evaluation in a record with its wrong answers."""
+    def of(
+        cls, evaluation: Evaluation, wrong: Sequence[int] | None, stories: Sequence[Sequence[int]] | None = None
+    ) -> "Scored":
+        """Combine an evaluation in a record with its wrong answers, and the stories of the triples."""
         positions = None if wrong is None else frozenset(wrong)
-        return cls(summary_of(evaluation), positions, evaluation.epoch)
+        stories_of = None
+        if stories is not None and len(stories) == evaluation.n:  # else only some of the triples were evaluated
+            stories_of = dict(enumerate(stories))
+        return cls(summary_of(evaluation), positions, evaluation.epoch, stories_of)
 
     @property
     def accuracy(self) -> float | None:
@@ -68,6 +76,11 @@ class Outcome:
         return self.scores[BEST]
 
     @property
+    def is_by_story(self) -> bool:
+        """True if an interval accounts for stories that triples share."""
+        return any(score.summary.by_story is not None for score in self.scores.values())
+
+    @property
     def reference(self) -> Scored | None:
         """Evaluation of the encoder before training; None if the fit did not evaluate it."""
         return self.scores.get(REFERENCE)
@@ -84,17 +97,12 @@ class Outcome:
         }
 
 
-def summary_of(evaluation: Evaluation) -> AccuracySummary:
-    """Return the counts of an evaluation in a record."""
-    return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined)
-
-
 def comparison_of(record: RunFile) -> PairedComparison | None:
     """Return the comparison of the best evaluation with the frozen encoder from a record; None if there is none."""
     stored = record.comparison
     if stored is None:
         return None
-    return PairedComparison(stored.difference, stored.lost, stored.won, stored.p)
+    return PairedComparison(stored.difference, stored.lost, stored.won, stored.p, stored.test)
 
 
 def pooled(outcomes: Mapping[int, Outcome]) -> Outcome:
@@ -134,9 +142,21 @@ def _pooled(scores: Mapping[int, Scored]) -> Scored:
         if score.wrong is None:
             return Scored(summary)
         wrong.update((fold, position) for position in score.wrong)
-    return Scored(summary, wrong)
+    stories: dict[Hashable, Sequence[int]] = {}
+    for fold, score in scores.items():
+        if score.stories is None:
+            return Scored(summary, wrong)
+        stories.update(((fold, position), triple) for position, triple in score.stories.items())
+    correct = [position not in wrong for position in stories]
+    summary = AccuracySummary.of(correct, [*stories.values()], summary.ties)
+    return Scored(summary, wrong, stories=stories)
 
 
 def compared(score: Scored, other: Scored) -> PairedComparison:
     """Compare two evaluations of the same triples."""
-    return paired(score.wrong, other.wrong, score.summary.n)
+    if score.stories is None or score.wrong is None or other.wrong is None:
+        return paired(score.wrong, other.wrong, score.summary.n)
+    row_of = {position: row for row, position in enumerate(score.stories)}
+    wrong = {row_of[position] for position in score.wrong}
+    other_wrong = {row_of[position] for position in other.wrong}
+    return paired(wrong, other_wrong, score.summary.n, [*score.stories.values()])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.files import atomic_path, write_text
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 Entry = dict[str, Any]
 Row = Mapping[str, Any]
-
-INTERVALS = "Intervals are 95 % (Wilson) and assume independent triples."
-INDEPENDENCE = "Intervals are 95 % (Wilson); p is from the exact paired McNemar test; both assume independent triples."
 
 
 @dataclass(frozen=True)
@@ -92,16 +90,36 @@ def keep_report(folder: Path, name: str, content: Entry, markdown: str, **others
         write_text(folder / f"{name}.{suffix}", text)
 
 
-def accuracy_cell(entry: Row) -> str:
-    """Format an accuracy with its interval.
+def method_note(by_story: bool, tested: bool = True) -> str:
+    """Name the method of the intervals and, if there are comparisons, the test.
 
-    >>> accuracy_cell({"accuracy": 0.55, "interval": [0.481, 0.617]})
+    Args:
+        by_story: True if triples share stories.
+        tested: True if p is shown.
+
+    >>> method_note(by_story=False, tested=False)
+    'Intervals are 95 % (Wilson) and assume independent triples.'
+    """
+    if by_story:
+        test = "; p is from McNemar's paired test" if tested else ""
+        account = "both account" if tested else "they account"
+        return f"Intervals are 95 %{test}; {account} for stories that triples share."
+    test = "; p is from the exact paired McNemar test; both assume" if tested else " and assume"
+    return f"Intervals are 95 % (Wilson){test} independent triples."
+
+
+def accuracy_cell(entry: Row) -> str:
+    """Format an accuracy with its interval and, if there are any, the number of ties.
+
+    >>> accuracy_cell({"accuracy": 0.55, "interval": [0.481, 0.617], "ties": 0})
     '0.550 [0.481, 0.617]'
     """
     if entry["accuracy"] is None:
         return "none: scores are NaN"
     low, high = entry["interval"]
-    return f"{entry['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+    ties = entry.get("ties", 0)
+    counted_ties = f", {counted(ties, 'tie')}" if ties else ""
+    return f"{entry['accuracy']:.3f} [{low:.3f}, {high:.3f}]{counted_ties}"
 
 
 def difference_cell(comparison: PairedComparison | None) -> str:

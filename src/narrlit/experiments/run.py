@@ -6,9 +6,10 @@ from pathlib import Path
 import pandas as pd
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored, summary_of
+from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored
 from narrlit.json_records import read_json
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.triples import summary_of
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import ANSWERS, RECORD, AnswersFile, NewerRecordError, RunFile
 
@@ -110,12 +111,12 @@ class Run:
         last = record.validations[-1]
         best = record.best or last  # there is no best evaluation if all scores are NaN
         scores = {
-            LAST: Scored.of(last, wrong[last.epoch or 0]),
-            BEST: Scored.of(best, wrong[best.epoch or 0]),
+            LAST: Scored.of(last, wrong[last.epoch or 0], answers.stories),
+            BEST: Scored.of(best, wrong[best.epoch or 0], answers.stories),
         }
         if record.reference is not None:
             before = answers.frozen if record.frozen is not None else answers.untrained
-            scores[REFERENCE] = Scored.of(record.reference, before)
+            scores[REFERENCE] = Scored.of(record.reference, before, answers.stories)
         return Outcome(scores, len(record.validations), record.flags.names)
 
     def __fspath__(self) -> str:

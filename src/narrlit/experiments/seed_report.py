@@ -1,39 +1,48 @@
 """Report on fits with several seeds: mean and standard deviation over seeds, and tests over triples."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.experiments.report import Entry, Report, Spread
-from narrlit.metrics.significance import p_text, permutation_test
+from narrlit.metrics.significance import SharedStories, p_text, permutation_test, permutation_test_by_story
 
 BySeed = Mapping[int, Outcome]
 TRAINED, FROZEN = "trained", "frozen"
 NOTES = {
     "mean": "mean over the seeds ± standard deviation between them, which is the variation of training only",
     "difference": "seed by seed on the same triples; p is from the paired permutation test over triples, with the "
-    "number of seeds that answer each correctly: it generalizes to other triples, assumed to be independent",
+    "number of seeds that answer each correctly: it generalizes to other triples",
     "last_epoch": "accuracy after the last epoch; not selected by any evaluation",
     "best_epoch": "accuracy in the epoch that these triples selected in each fit: too high because of this selection",
     FROZEN: "encoder before training, without a new head",
 }
+INDEPENDENT = "Triples are assumed to be independent."
+BY_STORY = "p accounts for stories that triples share (variance robust to shared stories, Student's t)."
 
 
 @dataclass(frozen=True)
 class SeedDifference:
-    """Difference of a system to the reference over seeds, and p over triples; None if scores are NaN."""
+    """Difference of a system to the reference over seeds, and p over triples.
+
+    Attributes:
+        spread: mean and standard deviation of the difference.
+        p: p of the test; None if scores are NaN.
+        test: permutation test, or that by story if the triples share stories.
+    """
 
     spread: Spread
     p: float | None = None
+    test: Literal["permutation", "permutation_by_story"] = "permutation"
 
     def as_dict(self) -> Entry:
         """Convert to JSON values."""
-        return {**self.spread.as_dict(), "p": self.p}
+        return {**self.spread.as_dict(), "p": self.p, "test": None if self.p is None else self.test}
 
     def __str__(self) -> str:
         return f"{self.spread.text('+')}, {p_text(self.p)}"
@@ -116,7 +125,7 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
             "flags": flags,
         },
         tables=tables,
-        notes=[*report.note_lines(notes), *_warnings(flags)],
+        notes=[*report.note_lines(notes), *_assumption(results), *_warnings(flags)],
         records=[],
         intervals=_intervals(results),
     )
@@ -148,12 +157,18 @@ def _difference(outcomes: BySeed, base: BySeed, name: str) -> SeedDifference:
     wrong, base_wrong = _wrong(outcomes, name), _wrong(base, name)
     if wrong is None or base_wrong is None:
         return SeedDifference(Spread())
-    # A triple that all fits answer correctly has a difference of 0, which does not affect the test.
-    triples = sorted(set().union(*wrong, *base_wrong))
     differences = []
     for seed, outcome in outcomes.items():
         accuracy = outcome.scores[name].summary.accuracy
         differences.append(accuracy - base[seed].scores[name].summary.accuracy)
+    stories = next(iter(base.values())).scores[name].stories
+    if stories is not None:
+        shared = SharedStories([*stories.values()])
+        if shared.num_sharing:
+            p = permutation_test_by_story(_counts(base_wrong, stories), _counts(wrong, stories), shared)
+            return SeedDifference(Spread.of(differences), p, "permutation_by_story")
+    # A triple that all fits answer correctly has a difference of 0, which does not affect the test.
+    triples = sorted(set().union(*wrong, *base_wrong))
     p = permutation_test(_counts(base_wrong, triples), _counts(wrong, triples))
     return SeedDifference(Spread.of(differences), p)
 
@@ -169,7 +184,7 @@ def _wrong(outcomes: BySeed, name: str) -> list[Set[Any]] | None:
     return wrong
 
 
-def _counts(wrong: Sequence[Set[Any]], triples: Sequence[Any]) -> list[int]:
+def _counts(wrong: Sequence[Set[Any]], triples: Iterable[Any]) -> list[int]:
     """Count the seeds that answer each triple incorrectly."""
     counts = Counter(chain.from_iterable(wrong))
     return [counts[triple] for triple in triples]
@@ -182,6 +197,14 @@ def _flags(results: Mapping[str, BySeed]) -> list[str]:
         for outcome in outcomes.values():
             flags.update(outcome.flags)
     return sorted(flags)
+
+
+def _assumption(results: Mapping[str, BySeed]) -> list[str]:
+    """Describe what the test assumes about the triples; empty without a comparison."""
+    if len(results) < 2:
+        return []
+    outcomes = chain.from_iterable(by_seed.values() for by_seed in results.values())
+    return [BY_STORY if any(outcome.is_by_story for outcome in outcomes) else INDEPENDENT]
 
 
 def _warnings(flags: Sequence[str]) -> list[str]:

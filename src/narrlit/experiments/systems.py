@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import file_digest, read_rows
-from narrlit.data.schema import FloatArray, Track, Triples, triple_cosines
+from narrlit.data.schema import FloatArray, IntArray, Track, Triples, triple_cosines
+from narrlit.data.splits import story_numbers
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
@@ -54,6 +55,7 @@ class SystemAnswers:
         scores: (N, 2) scores of A and B; None if only answers are known.
         vectors: (N, 3, D) embeddings of anchor, A and B; None for baselines, answers and Mean-Max.
         flags: contamination and provenance flags, from the record of the run.
+        stories: (N, 3) numbers of the stories of each triple; None: the triples share no stories.
     """
 
     name: str
@@ -63,6 +65,7 @@ class SystemAnswers:
     scores: Scores | None = None
     vectors: FloatArray | None = None
     flags: Flags = field(default_factory=dict)
+    stories: IntArray | None = None
 
     @classmethod
     def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
@@ -85,12 +88,22 @@ class SystemAnswers:
         return np.where(self.labels, difference, -difference)
 
     @property
+    def ties(self) -> Bools:
+        """Triples (N,) with equal scores, which count as answers for B."""
+        if self.scores is None:
+            return np.zeros(len(self.labels), dtype=np.bool_)
+        ties: Bools = self.scores[:, 0] == self.scores[:, 1]
+        return ties
+
+    @cached_property
     def summary(self) -> AccuracySummary:
-        """Accuracy with its interval."""
-        ties = 0
-        if self.scores is not None:
-            ties = int((self.scores[:, 0] == self.scores[:, 1]).sum())
-        return AccuracySummary(len(self.labels), int(self.correct.sum()), ties)
+        """Accuracy with its interval, which accounts for stories that the triples share."""
+        return self.summary_at(np.arange(len(self.labels)))
+
+    def summary_at(self, rows: IntArray) -> AccuracySummary:
+        """Accuracy on some of the triples, with its interval."""
+        stories = None if self.stories is None else self.stories[rows]
+        return AccuracySummary.of(self.correct[rows], stories, int(self.ties[rows].sum()))
 
 
 System = str | PathLike[str] | StoryEncoder | Similarity
@@ -159,9 +172,16 @@ def answers_of(
         ModelError: if a model can't be found or loaded.
         OptionError: if `stories` is missing for embeddings, or a submission lacks the track of the triples.
     """
-    labels = labeled.labels == 1
     if isinstance(system, str | PathLike) and Path(system).suffix in ANSWER_SUFFIXES:
-        return _from_file(Path(system), name or os.fspath(system), labeled, labels, stories, track)
+        answers = _from_file(Path(system), name or os.fspath(system), labeled, labeled.labels == 1, stories, track)
+    else:
+        answers = _computed(system, name, labeled, progress)
+    return replace(answers, stories=story_numbers(labeled))
+
+
+def _computed(system: System, name: str | None, labeled: Triples, progress: bool) -> SystemAnswers:
+    """Answer by a measure, an encoder, or the name of one of these."""
+    labels = labeled.labels == 1
     if isinstance(system, str | PathLike):
         name = name or os.fspath(system)
     similarity = measure_of(system).fitted_for(labeled.stories)

@@ -10,11 +10,12 @@ from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.crossval import accuracies_as_dict, except_by
-from narrlit.experiments.outcome import EVALUATIONS, REFERENCE, Outcome, compared, summary_of
+from narrlit.experiments.outcome import EVALUATIONS, REFERENCE, Outcome, compared
 from narrlit.experiments.plan import FinishedFit
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.metrics.significance import PairedComparison
+from narrlit.metrics.triples import summary_of
 from narrlit.models.run_file import Evaluation, Part
 
 
@@ -153,7 +154,7 @@ def tune_report(
             "command": command,
         },
         tables={"Trials": _trial_rows(trials, winner), "Held-out folds": _held_out_rows(held_out, others, comparisons)},
-        notes=[*report.note_lines(notes), *_further_notes(earlier_winners, command)],
+        notes=[*report.note_lines(notes), *_further_notes(held_out, earlier_winners, command)],
         records=[],
         intervals=intervals,
     )
@@ -184,9 +185,9 @@ def _notes(trials: int, evaluations: int, evaluated: int, others: str, deciding:
     }
 
 
-def _further_notes(earlier_winners: Sequence[str], command: str) -> list[str]:
+def _further_notes(held_out: Mapping[str, HeldOut], earlier_winners: Sequence[str], command: str) -> list[str]:
     """Explain the tests, list earlier winners, and print the command that fits the winner."""
-    lines = [report.INDEPENDENCE]
+    lines = [report.method_note(held_out["winner"].pooled.is_by_story)]
     if earlier_winners:
         earlier = ", ".join(earlier_winners)
         lines.append(f"These folds also evaluated earlier winners, of fewer trials: {earlier}.")

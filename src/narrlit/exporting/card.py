@@ -12,7 +12,7 @@ from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.triples import summary_of
 from narrlit.models.run_file import DataPart, Evaluation, RunFile
 
 TASK_TYPE = "sentence-similarity"
@@ -183,7 +183,7 @@ def _one_or_list(values: tuple[str, ...]) -> str | list[str] | None:
 def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
     """Describe an accuracy for the model index; its name has n, the interval and the flags."""
     data = ", ".join(origin.validation_data) or "validation triples"
-    summary = _summary(result)
+    summary = summary_of(result)
     low, high = summary.interval
     flags = [] if origin.run is None else origin.run.flags.names
     details = [f"{summary.correct} of n = {summary.n} triples", f"95 % interval {low:.3f} to {high:.3f}", *flags]
@@ -197,11 +197,6 @@ def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
         metric_name=f"Accuracy ({'; '.join(details)})",
         metric_value=round(summary.accuracy, 4),
     )
-
-
-def _summary(result: Evaluation) -> AccuracySummary:
-    """Convert a recorded evaluation."""
-    return AccuracySummary(result.n, result.correct, result.ties)
 
 
 def _introduction(facts: CardFacts) -> str:
@@ -257,9 +252,9 @@ def _accuracy(facts: CardFacts) -> str:
     if result is None or run is None:
         return ""
     data = ", ".join(map(code, facts.origin.validation_data)) or "the validation triples"
-    lines = ["## Accuracy", "", f"{_summary(result)} on {data}. The interval is the 95 % confidence interval."]
+    lines = ["## Accuracy", "", f"{summary_of(result)} on {data}. The interval is the 95 % confidence interval."]
     if run.reference is not None and run.reference.accuracy is not None:
-        lines.append(f"Before training: {_summary(run.reference)}.")
+        lines.append(f"Before training: {summary_of(run.reference)}.")
     if run.num_evaluations is not None and run.num_evaluations > 1:
         lines.append(
             f"It is the best of {run.num_evaluations} evaluations on these triples, which chose the weights, so it is "

@@ -1,7 +1,7 @@
 """Fields of run.json and validation_answers.json, for all code that reads or writes them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -33,6 +33,7 @@ class Evaluation(Part):
         correct: number of correct answers.
         accuracy: from 0 to 1; None if a score was NaN.
         interval: ends of the 95 % confidence interval.
+        interval_method: `wilson`, or `by_story` if triples share stories; None if it was not recorded.
         ties: number of equal scores, which count as answer B.
         undefined: number of triples with a score that is NaN.
         epoch: epoch after which the evaluation was made, from 0; None before training.
@@ -43,6 +44,7 @@ class Evaluation(Part):
     correct: int
     accuracy: float | None
     interval: list[float] | None = Field(min_length=2, max_length=2)
+    interval_method: Literal["wilson", "by_story"] | None = None
     ties: int = 0
     undefined: int = 0
     epoch: int | None = None
@@ -57,7 +59,8 @@ class Comparison(Part):
         difference: accuracy of the evaluation minus that of the reference.
         lost: number of triples that only the reference answers correctly.
         won: number of triples that only the evaluation answers correctly.
-        p: p-value of the exact McNemar test.
+        p: p-value of the test.
+        test: exact McNemar test, or McNemar's test by story if triples share stories.
     """
 
     reference: str | None = None
@@ -65,6 +68,7 @@ class Comparison(Part):
     lost: int
     won: int
     p: float
+    test: Literal["mcnemar", "mcnemar_by_story"] = "mcnemar"
 
 
 class DataFile(Part):
@@ -263,12 +267,14 @@ class AnswersFile(Part):
 
     Attributes:
         triples: digest of the validation triples.
+        stories: stories of each triple, by digests of their texts; None if they were not recorded.
         evaluations: wrong answers in each evaluation.
         untrained: wrong answers of the model before training.
         frozen: wrong answers of the encoder without its new head.
     """
 
     triples: str
+    stories: list[list[int]] | None = None
     evaluations: list[ValidationAnswers]
     untrained: list[int] | None = None
     frozen: list[int] | None = None

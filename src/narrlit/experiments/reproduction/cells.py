@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from narrlit.data.schema import FloatArray, Triples
+from narrlit.data.splits import story_numbers
 from narrlit.encoding.loading import open_encoder
 from narrlit.encoding.options import CACHE, Loading
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -143,7 +144,8 @@ class Computation:
             self.parts[key], _ = encoder.embed_parts(prepared.stories)
         weights = np.array([fusion.weights])
         [scores] = fused_scores(self.parts[key], prepared.indices, weights)
-        return SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
+        answers = SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
+        return replace(answers, stories=story_numbers(labeled))
 
     def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
         """Let the language model in the environment decide, as `narrlit.judge` does."""
@@ -155,7 +157,7 @@ class Computation:
         if failed:
             raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
         decided = np.array([judgement.a_is_closer for judgement in judgements])
-        return AccuracySummary(len(judgements), int((decided == answers.labels).sum()))
+        return AccuracySummary.of(decided == answers.labels, answers.stories)
 
 
 def averaged(results: Sequence[CellResult]) -> CellResult:
