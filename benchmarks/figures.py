@@ -4,13 +4,18 @@
     python benchmarks/figures.py --data FOLDER --only frozen   # this one again
     python benchmarks/figures.py --check                       # pages against the record; nothing runs
 
+Every number with a decimal point on a page, .560 or 0.560, is a result, and so are speeds and p. It must be recorded or
+published, or stand in an output that tests compare. A setting stands in backticks, in code, or in a block of text under
+`<!-- settings -->`. Versions of software and sections of papers are neither.
+
 A measurement has commands, the files that they read below FOLDER (the shared task's repository), and where their
 results lie. `shown` says, for each page, the texts in which its figures stand there: `{path}` is a result,
 `{path|style}` one in another style. Published figures come from the tables of the papers that `narrlit reproduce` uses.
-Figures in the output of a command or Python block that tests/test_docs.py runs are compared there.
+They may stand where the paper is named: in its row of a table, else in the paragraph, or on its own page.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
@@ -42,21 +47,33 @@ LIBRARIES = ("narrlit", "torch", "lightning", "transformers", "sentence-transfor
 
 MPNET = "all-mpnet-base-v2"
 FIELD = re.compile(r"{([^{}|]+)(?:\|(\w+))?}")
-FENCED = re.compile(r"(?ms)^```(\w*)\n(.*?)^```$")
-PAGES_OF_PAPERS = ("README.md", "docs/systems/", "docs/reproduce.md", "docs/evaluation.md")
-"""Pages that quote the papers' figures."""
-NOT_RUN = "<!-- no-run:"
+FENCED = re.compile(r"(?ms)^( *)```(\w*)\n(.*?)^\1```$")
+PAPERS = {"hits": "HITS", "ttda704": "ttda704", "nlp_fsdm": "NLP-FSDM", "mendel292": "Mendel292", "comhis": "Comhis"}
+"""Names of the papers in a text that quotes their figures, by the file of their tables."""
+BOARD = "docs/board.md"
+PARAGRAPH = re.compile(r"(?ms)^```.*?^```$|^[^\n]+(?:\n[^\n]+)*")
+NO_RUN = re.compile(r"<!-- no-run: .*?(tests/\w[\w/]*\.py)?[^/]*-->")
+SETTINGS = "<!-- settings -->"
+CODE = {"bash", "sh", "python", "py", "yaml"}
+NUMBER = r"[+-]?(?:\d[\d,]*)?\.\d+"
 RESULT = re.compile(
-    r"""(?<![\w.,\]-])[+\u2212-]?\.\d{2,4}\b            # an accuracy: .560
-    | \[[+\u2212-]?0?\.\d+,\ [+\u2212-]?0?\.\d+\]       # an interval
-    | \bp\ [=<]\ 0?\.\d+ | \bp\ =\ \de-\d+              # p of a test
-    | \b\d[\d.,]*\ (?:stories|triples|queries)/s        # a speed
-    | \b\d[\d.,]*\ times\ (?:as\ fast|the\ speed)
-    | \b\d+\.\d\ %                                    # a share, to a tenth
+    rf"""(?<![\w.])(?<![A-Za-z]-){NUMBER}(?:e[+-]?\d+)?(?!\.?\d)    # a number with a decimal point: .560, 45.4
+    | \bp\ [=<]\ \d+e-\d+                                          # p of a test
+    | \b\d[\d,]*\ (?:stories|sentences|triples|queries|requests|tokens)/s
+    | \b\d[\d,]*\ times\ (?:as\ \w+|the\ speed)
     """,
     re.VERBOSE,
 )
-"""Texts on a page that are results. Settings are written with a zero before the point, as in 0.05."""
+"""Texts on a page that are results, after `plain`."""
+SOFTWARE = "Apache|BERTopic|BY-SA|LanceDB|Llama|OpenVINO|PyLate|Python|Runtime|sentence-transformers|torch|transformers"
+NO_RESULT = re.compile(
+    rf"""\b(?:{SOFTWARE})\ \d*\.\d+                                          # a version
+    | \b[Ss]ections?\ \d(?:\.\d)+(?:(?:,|\ and|\ to)\ \d(?:\.\d)+)* | \([1-9](?:\.\d){{1,2}}\)   # sections of a paper
+    | `[^`\n]+`                                                           # settings, names and messages
+    | \]\([^)\s]*\) | https?://\S+ | \barXiv:[\d.]+ | <!--.*?-->           # addresses, comments
+    """,
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ class Measurement:
         data: files below the folder of data that the commands read.
         encoder: model that embeds.
         results: name of a result to its JSON file below the working folder; `stdout:N` is the last line that command N,
-            from 0, prints.
+            from 0, prints: JSON, or a text.
         shown: texts by page, with results in braces.
     """
 
@@ -106,17 +123,22 @@ def read_record() -> dict[str, Any]:
 def write_record(record: Mapping[str, Any]) -> None:
     """Write docs/figures.json, with the figures that the papers publish."""
     figures = dict(sorted(record["figures"].items()))
-    content = {"figures": figures, "published": {path.stem: published(path) for path in sorted(TABLES.glob("*.yaml"))}}
+    content = {"figures": figures, "published": published_figures()}
     with atomic_path(RECORD) as temporary:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def published(path: Path) -> list[float]:
-    """Read the figures of a paper's tables, and those that it states in its text."""
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    rows = [row for table in content["tables"].values() for row in table.get("rows", {}).values()]
-    figures = {figure for row in rows for figure in row["published"].values() if figure is not None}
-    return sorted(figures | set(content.get("stated", [])))
+def published_figures() -> dict[str, list[float]]:
+    """Read the figures that the papers publish in tables and text, and the task's board, in percent."""
+    figures: dict[str, set[float]] = {}
+    for path in sorted(TABLES.glob("*.yaml")):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rows = [row for table in content["tables"].values() for row in table.get("rows", {}).values()]
+        in_tables = {figure for row in rows for figure in row["published"].values() if figure is not None}
+        figures[path.stem] = in_tables | set(content.get("stated", []))
+    with (TABLES / "board.csv").open(encoding="utf-8", newline="") as file:
+        figures["board"] = {round(100 * float(row["accuracy"]), 2) for row in csv.DictReader(file)}
+    return {name: sorted(values) for name, values in sorted(figures.items())}
 
 
 def measured(
@@ -159,18 +181,34 @@ def run_all(measurement: Measurement, folders: Mapping[str, Path], work: Path) -
         "printed": printed,
         "data": {name: file_digest(folders["data"] / name) for name in measurement.data},
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "commit": commit(),
         "processor": measure.machine(),
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(time.monotonic() - start),
     }
 
 
+def commit() -> str:
+    """Return the short hash of the commit that runs, with "+changes" if a file but the record differs from it."""
+    git = ["git", "-C", str(ROOT)]
+    short = subprocess.run([*git, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False)
+    if short.returncode:
+        return "unknown: no repository"
+    changes = [*git, "status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT).as_posix()}"]
+    changed = subprocess.run(changes, capture_output=True, text=True, check=True).stdout.strip()
+    return short.stdout.strip() + ("+changes" if changed else "")
+
+
 def result_of(place: str, printed: Sequence[str], work: Path) -> Any:
-    """Read a result: a JSON file, or the last line that a command prints (`stdout:N`)."""
+    """Read a result: a JSON file, or the last line that a command prints (`stdout:N`), as JSON or as it is."""
     number = place.removeprefix("stdout:")
-    if number != place:
-        return by_name(json.loads(printed[int(number)].splitlines()[-1]))
-    return by_name(json.loads((work / place).read_text(encoding="utf-8")))
+    if number == place:
+        return by_name(json.loads((work / place).read_text(encoding="utf-8")))
+    line = printed[int(number)].splitlines()[-1]
+    try:
+        return by_name(json.loads(line))
+    except json.JSONDecodeError:
+        return line
 
 
 def run(command: str, work: Path) -> str:
@@ -303,13 +341,12 @@ def check() -> list[str]:
             continue
         for page, texts in shown_texts(measurement, entry["values"]).items():
             shown.setdefault(page, []).extend(texts)
-    known = published_texts(record)
     for path in pages():
         name = path.relative_to(ROOT).as_posix()
-        text, expected = path.read_text(encoding="utf-8"), shown.get(name, [])
+        text, expected = plain(path.read_text(encoding="utf-8")), [plain(wanted) for wanted in shown.get(name, [])]
         faults += [f"{name}: does not show {wanted!r}" for wanted in expected if not wrapped(wanted).search(text)]
-        quoted = known if name.startswith(PAGES_OF_PAPERS) else set[str]()
-        faults += [f"{name}:{line}: {result} is not recorded" for line, result in unrecorded(text, expected, quoted)]
+        results = unrecorded(name, text, expected, record)
+        faults += [f"{name}:{line}: {result} is not recorded" for line, result in results]
     return faults
 
 
@@ -318,43 +355,93 @@ def is_record_of(entry: Mapping[str, Any], measurement: Measurement) -> bool:
     return entry["commands"] == list(measurement.commands) and set(entry["values"]) == set(measurement.paths)
 
 
-def published_texts(record: Mapping[str, Any]) -> set[str]:
-    """Write the papers' figures as pages may show them, with two to four digits."""
-    figures = [figure for paper in record.get("published", {}).values() for figure in paper]
-    return {f"{figure:.{digits}f}".lstrip("0") for figure in figures for digits in (2, 3, 4)}
-
-
 def pages() -> list[Path]:
     """List README and the pages of the documentation."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def unrecorded(text: str, shown: Sequence[str], known: set[str]) -> Iterator[tuple[int, str]]:
-    """Find results in a page's prose, tables and unproven outputs that are neither recorded nor published."""
-    text = FENCED.sub(lambda block: blank(block[0]) if tested(text, block) else block[0], text)
+def plain(text: str) -> str:
+    """Write numbers in one form: no zero before the decimal point, and a hyphen for minus.
+
+    >>> plain("0.560 [0.49, 0.63], \u22120.02, 10.5, 127.0.0.1")
+    '.560 [.49, .63], -.02, 10.5, 127.0.0.1'
+    """
+    return re.sub(r"(?<![\w.,])0(?=\.\d)", "", text.replace("\u2212", "-"))
+
+
+def unrecorded(page: str, text: str, shown: Sequence[str], record: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Find results in a page's prose, tables and unproven outputs that are neither recorded nor published.
+
+    Args:
+        page: name of the page.
+        text: of the page, plain.
+        shown: texts with recorded results on this page, plain.
+        record: with the published figures.
+
+    Returns:
+        Lines, from 1, and results.
+    """
+    text = without_proven_blocks(text)
     for wanted in sorted(shown, key=len, reverse=True):
         text = wrapped(wanted).sub(lambda found: blank(found[0]), text)
-    text = re.sub(r"`[^`\n]+`", "", text)  # messages and settings
-    for number, line in enumerate(text.splitlines(), 1):
-        for found in RESULT.finditer(line):
-            if found[0].lstrip("+\u2212-") not in known:
-                yield number, found[0]
+    text = NO_RESULT.sub(lambda found: blank(found[0]), text)
+    for paragraph in PARAGRAPH.finditer(text):
+        start = text.count("\n", 0, paragraph.start()) + 1
+        named = papers_in(paragraph[0]) | ({Path(page).stem.replace("-", "_")} & set(PAPERS))
+        for number, line in enumerate(paragraph[0].splitlines(), start):
+            papers = (papers_in(line) if line.startswith("|") else set()) or named
+            known = published_in(record, {"board"} if page == BOARD else papers)
+            yield from ((number, found[0]) for found in RESULT.finditer(line) if not is_published(found[0], known))
 
 
-def tested(text: str, block: re.Match[str]) -> bool:
-    """Return whether a block is code, or the output of a block that the tests run."""
-    if block[1] != "text":
-        return True
-    before = text[: block.start()].rstrip()
-    if not before.endswith("```"):
-        return False
-    code = before.rfind("\n```", 0, len(before) - 3)
-    return NOT_RUN not in text[:code].rstrip().rpartition("\n")[2]
+def papers_in(text: str) -> set[str]:
+    """Return the papers that a text names, by the files of their tables."""
+    return {name for name, title in PAPERS.items() if title.lower() in text.lower()}
+
+
+def published_in(record: Mapping[str, Any], names: set[str]) -> set[float]:
+    """Return the published figures of some papers."""
+    published = record.get("published", {})
+    return {figure for name in names for figure in published.get(name, ())}
+
+
+def is_published(result: str, known: set[float]) -> bool:
+    """Return whether a result is a published figure, with its digits and without a sign."""
+    return result[0] not in "+-" and bool(re.fullmatch(NUMBER, result)) and float(result.replace(",", "")) in known
+
+
+def without_proven_blocks(text: str) -> str:
+    """Blank code, settings, and the outputs that tests compare with what a block prints."""
+    before: re.Match[str] | None = None
+
+    def blanked(block: re.Match[str]) -> str:
+        nonlocal before
+        code, before = before, block
+        is_settings = marker_of(text, block) == SETTINGS
+        is_output = code is not None and text[code.end() : block.start()] == "\n\n" and is_compared(text, code)
+        return blank(block[0]) if block[2] in CODE or is_settings or is_output else block[0]
+
+    return FENCED.sub(blanked, text)
+
+
+def is_compared(text: str, code: re.Match[str]) -> bool:
+    """Return whether tests compare the output of a block: tests/test_docs.py, or those that its marker names."""
+    marker = NO_RUN.fullmatch(marker_of(text, code))
+    if marker is not None:
+        return marker[1] is not None and (ROOT / marker[1]).is_file()
+    is_fit = "narrlit fit" in code[3] or "runs/" in code[3]  # the tests make fits short, and compare nothing
+    return code[2] == "python" or (code[2] == "bash" and not is_fit)
+
+
+def marker_of(text: str, block: re.Match[str]) -> str:
+    """Return the line above a block."""
+    return text[: block.start()].rstrip().rpartition("\n")[2]
 
 
 def wrapped(text: str) -> re.Pattern[str]:
-    """Return a pattern of a text whose lines may break at any of its spaces."""
-    return re.compile(r"\s+".join(re.escape(word) for word in text.split()))
+    """Return a pattern of a text whose lines may break at any of its spaces; its numbers are no parts of others."""
+    words = r"\s+".join(re.escape(word) for word in text.split())
+    return re.compile(rf"(?<![\w.+-]){words}(?!\.?\d)" if re.match(r"[\w.]", text) else rf"{words}(?!\.?\d)")
 
 
 def blank(text: str) -> str:

@@ -5,8 +5,9 @@
 Prints a JSON object a model: `dev`, accuracy on the labeled triples; `strong` and `weak`, the share of all triples of
 Twice Told's validation plots, told in all eight worlds, whose positive is nearer than a negative that shares the
 anchor's world, or does not; `plot_lines`, how well the line that sums up a validation plot finds its tellings among
-all 384 stories; `tales`, recall@1 and mean reciprocal rank of tales of the same type by two measures; `tale_sentences`,
-how well a sentence for each of the eight types finds a tale of it in an index.
+all 384 stories, and `unseen_plot_lines`, the same for the test plots, which chose nothing, as well; `tales`, recall@1
+and mean reciprocal rank of tales of the same type by two measures; `tale_sentences`, how well a sentence for each of
+the eight types finds a tale of it in an index.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import narrlit
+from narrlit.data.twice_told import Split
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.metrics.names import MeasureName
 
@@ -77,10 +79,10 @@ def ranking_figures(ranks: Sequence[int]) -> dict[str, float]:
     return {"recall@1": float((counted == 1).mean()), "mrr": float((1 / counted).mean())}
 
 
-def plot_lines(encoder: StoryEncoder) -> dict[str, float]:
-    """Search all stories of the factorial design for each validation plot, by its action and outcome."""
+def plot_lines(encoder: StoryEncoder, *parts: Split) -> dict[str, float]:
+    """Search all stories of the factorial design for each plot of these parts, by its action and outcome."""
     corpus = narrlit.TwiceTold.read()
-    plots = corpus.split("validation").plots
+    plots = [plot for part in parts for plot in corpus.split(part).plots]
     lines = encoder.embed([f"{plot.action} {plot.outcome}" for plot in plots])
     stories = encoder.embed([telling.text for telling in corpus.tellings])
     plot_of_story = np.array([telling.plot for telling in corpus.tellings])
@@ -133,7 +135,8 @@ def main() -> None:
             "model": model,
             "dev": accuracy,
             **unseen_plots(encoder),
-            "plot_lines": plot_lines(encoder),
+            "plot_lines": plot_lines(encoder, "validation"),
+            "unseen_plot_lines": plot_lines(encoder, "validation", "test"),
             "tales": tales(encoder),
             "tale_sentences": tale_sentences(encoder),
         }
