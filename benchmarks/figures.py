@@ -175,13 +175,13 @@ def measured(
 def run_all(measurement: Measurement, folders: Mapping[str, Path], work: Path) -> dict[str, Any]:
     """Run the commands of a measurement; return what they print, and what their figures depend on."""
     places = {name: str(folder) for name, folder in folders.items()}
-    start = time.monotonic()
+    start, running = time.monotonic(), commit()
     printed = [run(command.format(**places), work) for command in measurement.commands]
     return {
         "printed": printed,
         "data": {name: file_digest(folders["data"] / name) for name in measurement.data},
         "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
-        "commit": commit(),
+        "commit": running,
         "processor": measure.machine(),
         "date": datetime.now(UTC).date().isoformat(),
         "seconds": round(time.monotonic() - start),
