@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import narrlit as library
+from narrlit.data.tales import sample_tales
+
 PAGES = Path(__file__).parents[1] / "docs" / "integrations"
 PACKAGES = {
     "langchain": "langchain_huggingface",
@@ -36,6 +39,19 @@ def test_the_exported_folder_works_there(narrlit, name):
         exec(compile(code, name, "exec"), {"__name__": "__main__"})
 
     assert printed.getvalue().split() == output.split()
+
+
+@pytest.mark.parametrize("name", ["langchain", "llamaindex", "haystack"])
+def test_the_pages_show_the_cosines_of_minilm(name):
+    """Also where the package is not installed."""
+    code, output = SNIPPET.search((PAGES / f"{name}.md").read_text(encoding="utf-8")).groups()
+    (query,) = re.findall(r'"(A slow runner .*?)"', code)
+    tales = sample_tales()
+    encoder = library.load("minilm", long="truncate")
+    cosines = encoder.embed([tale["text"] for tale in tales]) @ encoder.embed([query])[0]
+    best = sorted(zip(cosines, tales, strict=True), key=lambda pair: -pair[0])[:3]
+    lines = [f"{cosine:.2f} {tale['file_name'].removesuffix('.txt')}" for cosine, tale in best]
+    assert lines == output.splitlines()
 
 
 def test_the_table_of_other_tools_counts_the_lines_of_its_scripts():

@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import json
+import re
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from servers import client_of, running_server
 
 import narrlit
+from narrlit.serving.encoders import SharedEncoder
 
 TEXTS = ["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."]
 
@@ -72,6 +76,26 @@ def test_similarity_is_that_of_the_library(client, served_encoder):
 
     assert np.allclose(among["similarities"], expected, atol=1e-6)
     assert np.allclose(with_others["similarities"], expected[:1, 1:], atol=1e-6)
+
+
+def test_the_page_shows_what_the_server_answers(tmp_path):
+    page = (Path(__file__).parents[2] / "docs/server.md").read_text(encoding="utf-8")
+    code, output = re.search(r"```bash\n(curl .*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
+    requests = re.findall(r"curl \S+8000(/\S+) \\\n +--json '(.*)'", code)
+    shown, rest = [], output
+    while rest.strip():
+        answer, end = json.JSONDecoder().raw_decode(rest.strip())
+        shown, rest = [*shown, answer], rest.strip()[end:]
+
+    with running_server(tmp_path, SharedEncoder("narrlit-mini"), model="narrlit-mini") as server:
+        similarity, ranking = (httpx.post(server.url + path, json=json.loads(body)).json() for path, body in requests)
+
+    # Float32: other machines sum in another order.
+    assert np.allclose(similarity.pop("similarities"), shown[0].pop("similarities"), atol=1e-5)
+    scores, expected = ([each.pop("relevance_score") for each in found["results"]] for found in (ranking, shown[1]))
+    assert np.allclose(scores, expected, atol=1e-5)
+    assert similarity == shown[0]
+    assert {**ranking, "id": ""} == {**shown[1], "id": ""}
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
