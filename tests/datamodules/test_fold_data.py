@@ -122,6 +122,22 @@ def test_synthetic_rows_are_used_in_training_only():
         assert noted.never_evaluated == 1
 
 
+def test_synthetic_rows_can_be_evaluated_and_stand_last():
+    rows = world_rows(1, 8)
+    written = [(f"anchor {row}", f"positive {row}", {f"other {row}": "triple"}) for row in range(6)]
+    written.append(("alone", "its positive", {}))
+    data = FoldData(Given([*rows, *written], synthetic=7), folds=2, evaluate_synthetic=True)
+    folds = [data.rows(fold) for fold in range(2)]
+    names = {anchor for anchor, _, _ in written}
+
+    assert sum(noted.synthetic for _, _, noted in folds) == 6
+    assert {noted.never_evaluated for _, _, noted in folds} == {1}
+    for trained, triples, noted in folds:
+        synthetic = [bool(names & set(texts)) for texts in triples.texts()]
+        assert synthetic == [False] * (noted.evaluated - noted.synthetic) + [True] * noted.synthetic
+        assert set(chain.from_iterable(trained.texts())).isdisjoint(chain.from_iterable(triples.texts()))
+
+
 def test_batches_of_one_setting_follow_the_divided_data():
     source = Given(world_rows(1, 10))
     source.setting_share = 0.5

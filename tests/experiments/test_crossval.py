@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -218,6 +219,26 @@ def test_without_the_accuracy_of_a_fold_there_is_no_pooled_one():
     assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75
     assert made.markdown().splitlines()[-5].count("none: scores are NaN") == 1  # mean ± standard deviation
     assert made.markdown().count("none: scores are NaN") == 3
+
+
+def test_synthetic_examples_are_pooled_separately():
+    def fit(fold, synthetic, wrong):
+        scored = Scored(AccuracySummary(10, 10 - len(wrong)), set(wrong), 1)
+
+        class Fit(FinishedFit):
+            outcome = Outcome({"last_epoch": scored, "best_epoch": scored, "reference": scored}, 1)
+
+        return Fit(PlannedFit("", {}, "", fold=replace(described_fold(fold), synthetic=synthetic)), None)
+
+    fits = [fit(0, 6, [0, 1, 9]), fit(1, 8, [1, 2])]
+    content = crossval_report(fits, []).content
+    pooled = content["pooled_by_origin"]
+
+    for name in ("last_epoch", "best_epoch", "reference"):
+        counts = {origin: (scores[name]["n"], scores[name]["correct"]) for origin, scores in pooled.items()}
+        assert counts == {"synthetic": (14, 12), "other": (6, 3)}
+    assert content["pooled"]["last_epoch"]["correct"] == 15
+    assert crossval_report([fit(0, 0, []), fit(1, 0, [])], []).content["pooled_by_origin"] == {}
 
 
 @pytest.mark.long

@@ -18,5 +18,6 @@ def described_fold(fold):
         all_groups=10,
         largest_group=2,
         never_evaluated=0,
+        synthetic=0,
         sha256="",
     )

@@ -13,6 +13,7 @@ def crossval(
     folds: int = 5,
     fold_seed: int = 0,
     ungrouped: bool = False,
+    evaluate_synthetic: bool = False,
     seeds: str | None = None,
 ) -> None:
     """Fit and evaluate a config once per fold; options such as --config are passed to `narrlit fit`.
@@ -28,6 +29,8 @@ def crossval(
             share folds.
         ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
             shows how much this inflates the accuracy.
+        evaluate_synthetic: evaluate synthetic examples (--data.extra.synthetic) as well, instead of only training on
+            them; the report then also pools synthetic and other examples separately.
         seeds: comma-separated seeds; all folds are fitted once per seed (seed_1_fold_0, ...), and the report gives
             mean, standard deviation and tests over the seeds.
     """
@@ -38,6 +41,7 @@ def crossval(
         folds=folds,
         fold_seed=fold_seed,
         ungrouped=ungrouped,
+        evaluate_synthetic=evaluate_synthetic,
         seeds=read_seeds(seeds),
     )
     result.write()

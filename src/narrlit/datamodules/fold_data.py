@@ -35,6 +35,7 @@ class FoldDescription:
         all_groups: number of groups in the data.
         largest_group: number of rows in the largest group.
         never_evaluated: number of rows that no fold evaluates.
+        synthetic: number of synthetic rows among the evaluated rows, of which they are the last.
         sha256: digest of the texts, kinds and labels.
     """
 
@@ -50,6 +51,7 @@ class FoldDescription:
     all_groups: int
     largest_group: int
     never_evaluated: int
+    synthetic: int
     sha256: str
 
 
@@ -71,13 +73,19 @@ class FoldData(StoryData):
     """Cross-validation on the training rows of another datamodule.
 
     The model is trained on all folds except one, which is evaluated after every epoch. A row is evaluated as a triple,
-    whose dissimilar story is its negative of kind "triple". Rows without such a negative and synthetic rows are used in
-    training only, unless they are in the group of an evaluated row. The validation triples of the other datamodule are
-    not used.
+    whose dissimilar story is its negative of kind "triple". Rows without such a negative are used in training only, and
+    so are synthetic rows by default, unless they are in the group of an evaluated row. The validation triples of the
+    other datamodule are not used.
     """
 
     def __init__(
-        self, source: StoryData, fold: int = 0, folds: int = 5, fold_seed: int = 0, ungrouped: bool = False
+        self,
+        source: StoryData,
+        fold: int = 0,
+        folds: int = 5,
+        fold_seed: int = 0,
+        ungrouped: bool = False,
+        evaluate_synthetic: bool = False,
     ) -> None:
         """Set the division.
 
@@ -88,6 +96,7 @@ class FoldData(StoryData):
             fold_seed: seed of the division, separate from that of the run, so that runs with different seeds can be
                 compared on the same folds.
             ungrouped: divide by row. A story can then be in both training and evaluation, which inflates accuracy.
+            evaluate_synthetic: divide and evaluate synthetic rows as well, which word overlap alone nearly solves.
         """
         if not 0 <= fold < folds:
             raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
@@ -100,6 +109,7 @@ class FoldData(StoryData):
         self.folds = folds
         self.fold_seed = fold_seed
         self.ungrouped = ungrouped
+        self.evaluate_synthetic = evaluate_synthetic
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:
         """Return the training rows, which are in the other folds."""
@@ -140,6 +150,7 @@ class FoldData(StoryData):
         rows, evaluated = self._rows, self._evaluated[fold]
         in_evaluated_group = np.isin(self._groups, self._groups[evaluated])
         training_rows = [rows[row] for row in np.flatnonzero(~in_evaluated_group).tolist()]
+        synthetic = int((evaluated >= len(rows) - self.divided.synthetic_rows).sum())
         evaluated_triples = []
         for row in evaluated.tolist():
             triple = triple_of(rows[row], rows.stories)
@@ -147,9 +158,9 @@ class FoldData(StoryData):
                 evaluated_triples.append(triple)
         examples = TrainingExamples(rows.stories, training_rows)
         triples = Triples(rows.stories, evaluated_triples)
-        return Fold(examples, triples, self._description(fold, examples, triples))
+        return Fold(examples, triples, self._description(fold, examples, triples, synthetic))
 
-    def _description(self, fold: int, examples: TrainingExamples, triples: Triples) -> FoldDescription:
+    def _description(self, fold: int, examples: TrainingExamples, triples: Triples, synthetic: int) -> FoldDescription:
         rows, groups = self._rows, self._groups
         _, group_sizes = np.unique(groups, return_counts=True)
         return FoldDescription(
@@ -165,6 +176,7 @@ class FoldData(StoryData):
             all_groups=len(group_sizes),
             largest_group=int(group_sizes.max()),
             never_evaluated=len(rows) - sum(map(len, self._evaluated)),
+            synthetic=synthetic,
             sha256=_digest(examples, triples),
         )
 
@@ -184,8 +196,8 @@ class FoldData(StoryData):
     def _evaluated(self) -> list[IntArray]:
         """Evaluated rows of each fold."""
         rows = self._rows  # must be read first, because this sets synthetic_rows
-        not_synthetic = rows[: len(rows) - self.divided.synthetic_rows]
-        evaluable = [number for number, row in enumerate(not_synthetic) if "triple" in row.kinds]
+        candidates = len(rows) if self.evaluate_synthetic else len(rows) - self.divided.synthetic_rows
+        evaluable = [number for number, row in enumerate(rows[:candidates]) if "triple" in row.kinds]
         if not evaluable:
             raise OptionError(
                 'no training row can be evaluated, because none has a negative of kind "triple": give a file of '

@@ -1,7 +1,7 @@
 """`narrlit.crossval`: one fit per fold of the training data, evaluated on this fold."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from narrlit.console import say
@@ -10,13 +10,15 @@ from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
-from narrlit.experiments.outcome import EVALUATIONS, Outcome, pooled
+from narrlit.experiments.outcome import EVALUATIONS, Outcome, Scored, pooled
 from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlannedFit, PlanResult, pooled_accuracies
 from narrlit.experiments.report import Entry, Report, Spread
 from narrlit.experiments.run import Run
 from narrlit.experiments.seed_report import FROZEN, TRAINED, check_seeds, seeds_report, with_frozen
+from narrlit.metrics.significance import AccuracySummary
 
 PURPOSE = "a cross-validation"
+SYNTHETIC = "SYNTHETIC: synthetic examples are evaluated, most of which word overlap alone may solve."
 
 
 def crossval(
@@ -27,6 +29,7 @@ def crossval(
     folds: int = 5,
     fold_seed: int = 0,
     ungrouped: bool = False,
+    evaluate_synthetic: bool = False,
     seeds: Sequence[int] | None = None,
 ) -> PlanResult:
     """Fit and evaluate a config once per fold; finished folds are kept, an interrupted one is repeated.
@@ -42,6 +45,8 @@ def crossval(
         fold_seed: seed of the division, separate from `seed_everything` so that seeds share folds.
         ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
             shows how much this inflates the accuracy.
+        evaluate_synthetic: evaluate synthetic examples (`data.extra.synthetic`) as well, instead of only training on
+            them; the report then also pools synthetic and other examples separately.
         seeds: two or more seeds; all folds are fitted once per seed (seed_1_fold_0, ...).
 
     Returns:
@@ -62,7 +67,8 @@ def crossval(
     3  trained     1    42  2
     6  trained  None  None  4
     """
-    divided = divide(fit_arguments(config, options), Division(folds, fold_seed, ungrouped), PURPOSE)
+    division = Division(folds, fold_seed, ungrouped, evaluate_synthetic)
+    divided = divide(fit_arguments(config, options), division, PURPOSE)
     divided.announce()
     fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
@@ -79,6 +85,7 @@ class Division:
     folds: int = 5
     fold_seed: int = 0
     ungrouped: bool = False
+    evaluate_synthetic: bool = False
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -101,12 +108,16 @@ class DividedConfig:
         """Print how many examples are evaluated, and warn about folds that share stories."""
         first = self.descriptions[0]
         evaluated = sum(fold.evaluated for fold in self.descriptions)
+        synthetic = sum(fold.synthetic for fold in self.descriptions)
+        reasons = "have no dissimilar story" if synthetic else "are synthetic or have no dissimilar story"
         units = "examples" if first.ungrouped else "groups that share stories"
         say(
-            f"{evaluated} of {first.all_rows} examples are evaluated; {first.never_evaluated}, which are synthetic or "
-            f"have no dissimilar story, are only used for training; {first.all_groups} {units}, the largest with "
-            f"{first.largest_group}; {len(self.descriptions)} folds"
+            f"{evaluated} of {first.all_rows} examples are evaluated; {first.never_evaluated}, which {reasons}, are "
+            f"only used for training; {first.all_groups} {units}, the largest with {first.largest_group}; "
+            f"{len(self.descriptions)} folds"
         )
+        if synthetic:
+            say(f"warning: {synthetic} evaluated examples are synthetic; word overlap alone may solve most of them")
         if first.ungrouped:
             say("warning: folds by example, not by story: accuracy is inflated if examples share stories")
         if self.config["data"]["init_args"]["source"]["init_args"].get("validation"):
@@ -171,6 +182,38 @@ def pool(fits: Sequence[FinishedFit]) -> Outcome:
     return pooled({fit.fold.fold: fit.outcome for fit in fits})
 
 
+def pooled_by_origin(fits: Sequence[FinishedFit], whole: Outcome) -> dict[str, Outcome]:
+    """Divide a pooled outcome into synthetic and other examples; empty if no synthetic example was evaluated.
+
+    Args:
+        fits: fits of all folds.
+        whole: their pooled outcome.
+    """
+    members: dict[str, set[Hashable]] = {"synthetic": set(), "other": set()}
+    for fit in fits:
+        fold = fit.fold
+        first_synthetic = fold.evaluated - fold.synthetic
+        for position in range(fold.evaluated):
+            origin = "synthetic" if position >= first_synthetic else "other"
+            members[origin].add((fold.fold, position))
+    if not members["synthetic"]:
+        return {}
+    outcomes = {}
+    for origin, examples in members.items():
+        scores = {}
+        for name, score in whole.scores.items():
+            if score.wrong is None:
+                scores[name] = Scored(AccuracySummary(len(examples), 0, undefined=score.summary.undefined))
+                continue
+            ordered = list(examples)
+            stories = None if score.stories is None else {example: score.stories[example] for example in ordered}
+            correct = [example not in score.wrong for example in ordered]
+            summary = AccuracySummary.of(correct, None if stories is None else [*stories.values()])
+            scores[name] = Scored(summary, score.wrong & examples, stories=stories)
+        outcomes[origin] = Outcome(scores, whole.num_evaluations, whole.flags)
+    return outcomes
+
+
 def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult:
     """Pool the folds of each seed, and summarize the seeds."""
     by_seed: dict[int, list[FinishedFit]] = {}
@@ -180,7 +223,10 @@ def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult
     further: list[Accuracy] = []
     for seed, outcome in outcomes.items():
         further += pooled_accuracies(TRAINED, outcome, seed)
-    return PlanResult.of("crossval", folder, fits, seeds_report(with_frozen(outcomes), FROZEN), further)
+    result = seeds_report(with_frozen(outcomes), FROZEN)
+    if any(fit.fold.synthetic for fit in fits):
+        result = replace(result, notes=[*result.notes, SYNTHETIC])
+    return PlanResult.of("crossval", folder, fits, result, further)
 
 
 def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Report:
@@ -192,6 +238,7 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
     """
     first = fits[0].fold
     whole = pool(fits)
+    origins = pooled_by_origin(fits, whole)
     over_folds = _over_folds(fits)
     notes = _notes(whole.num_evaluations, deciding)
     intervals = {f"fold {fit.fold.fold}": fit.outcome.last.as_dict() for fit in fits}
@@ -207,14 +254,15 @@ def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Rep
             "num_evaluations": whole.num_evaluations,
             "notes": notes,
             "pooled": accuracies_as_dict(whole),
+            "pooled_by_origin": {origin: outcome.as_dict() for origin, outcome in origins.items()},
             "over_folds": {name: spread.as_dict() for name, spread in over_folds.items()},
             "by_fold": [fit.fold_as_dict() for fit in fits],
         },
-        tables={"": _rows(fits, whole, over_folds)},
+        tables={"": _rows(fits, whole, origins, over_folds)},
         notes=[
             *report.note_lines(notes),
             report.method_note(whole.is_by_story, tested=False),
-            *_warnings(first, whole),
+            *_warnings(first, whole, bool(origins)),
         ],
         records=[],
         intervals={**intervals, "pooled": whole.last.as_dict()},
@@ -252,18 +300,22 @@ def except_by(deciding: Sequence[str]) -> str:
     return f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
 
 
-def _warnings(fold: FoldDescription, whole: Outcome) -> list[str]:
-    """List the flags of all runs, and warn about folds that share stories."""
+def _warnings(fold: FoldDescription, whole: Outcome, synthetic: bool) -> list[str]:
+    """List the flags of all runs, and warn about folds that share stories or evaluate synthetic examples."""
     lines = []
     if whole.flags:
         lines.append(f"Flags of the folds' runs: {', '.join(whole.flags)}.")
     if fold.ungrouped:
         lines.append("UNGROUPED: folds by example; evaluated stories may be in the training data.")
+    if synthetic:
+        lines.append(SYNTHETIC)
     return lines
 
 
-def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, Spread]) -> list[Entry]:
-    """Format one row per fold, then one for all examples and one for the mean over folds."""
+def _rows(
+    fits: Sequence[FinishedFit], whole: Outcome, origins: Mapping[str, Outcome], over_folds: Mapping[str, Spread]
+) -> list[Entry]:
+    """Format one row per fold, then for all examples, for synthetic and other ones, and for the mean over folds."""
     rows: list[Entry] = []
     for fit in fits:
         fold = fit.fold
@@ -272,6 +324,9 @@ def _rows(fits: Sequence[FinishedFit], whole: Outcome, over_folds: Mapping[str, 
         rows.append({**sizes, **cells, "selected": report.selected_cell(fit.outcome)})
     cells = report.accuracy_cells(whole)
     rows.append({"fold": "pooled", "groups": fits[0].fold.all_groups, "evaluated": whole.last.summary.n, **cells})
+    for origin, outcome in origins.items():
+        n = outcome.last.summary.n
+        rows.append({"fold": f"pooled, {origin}", "evaluated": n, **report.accuracy_cells(outcome)})
     mean: Entry = {"fold": "mean ± standard deviation"}
     for title, spread in zip(cells, over_folds.values(), strict=True):
         mean[title] = spread.text()
