@@ -163,7 +163,7 @@ def test_options_of_other_commands_serve_the_encoder(judge):
     assert judge("--max-length", "16", "--device", "cpu").code == 0
     refused = judge("--coref")
     assert refused.code == 2
-    assert "--coref-model need --pseudonymize" in refused.err
+    assert "--coref-model and --cluster need --pseudonymize" in refused.err
 
 
 def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):

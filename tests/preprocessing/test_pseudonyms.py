@@ -13,7 +13,7 @@ from tiny_models import trained_tokenizer
 from narrlit.data.storyworld import StoryWorld
 from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
 from narrlit.preprocessing import entities, pseudonyms
-from narrlit.preprocessing.mentions import PLACEHOLDER, Mention, kind_of_label, name_spans
+from narrlit.preprocessing.mentions import PLACEHOLDER, Mention, description_span, kind_of_label, name_spans
 from narrlit.preprocessing.pseudonyms import (
     PseudonymizedText,
     PseudonymOptions,
@@ -135,6 +135,10 @@ def test_restore_refuses_a_changed_text_and_options_refuse_coref_without_spacy()
         pseudonymize_texts([["a"]], GIVEN)
     with pytest.raises(OptionError, match="coref needs backend spacy"):
         PseudonymOptions("given", coref=True)
+    with pytest.raises(OptionError, match="cluster mentions needs coref"):
+        PseudonymOptions("spacy", cluster="mentions")
+    with pytest.raises(OptionError, match="must be one of names, mentions"):
+        PseudonymOptions("spacy", coref=True, cluster="pronouns")
     assert pseudonymize_texts([["Anna"]], PseudonymOptions()) == [[PseudonymizedText("Anna")]]
 
 
@@ -227,11 +231,85 @@ def test_clusters_link_names_and_vote_for_their_kind(monkeypatch):
     kinds = {"Mira": "Character", "Fox": "Organization", "Captain Vane": "Character", "Kolm": "Location"}
     found = [Mention(*spans[n], kinds[n], 0 if n != "Kolm" else None) for n in spans]
     monkeypatch.setattr(
-        pseudonyms, "open_spacy", lambda *_: lambda texts, groups: [found if t == text else [] for t in texts]
+        pseudonyms, "open_spacy", lambda *_, **__: lambda texts, groups: [found if t == text else [] for t in texts]
     )
     [[result]] = pseudonymize_texts([[text]], SPACY)
 
     assert result.text == "Character_A came. The Character_A slept. Then Character_A left Location_1."
+
+
+def with_clusters(monkeypatch, text, names, clusters, cluster="mentions"):
+    """The text with placeholders, where spaCy finds names and F-coref clusters in this text alone."""
+
+    def span(part):
+        return text.index(part), text.index(part) + len(part)
+
+    def find(texts, groups):
+        mentions = [Mention(*span(name), kind) for name, kind in names.items()]
+        spans = [[span(part) for part in parts] for parts in clusters]
+        linked = entities._linked(text, mentions, spans)
+        if cluster == "mentions":
+            linked += entities._descriptions(text, linked, spans)
+        return [linked if one == text else [] for one in texts]
+
+    def open_spacy(*_, descriptions):
+        assert descriptions == (cluster == "mentions")
+        return find
+
+    monkeypatch.setattr(pseudonyms, "open_spacy", open_spacy)
+    options = PseudonymOptions("spacy", coref=True, cluster=cluster)
+    [[result]] = pseudonymize_texts([[text]], options)
+    assert restore(result.text, result.replacements) == text
+    return result.text
+
+
+def test_every_mention_of_a_named_cluster_can_be_replaced(monkeypatch):
+    text = "Anna Lee ruled Velden. The old queen's heir hated her; a fox saw it and hid. Then Anna left it."
+    names = {"Anna Lee": "Character", "Velden": "Location"}
+    clusters = [["Anna Lee", "The old queen's", "her"], ["a fox", "hid"], ["Velden", "left it"]]
+
+    assert with_clusters(monkeypatch, text, names, clusters) == (
+        "Character_A ruled Location_1. Character_A heir hated Character_A; a fox saw it and hid. Then Anna Location_1."
+    ).replace("Character_A heir", "Character_A's heir")
+    assert with_clusters(monkeypatch, text, names, clusters, "names") == (
+        "Character_A ruled Location_1. The old queen's heir hated her; a fox saw it and hid. Then Anna left it."
+    )
+
+
+def test_of_overlapping_mentions_the_shorter_one_is_replaced(monkeypatch):
+    text = "Bob came. his wife Anna, who loved Bobs, met Cy at the court of Rome. he wept; she did not."
+    names = {"Bob": "Character", "Anna": "Character", "Rome": "Location"}
+    clusters = [["Bob", "his", "he wept"], ["his wife Anna", "she"], ["the court of Rome", "Cy"]]
+    assert with_clusters(monkeypatch, text, names, clusters) == (
+        "Character_A came. Character_A wife Character_B, who loved Bobs, met Cy at the court of Location_1. "
+        "Character_A; Character_B did not."
+    )
+    assert with_clusters(monkeypatch, text, names, [clusters[1]]) == (
+        "Character_A came. Character_B, who loved Bobs, met Cy at the court of Location_1. "
+        "he wept; Character_B did not."
+    )
+
+
+@pytest.mark.parametrize(
+    ("marked", "reduced"),
+    [
+        ("her", "her"),
+        ("the old queen's", "the old queen"),
+        (" the queen, ", "the queen"),
+        ("wife of Character_A", None),
+        ("one\ntwo", None),
+        ("—", None),
+    ],
+)
+def test_descriptions_are_reduced_to_words(marked, reduced):
+    text = f"x {marked} y"
+    span = description_span(text, (2, 2 + len(marked)))
+    assert (span and text[slice(*span)]) == reduced
+
+
+def test_descriptions_end_at_words():
+    assert description_span("kingdom", (0, 4)) is None
+    assert description_span("kingdom", (4, 7)) is None
 
 
 @pytest.fixture(scope="module")
@@ -278,7 +356,15 @@ def test_coreference_does_not_depend_on_other_texts_or_change_random_states(f_co
 
 
 @needs_pipeline
-def test_pipeline_and_coreference_work_together(f_coref):
-    options = PseudonymOptions("spacy", pipeline=PIPELINE, coref=True, coref_model=f_coref)
-    groups = [["Anna Lee met Robert in Paris. She left him there."]]
-    assert_sound(groups, pseudonymize_texts(groups, options, progress=False), options)
+@pytest.mark.parametrize("cluster", ["names", "mentions"])
+def test_pipeline_and_coreference_work_together(f_coref, cluster):
+    options = PseudonymOptions("spacy", pipeline=PIPELINE, coref=True, coref_model=f_coref, cluster=cluster)
+    groups = [
+        ["Anna Lee met Robert in Paris. She left him there. He wept for Anna Lee, and Robert told her so in Paris."]
+    ]
+    results = pseudonymize_texts(groups, options, progress=False)
+    assert_sound(groups, results, options)
+    [[result]] = results
+    assert not re.search("Anna|Robert|Paris", result.text)
+    names = {"Anna Lee", "Robert", "Paris"}
+    assert all(each.original in names for each in result.replacements) == (cluster == "names")

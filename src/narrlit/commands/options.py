@@ -15,7 +15,7 @@ from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import OptionError
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
-from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
+from narrlit.preprocessing.pseudonyms import ClusterParts, PseudonymOptions, Scope
 
 if TYPE_CHECKING:
     from narrlit.encoding.story_encoder import StoryEncoder
@@ -107,6 +107,8 @@ class TextOptions:
         pipeline: name or folder of the spaCy pipeline.
         coref: link names of the same character by coreference resolution (fastcoref).
         coref_model: hub id or folder of the F-coref model.
+        cluster: parts of a coreference cluster to replace: its names, or all its mentions, also pronouns and
+            descriptions.
     """
 
     views: str | None = None
@@ -116,10 +118,11 @@ class TextOptions:
     pipeline: str = PseudonymOptions.pipeline
     coref: bool = False
     coref_model: str = PseudonymOptions.coref_model
+    cluster: ClusterParts = "names"
 
     def __post_init__(self) -> None:
         if not self.pseudonymize and self.pseudonyms != PseudonymOptions():
-            raise OptionError("`scope`, `pipeline`, `coref` and `coref_model` need `pseudonymize`")
+            raise OptionError("`scope`, `pipeline`, `coref`, `coref_model` and `cluster` need `pseudonymize`")
 
     @property
     def reads_views(self) -> bool:
@@ -130,7 +133,7 @@ class TextOptions:
     def pseudonyms(self) -> PseudonymOptions:
         """Settings of pseudonymization."""
         backend: Literal["spacy", "none"] = "spacy" if self.pseudonymize else "none"
-        return PseudonymOptions(backend, self.scope, self.pipeline, self.coref, self.coref_model)
+        return PseudonymOptions(backend, self.scope, self.pipeline, self.coref, self.coref_model, self.cluster)
 
     @cached_property
     def texts(self) -> StoryTexts:

@@ -8,7 +8,7 @@ from narrlit.console import say
 from narrlit.data.text_rows import TextRows
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.preprocessing.pseudonyms import PseudonymOptions, Scope
+from narrlit.preprocessing.pseudonyms import ClusterParts, PseudonymOptions, Scope
 
 if TYPE_CHECKING:
     from narrlit.data.pseudonymization import Pseudonymized, Restored
@@ -23,6 +23,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
     coref_model: str = PseudonymOptions.coref_model,
+    cluster: ClusterParts = "names",
     names: str | None = None,
     map: Annotated[str | None, Output()] = None,
     restore: str | None = None,
@@ -39,12 +40,14 @@ def pseudonymize(  # noqa: PLR0913 (options)
         pipeline: name or folder of the spaCy pipeline.
         coref: link names of the same character by coreference resolution (fastcoref).
         coref_model: hub id or folder of the F-coref model.
+        cluster: parts of a coreference cluster to replace: its names, or all its mentions, also pronouns and
+            descriptions (needs --coref).
         names: JSON Lines of story texts and their names, such as *_views.jsonl from narrlit storyworld; used instead of
             spaCy.
         map: JSON Lines file of all replacements to write, for --restore; only its owner can read it.
         restore: file written by --map; restore the original names instead of replacing names.
     """
-    changed = PseudonymOptions("none", scope, pipeline, coref, coref_model) != PseudonymOptions()
+    changed = PseudonymOptions("none", scope, pipeline, coref, coref_model, cluster) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
         raise OptionError("leave out --names, --map and options of pseudonymization with --restore")
     rows = TextRows.read(file, files.layout, progress=True)
@@ -54,7 +57,14 @@ def pseudonymize(  # noqa: PLR0913 (options)
         result = narrlit.restore_names(rows, restore)
     else:
         result = narrlit.pseudonymize(
-            rows, scope=scope, pipeline=pipeline, coref=coref, coref_model=coref_model, names=names, progress=True
+            rows,
+            scope=scope,
+            pipeline=pipeline,
+            coref=coref,
+            coref_model=coref_model,
+            cluster=cluster,
+            names=names,
+            progress=True,
         )
         if map is not None:
             result.write_map(map)

@@ -20,6 +20,8 @@ from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.preprocessing.pseudonyms import (
+    Backend,
+    ClusterParts,
     PseudonymOptions,
     Replacement,
     Scope,
@@ -124,13 +126,14 @@ class Restored:
         return f"{counted(len(self.rows), 'row')} with their original names"
 
 
-def pseudonymize(
+def pseudonymize(  # noqa: PLR0913 (options)
     source: str | Path | Sequence[str] | Sequence[Mapping[str, object]] | TextRows,
     *,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
     coref_model: str = PseudonymOptions.coref_model,
+    cluster: ClusterParts = "names",
     names: str | Path | Mapping[str, str] | None = None,
     layout: Layout = Layout(),
     progress: bool = False,
@@ -146,6 +149,8 @@ def pseudonymize(
         pipeline: name or folder of the spaCy pipeline that finds names.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
+        cluster: parts of a coreference cluster that are replaced: its `names`, or all its `mentions`, also pronouns and
+            descriptions.
         names: names with their kinds (PERSON, PLACE or ORGANIZATION), to be used instead of spaCy; or a file of stories
             with their names, such as the *_views.jsonl of `narrlit storyworld`.
         layout: columns of a file of stories, and how a text file is divided.
@@ -157,7 +162,7 @@ def pseudonymize(
     Raises:
         DataError: if there is no text, or the file can't be read.
         ModelError: if the pipeline or the coreference model can't be loaded.
-        OptionError: if `scope` is "triple" and `source` has stories.
+        OptionError: if `cluster` is "mentions" without `coref`, or `scope` is "triple" and `source` has stories.
 
     >>> result = pseudonymize(["Anna meets Bob.", "Bob runs."], names={"Anna": "PERSON", "Bob": "PERSON"})
     >>> result.rows
@@ -168,7 +173,8 @@ def pseudonymize(
     rows = source if isinstance(source, TextRows) else TextRows.read(source, layout, progress=progress)
     if rows.kind == "stories" and scope == "triple":
         raise OptionError(f"`scope=triple`: {rows.file.path} has stories, not triples; use `scope=story`")
-    options = PseudonymOptions("spacy" if names is None else "given", scope, pipeline, coref, coref_model)
+    backend: Backend = "spacy" if names is None else "given"
+    options = PseudonymOptions(backend, scope, pipeline, coref, coref_model, cluster)
     groups = rows.groups(scope)
     distinct_texts = list(dict.fromkeys(group.texts for group in groups))
     names_of_texts = None if names is None else _names_of(distinct_texts, names)

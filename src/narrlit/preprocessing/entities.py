@@ -1,4 +1,4 @@
-"""Names from the entity recognizer of a spaCy pipeline, optionally linked by coreference clusters from F-coref.
+"""Names from the entity recognizer of a spaCy pipeline, optionally with coreference clusters from F-coref.
 
 Source of F-coref: Otmazgin, Cattan and Goldberg 2022.
 """
@@ -19,7 +19,14 @@ from tqdm import tqdm
 
 from narrlit.errors import DataError, ModelError, reading
 from narrlit.optional import require
-from narrlit.preprocessing.mentions import Mention, MentionFinder, Span, kind_of_label, name_spans
+from narrlit.preprocessing.mentions import (
+    Mention,
+    MentionFinder,
+    Span,
+    description_span,
+    kind_of_label,
+    name_spans,
+)
 
 MAX_COREF_CHARACTERS = 20_000
 """Number of characters that F-coref reads, because its memory grows quadratically; spaCy reads the whole text."""
@@ -35,13 +42,14 @@ _SEVERAL = re.compile(r"\b(?:and|or|nor)\b|&")
 Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
 
 
-def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> MentionFinder:
+def open_spacy(pipeline: str, coref_model: str | None, progress: bool, *, descriptions: bool = False) -> MentionFinder:
     """Load a spaCy pipeline and, optionally, an F-coref model.
 
     Args:
         pipeline: name or folder of the pipeline.
         coref_model: hub id or folder of the F-coref model; None: names are not linked.
         progress: show a progress bar on stderr.
+        descriptions: also find the pronouns and descriptions in the coreference clusters of names.
 
     Returns:
         A function that finds the names in texts.
@@ -60,7 +68,10 @@ def open_spacy(pipeline: str, coref_model: str | None, progress: bool) -> Mentio
             return mentions
         linked = []
         for text, names, text_clusters in zip(texts, mentions, clusters(texts), strict=True):
-            linked.append(_linked(text, names, text_clusters))
+            found = _linked(text, names, text_clusters)
+            if descriptions:
+                found += _descriptions(text, found, text_clusters)
+            linked.append(found)
         return linked
 
     return find
@@ -184,6 +195,21 @@ def _linked(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Spa
         if head is not None:
             cluster_of.setdefault(head.span, number)
     return [replace(name, cluster=cluster_of.get(name.span)) for name in names]
+
+
+def _descriptions(text: str, names: Sequence[Mention], clusters: Sequence[Sequence[Span]]) -> list[Mention]:
+    """List the pronouns and descriptions in the clusters to which names are assigned."""
+    name_spans = {name.span for name in names}
+    named_clusters = {name.cluster for name in names}
+    descriptions = []
+    for number, cluster in enumerate(clusters):
+        if number not in named_clusters:
+            continue
+        for mention in cluster:
+            span = description_span(text, mention)
+            if span is not None and span not in name_spans:
+                descriptions.append(Mention(*span, None, number))
+    return descriptions
 
 
 def _head(text: str, start: int, end: int, names: Sequence[Mention]) -> Mention | None:

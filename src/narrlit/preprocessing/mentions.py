@@ -1,4 +1,4 @@
-"""Mentions of names in texts: kinds and placeholders of names, and names within the spans of entities."""
+"""Mentions in texts: kinds and placeholders of names, names within entities, and descriptions within clusters."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -27,11 +27,14 @@ _TRAILING = re.compile(r"(?:(?<=\w)['’][sS]|[^\w\s]|_|\s)+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Mention of a name at characters `start` to `end`, with its kind and the number of its coreference cluster."""
+    """Mention at characters `start` to `end`: its kind, if it is a name, and the number of its coreference cluster.
+
+    A mention without a kind is a pronoun or a description, such as "his wife".
+    """
 
     start: int
     end: int
-    kind: Kind
+    kind: Kind | None
     cluster: int | None = None
 
     @property
@@ -41,7 +44,7 @@ class Mention:
 
 
 MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
-"""Function that finds the names in texts, given the texts and the index of each text's group."""
+"""Function that finds the mentions in texts, given the texts and the index of each text's group."""
 
 
 def kind_of_label(label: str) -> Kind | None:
@@ -73,3 +76,24 @@ def name_spans(text: str, span: Span) -> list[Span]:
             names.append((start, start + len(name)))
         start = after
     return names
+
+
+def description_span(text: str, span: Span) -> Span | None:
+    """Reduce a mention of a coreference cluster to its words, without a possessive ending.
+
+    Returns:
+        The reduced span; None if it has no word, contains a placeholder or a line break, or ends within a word.
+
+    >>> text = "the old king's crown"
+    >>> description_span(text, (0, 14)), description_span(text, (5, 12))
+    ((0, 12), None)
+    """
+    start, stop = span
+    words = _TRAILING.sub("", text[start:stop])
+    end = start + len(words)
+    start += len(words) - len(words.lstrip())
+    within_word = re.search(r"\w\Z", text[:start]) or re.match(r"\w", text[end:])
+    has_word = re.search(r"\w", text[start:end])
+    if not has_word or within_word or _SEPARATOR.search(text[start:end]):
+        return None
+    return start, end

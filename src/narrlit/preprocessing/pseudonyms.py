@@ -1,16 +1,17 @@
 """Pseudonymization: replacement of names by placeholders such as Character_A and Location_1, and its reversal.
 
-Source: ttda704 (SemEval-2026 Task 4), section on pseudonymization, with two differences: only the names of a
-coreference cluster are replaced, because pronouns and descriptions do not reveal names; and a name is replaced wherever
-it occurs in its scope.
+Source: ttda704 (SemEval-2026 Task 4), section 4.1, with two differences: by default only the names of a coreference
+cluster are replaced, because pronouns and descriptions do not reveal names (`cluster: mentions` replaces them, as the
+paper does); and a name is replaced wherever it occurs in its scope. Where mentions overlap, which the paper does not
+decide, the shorter one is replaced, so that fewer words are lost.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import Literal
+from operator import attrgetter, itemgetter
+from typing import Literal, get_args
 
 from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.entities import open_spacy
@@ -18,6 +19,7 @@ from narrlit.preprocessing.mentions import KINDS, PLACEHOLDER, Kind, Mention, Me
 
 Backend = Literal["none", "spacy", "given"]
 Scope = Literal["story", "triple"]
+ClusterParts = Literal["names", "mentions"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class PseudonymOptions:
         pipeline: name or folder of the spaCy pipeline.
         coref: link names by coreference clusters (fastcoref).
         coref_model: hub id or folder of the F-coref model.
+        cluster: parts of a coreference cluster that are replaced: its `names`, or all its `mentions`, also pronouns and
+            descriptions, as in ttda704; a cluster without a name is never replaced.
     """
 
     backend: Backend = "none"
@@ -39,8 +43,15 @@ class PseudonymOptions:
     pipeline: str = "en_core_web_sm"
     coref: bool = False
     coref_model: str = "biu-nlp/f-coref"
+    cluster: ClusterParts = "names"
 
     def __post_init__(self) -> None:
+        if self.cluster not in get_args(ClusterParts):
+            raise OptionError(
+                f"pseudonyms: cluster is {self.cluster!r}: must be one of {', '.join(get_args(ClusterParts))}"
+            )
+        if self.cluster == "mentions" and not self.coref:
+            raise OptionError("pseudonyms: cluster mentions needs coref, which finds the mentions")
         if self.coref and self.backend == "given":
             raise OptionError("pseudonyms: coref needs backend spacy; names of backend given are already linked")
 
@@ -196,19 +207,25 @@ class _Scope:
         """Replace names in some of the texts; those that change have to be searched again.
 
         Args:
-            mentions: mentions of names that were found, by the index of their text.
+            mentions: mentions that were found, by the index of their text.
             part: slice of the texts in which all known names are replaced.
         """
-        self._link(mentions)
+        entity_by_cluster = self._link(mentions)
         self.unsearched = []
         if not self._forms:
             return
         pattern = self._pattern()
         for index in self.indices(part):
             text = self.texts[index]
-            spans = [(match.span(), self._placeholder(match.group())) for match in pattern.finditer(text.text)]
-            if spans:
-                self.texts[index] = _replaced(text, spans)
+            spans: list[tuple[Span, _Entity]] = []
+            for mention in sorted(mentions.get(index, ()), key=lambda mention: mention.end - mention.start):
+                if mention.kind is None and mention.cluster is not None:
+                    spans.append((mention.span, entity_by_cluster[index, mention.cluster]))
+            for match in pattern.finditer(text.text):
+                spans.append((match.span(), self._forms[match.group()]))
+            placeholders = [(span, self._placeholder(entity)) for span, entity in _without_overlap(spans)]
+            if placeholders:
+                self.texts[index] = _replaced(text, placeholders)
                 self.unsearched.append(index)
 
     def _pattern(self) -> re.Pattern[str]:
@@ -218,8 +235,12 @@ class _Scope:
         # Only at word boundaries, so that no letters remain next to a placeholder, and none in it are replaced.
         return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
-    def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> None:
-        """Assign each name to an entity with the same name, the same coreference cluster, or a longer name."""
+    def _link(self, mentions: Mapping[int, Sequence[Mention]]) -> dict[Cluster, _Entity]:
+        """Assign each name to an entity with the same name, the same coreference cluster, or a longer name.
+
+        Returns:
+            The entity of each cluster that has a name.
+        """
         names = self._collect_names(mentions)
         entity_by_cluster: dict[Cluster, _Entity] = {}
         for key, name in sorted(names.items(), key=lambda item: -len(item[0])):
@@ -231,12 +252,15 @@ class _Scope:
                 entity_by_cluster.setdefault(cluster, entity)
             for form in name.forms:
                 self._forms[form] = entity
+        return entity_by_cluster
 
     def _collect_names(self, mentions: Mapping[int, Sequence[Mention]]) -> dict[NameKey, _Name]:
         """Collect the names of the mentions by their keys."""
         names: defaultdict[NameKey, _Name] = defaultdict(_Name)
         for index, text_mentions in sorted(mentions.items()):
             for mention in text_mentions:
+                if mention.kind is None:
+                    continue
                 form = self.texts[index].text[mention.start : mention.end]
                 name = names[frozenset(re.findall(r"\w+", form.casefold()))]
                 name.forms.add(form)
@@ -265,9 +289,8 @@ class _Scope:
         self._entities.append(_Entity())
         return self._entities[-1]
 
-    def _placeholder(self, form: str) -> str:
-        """Return the placeholder of a name, and assign the next free one if its entity has none."""
-        entity = self._forms[form]
+    def _placeholder(self, entity: _Entity) -> str:
+        """Return the placeholder of an entity, and assign the next free one if it has none."""
         if entity.placeholder is None:
             number = 1
             while _numbered(entity.kind, number) in self._taken:
@@ -275,6 +298,15 @@ class _Scope:
             entity.placeholder = _numbered(entity.kind, number)
             self._taken.add(entity.placeholder)
         return entity.placeholder
+
+
+def _without_overlap(spans: Sequence[tuple[Span, _Entity]]) -> list[tuple[Span, _Entity]]:
+    """Drop each span that overlaps an earlier one in the sequence, and sort the others by position."""
+    chosen: list[tuple[Span, _Entity]] = []
+    for (start, end), entity in spans:
+        if all(end <= other_start or start >= other_end for (other_start, other_end), _ in chosen):
+            chosen.append(((start, end), entity))
+    return sorted(chosen, key=itemgetter(0))
 
 
 def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> PseudonymizedText:
@@ -315,7 +347,8 @@ def _open_finder(
 ) -> MentionFinder:
     """Return the function that finds the names, with spaCy or among the given names of each group."""
     if options.backend == "spacy":
-        return open_spacy(options.pipeline, options.coref_model if options.coref else None, progress)
+        coref_model = options.coref_model if options.coref else None
+        return open_spacy(options.pipeline, coref_model, progress, descriptions=options.cluster == "mentions")
     if names is None or len(names) != groups:
         raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
 
