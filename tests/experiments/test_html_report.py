@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from browser import Browser
 
+import narrlit
 from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.errors import OptionError
 from narrlit.experiments.comparison import compare_systems, read_facets
 from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
 from narrlit.experiments.run import Run
@@ -103,6 +105,21 @@ def test_a_map_names_the_closer_candidate_and_colors_answers(case):
         assert texts == (["first", "second"] if label else ["second", "first"])
 
     assert [color == RIGHT for color in data["color"]] == model.correct.tolist()
+
+
+def test_a_margin_makes_fewer_triangles_right(case):
+    triples, (model, _), _ = case
+    closer = np.where(model.labels, model.scores[:, 0], model.scores[:, 1])
+    other = np.where(model.labels, model.scores[:, 1], model.scores[:, 0])
+    margin = float(np.median((closer - other)[model.correct])) + 1e-9  # not at a triple's own, which rounding decides
+    [section] = _maps([model], triples, "pca", margin)
+    [plot] = section.figures.values()
+
+    right = [color == RIGHT for color in plot.renderers[0].data_source.data["color"]]
+    assert right == ((1 - closer) + margin < (1 - other)).tolist()
+    assert 0 < sum(right) < model.correct.sum()
+    with pytest.raises(OptionError, match="`margin=-1`: must be between 0 and 2"):
+        narrlit.report(["minilm"], "t.jsonl", margin=-1)
 
 
 def test_the_worst_error_comes_first_with_its_scores(case):

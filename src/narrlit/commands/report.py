@@ -10,7 +10,7 @@ from narrlit.experiments.options import Projection
 from narrlit.files import PAGE_SUFFIXES, Output
 
 
-def report(
+def report(  # noqa: PLR0913 (options)
     runs: tuple[str, ...],
     *,
     triples: str | None = None,
@@ -19,6 +19,7 @@ def report(
     labels: ComparedTripleOptions,
     by: str = "overlap,length",
     projection: Projection = "auto",
+    margin: float | None = None,
     out: Annotated[str, Output(suffixes=PAGE_SUFFIXES)],
 ) -> None:
     """Write a report on runs or other systems to one HTML file: accuracy, training, maps, distances, errors and data.
@@ -34,6 +35,8 @@ def report(
             the file of triples.
         projection: projection of the embeddings to two dimensions; auto is UMAP if it is installed and there are at
             least 60 stories.
+        margin: cosine distance by which the closer candidate of a triple must be nearer for its triangle on the map to
+            be green; default: the triangles of right answers are green.
         out: HTML file to write.
     """
     result = narrlit.report(
@@ -45,6 +48,7 @@ def report(
         stories=labels.stories,
         track=labels.track,
         projection=projection,
+        margin=margin,
         progress=True,
     )
     result.write(out)

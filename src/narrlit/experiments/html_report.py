@@ -107,6 +107,7 @@ def html_report(
     source: str,
     checks: Mapping[str, Entry],
     projection: Projection = "auto",
+    margin: float | None = None,
 ) -> str:
     """Render a report on systems that answered the same N triples.
 
@@ -119,6 +120,7 @@ def html_report(
         checks: checks of data, by the name of the checked data.
         projection: projection of embeddings to two dimensions; auto is UMAP if it is installed and there are enough
             stories.
+        margin: difference of the cosines above which a triple is right on the map; None: as its answer is.
 
     Returns:
         HTML that makes no requests and runs only its own scripts.
@@ -135,7 +137,7 @@ def html_report(
     sections = [
         _summary(systems, comparison, runs),
         *_training(runs),
-        *_maps(with_vectors, labeled, projection),
+        *_maps(with_vectors, labeled, projection, margin),
         *_distances(with_vectors),
         *_subsets(shown, facets),
         *_margins(shown, quartiles),
@@ -403,8 +405,14 @@ class MappedTriples:
         return columns
 
 
-def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection) -> Iterator[Section]:
-    """Draw triangles of anchor, closer and other candidate in the plane."""
+def _maps(
+    systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection, margin: float | None = None
+) -> Iterator[Section]:
+    """Draw triangles of anchor, closer and other candidate in the plane.
+
+    With a margin, a triangle is right if d(anchor, closer) + margin < d(anchor, other), with the cosine distance d
+    (Mendel292, appendix A).
+    """
     if not systems:
         return
     mapped = MappedTriples.choose(labeled)
@@ -412,7 +420,10 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     figures: dict[str, object] = {}
     for system in systems:
         vectors: Any = system.vectors
-        right = system.correct[mapped.rows]
+        correct = system.correct
+        if margin is not None and system.margin is not None:
+            correct = system.margin > margin
+        right = correct[mapped.rows]
         columns = mapped.columns(mapped.points(vectors, project), right)
         plot = _map(columns, f"map {len(figures)}")
         figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
@@ -420,6 +431,9 @@ def _maps(systems: Sequence[SystemAnswers], labeled: Triples, projection: Projec
     if len(mapped.rows) < len(labeled):
         note += f" {len(mapped.rows)} of {len(labeled)} triples, evenly spaced."
     key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
+    if margin is not None:
+        key = [(RIGHT, f"closer by more than {margin:g}"), (WRONG, "not")]
+        note += f" Right: the distance to the closer candidate plus {margin:g} is less than that to the other one."
     yield Section("Map of the stories", note, key, figures)
 
 

@@ -63,6 +63,7 @@ def report(  # noqa: PLR0913 (options)
     stories: str | Path | None = None,
     track: Track | None = None,
     projection: Projection = "auto",
+    margin: float | None = None,
     progress: bool = False,
 ) -> SystemReport:
     """Report on runs or other systems in one page: accuracy, training, maps, distances, errors and data.
@@ -79,6 +80,8 @@ def report(  # noqa: PLR0913 (options)
             (`b`); None: `b` if `stories` contains every story of the triples, else `a`.
         projection: projection of the embeddings to two dimensions; `auto` is UMAP if it is installed and there are at
             least 60 stories.
+        margin: cosine distance, 0 to 2, by which the closer candidate of a triple must be nearer than the other one for
+            its triangle on the map to be green; None: the triangles of right answers are green.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -87,8 +90,10 @@ def report(  # noqa: PLR0913 (options)
     Raises:
         DataError: if a file can't be read.
         ModelError: if a model can't be loaded.
-        OptionError: if there are no triples, or a system is named twice.
+        OptionError: if there are no triples, a system is named twice, or `margin` is not a distance.
     """
+    if margin is not None and not 0 <= margin <= 2:
+        raise OptionError(f"`margin={margin}`: must be between 0 and 2")
     named = named_systems(systems)
     runs = _runs(named)
     source, labeled = _triples(triples, runs)
@@ -105,7 +110,9 @@ def report(  # noqa: PLR0913 (options)
     checks = {name: run.record.data_check for name, run in runs.items() if run.record.data_check}
     if not checks:
         checks[source] = _check_sides(comparison.triples)
-    page = html_report(comparison.systems, comparison.report, runs, comparison.triples, source, checks, projection)
+    page = html_report(
+        comparison.systems, comparison.report, runs, comparison.triples, source, checks, projection, margin
+    )
     return SystemReport(comparison, page)
 
 
