@@ -31,6 +31,7 @@ from narrlit.experiments.reproduction.tables import (
     list_tables,
     read_tables,
 )
+from narrlit.experiments.run import Run
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
@@ -340,6 +341,63 @@ def test_replacements_of_missing_files_are_recorded(reproduction, folder):
     other = reproduction("ttda704", numbers=("7",)).inputs
     assert str(folder / "views/o3-mini.jsonl") in RowFits(other).arguments(PaperRow(fit="views", published={}))
     assert other.record.stand_ins == {}
+
+
+def test_fewer_synthetic_triples_and_other_translations_are_recorded(reproduction, folder):
+    inputs = reproduction().inputs
+    rows = len((folder / "synthetic/data_for_classification.jsonl").read_text().splitlines())
+    inputs.files("synthetic")
+    inputs.files("augmented")
+    assert inputs.record.stand_ins == {
+        "synthetic": f"{rows} of the 1,900 official triples",
+        "augmented": "dev triples without back-translations",
+    }
+
+    (folder / "augmented").mkdir()
+    shutil.copy(folder / "dev/dev_track_a.jsonl", folder / "augmented/marian.jsonl")
+    inputs.files("augmented")
+    assert inputs.record.stand_ins["augmented"] == "marian.jsonl for back-translations by Google Translate"
+
+    (folder / "augmented/marian.jsonl").rename(folder / "augmented/google.jsonl")
+    other = reproduction().inputs
+    other.files("augmented")
+    assert other.record.stand_ins == {}
+
+
+@pytest.mark.parametrize(
+    ("fit", "options", "stand_in"),
+    [
+        (
+            "pseudonymized",
+            (),
+            "pipeline en_core_web_sm, coref False, cluster names for "
+            "pipeline en_core_web_trf, coref True, cluster mentions",
+        ),
+        (
+            "pseudonymized",
+            ("--data.loading.pseudonyms.pipeline=en_core_web_trf", "--data.loading.pseudonyms.coref=true"),
+            "cluster names for cluster mentions",
+        ),
+        ("raw", (), None),
+    ],
+)
+def test_the_pipeline_of_pseudonyms_is_a_stand_in(reproduction, monkeypatch, fit, options, stand_in):
+    monkeypatch.setattr(Run, "finished", True)
+    inputs = reproduction("ttda704", numbers=("5",), options=options).inputs
+    RowFits(inputs).run(PaperRow(fit=fit, published={}), 42)
+    assert inputs.record.stand_ins.get("pseudonyms") == stand_in
+
+
+def test_another_judge_is_a_stand_in(reproduction, monkeypatch):
+    inputs = reproduction("comhis").inputs
+    monkeypatch.setenv("NARRLIT_LLM_MODEL", "vendor/tiny")
+    Computation(inputs)._require_judge()
+    assert inputs.record.stand_ins == {"judge": "tiny for Qwen3-30B-A3B-Instruct-2507"}
+
+    own = reproduction("comhis").inputs
+    monkeypatch.setenv("NARRLIT_LLM_MODEL", own.tables.judge)
+    Computation(own)._require_judge()
+    assert own.record.stand_ins == {}
 
 
 def test_missing_negatives_are_mined_once(reproduction, folder, tiny):

@@ -84,9 +84,12 @@ class Computation:
         return averaged([self._trained(cell, seed, labeled) for seed in seeds])
 
     def _require_judge(self) -> None:
-        """Raise ModelError if the environment names no language model for a judged cell."""
-        if not os.environ.get("NARRLIT_LLM_MODEL"):
-            judge = model_name(self.inputs.tables.judge or "")
+        """Record the language model of a judged cell, unless it is the paper's; raise ModelError if there is none."""
+        judge = model_name(self.inputs.tables.judge or "")
+        model = os.environ.get("NARRLIT_LLM_MODEL")
+        if model and model_name(model) != judge:
+            self.inputs.record.stand_ins["judge"] = f"{model_name(model)} for {judge}"
+        if not model:
             remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
             raise ModelError(f"{judge} decides in this column: {remedy}")
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class RowFits:
         folder = self._folder(row, f"seed{seed}")
         options = ["--data.validation", str(self.inputs.dev()), "--seed_everything", str(seed)]
         config, _ = parse_fit(self.arguments(row, *options), PURPOSE)
+        self._note_pseudonyms(config["data"]["init_args"]["loading"]["pseudonyms"])
         keep_config(folder.with_name(f"{folder.name}.yaml"), config, folder)
         if not Run.at(folder).finished:
             fit = PlannedFit(folder.name, config, row.fit or "")
@@ -49,6 +51,17 @@ class RowFits:
         spread = content["over_folds"]["last_epoch"]["standard_deviation"]
         pooled = content["pooled"]["last_epoch"]
         return CellResult(system=str(folder), **pooled, standard_deviation=spread, flags={})
+
+    def _note_pseudonyms(self, settings: Mapping[str, object]) -> None:
+        """Record the settings of pseudonymization that differ from the paper's."""
+        paper = self.inputs.tables.pseudonyms
+        if settings["backend"] == "none":
+            return
+        different = [name for name in paper if settings[name] != paper[name]]
+        if different:
+            ours = ", ".join(f"{name} {settings[name]}" for name in different)
+            theirs = ", ".join(f"{name} {paper[name]}" for name in different)
+            self.inputs.record.stand_ins["pseudonyms"] = f"{ours} for {theirs}"
 
     def arguments(self, row: PaperRow, *options: str) -> list[str]:
         """Return the options of a row's fit: those of the table, the encoder, `options`, and the user's.

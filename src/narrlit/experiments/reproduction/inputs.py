@@ -30,6 +30,10 @@ FILES = {
     "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
 }
 """Patterns of files in the data folder with a remedy, by their names in tables."""
+OFFICIAL_SYNTHETIC = 1900
+"""Number of synthetic triples in the official data, on which the papers' systems are trained."""
+TRANSLATOR = "Google Translate"
+"""Translator of Mendel292's back-translations; files whose names contain "google" are taken as its own."""
 EXTRACTOR = "o3-mini"
 """Language model that extracted the views of rows without an extractor; other views may replace them."""
 
@@ -109,7 +113,7 @@ class Inputs:
         if row is not None and name == "views":
             return self.views(row)
         try:
-            return self._checked(self._own_files(name))
+            paths = self._checked(self._own_files(name))
         except DataError:
             if name == "augmented":
                 self.record.stand_ins[name] = "dev triples without back-translations"
@@ -117,6 +121,14 @@ class Inputs:
             if row is not None and name == "negatives":
                 return self._checked([self._mined(self.backbone(row).model)])
             raise
+        if name == "synthetic":
+            count = sum(len(read_examples(path, stories=StoryTable())) for path in paths)
+            if count < OFFICIAL_SYNTHETIC:
+                self.record.stand_ins[name] = f"{count:,} of the {OFFICIAL_SYNTHETIC:,} official triples"
+        if name == "augmented" and not all("google" in path.name.lower() for path in paths):
+            names = ", ".join(path.name for path in paths)
+            self.record.stand_ins[name] = f"{names} for back-translations by {TRANSLATOR}"
+        return paths
 
     def triples(self, column: str) -> Triples:
         """Read the labeled triples of a column.

@@ -63,7 +63,7 @@ class Record(RecordHead):
         seeds: number of fits per trained row.
         options: options of the fits, in addition to those of the tables.
         files: digests of files by path.
-        stand_ins: replacements of missing files, by their name in tables.
+        stand_ins: replacements of the paper's files, models and settings, by name.
         cells: results by key.
     """
 

@@ -86,6 +86,7 @@ class PaperTables(BaseModel):
         published_n: number of triples of the published figures by column, if it differs from that of the split.
         judge: language model that decides Track A.
         temperature: sampling temperature of the judge.
+        pseudonyms: settings of the paper's pseudonymization, as in `data.loading.pseudonyms`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,6 +98,7 @@ class PaperTables(BaseModel):
     published_n: dict[str, int] = {}
     judge: str | None = None
     temperature: float = 0.0
+    pseudonyms: dict[str, str | bool] = {}
 
     def cells(self) -> list["Cell"]:
         """List the published figures of all tables, in order."""
