@@ -8,6 +8,7 @@ import yaml
 
 from narrlit.configuration import find_config, packaged_configs, read_yaml
 from narrlit.errors import OptionError
+from narrlit.experiments.reproduction.tables import read_tables
 from narrlit.lightning_cli import StageCLI, parse_fit
 
 ROOT = packaged_configs()
@@ -27,6 +28,7 @@ ENCODERS = ("minilm", "bge_large", "mpnet", "labse", "multilingual_mpnet", "tiny
 QWEN = ("qwen3_8b", "qwen3_8b_lora", "qwen3_8b_qlora")
 BACKBONES = [f"backbones/{name}.yaml" for name in (*ENCODERS, *QWEN)]
 SPACES = {"triplet": "baselines/triplet.yaml", "comhis": "comhis.yaml", "mendel292": "mendel292_inductive.yaml"}
+SPACES |= {name: f"{name}.yaml" for name in ("mendel292_linear", "mendel292_mlp")}
 SPACES = {f"search_spaces/{name}.yaml": system for name, system in SPACES.items()}
 PAGES = {
     "hits": ["hits.yaml"],
@@ -149,7 +151,10 @@ def test_a_header_says_what_it_is(name):
         words += ["Variant:"]
 
     for word in words:
-        assert any(word in line for line in header), word
+        assert any(line.startswith(f"# {word}") for line in header), word
+    assert header[0].startswith("# What:    ")
+    assert all(re.match(r"# ((What|Needs|Run|Expect):  |Variant: |         )\s*\S", line) for line in header)
+    assert sum("What:" in line for line in header) == 1
     assert f"configs/{name}" in "".join(header) or name.startswith("hardware/")
 
 
@@ -305,9 +310,10 @@ def test_mendel292_has_the_papers_values(name):
         assert labels.clusters.outcome == 4
 
 
-def test_mendel292_s_space_holds_its_config():
-    cli = parse("mendel292_inductive.yaml")
-    for name, dimension in read_yaml(ROOT / "search_spaces/mendel292.yaml").items():
+@pytest.mark.parametrize("space", [space for space in SPACES if "mendel292" in space])
+def test_mendel292_s_spaces_hold_their_configs(space):
+    cli = parse(SPACES[space])
+    for name, dimension in read_yaml(ROOT / space).items():
         value = cli.config[name]
         if "choices" in dimension:
             assert value in dimension["choices"], name
@@ -362,6 +368,12 @@ def test_ttda704_track_a_has_the_papers_values():
     assert loading.batch_size == 16
     assert loading.pseudonyms.backend == "spacy"
     assert loading.pseudonyms.scope == "triple"
+    ours = (loading.pseudonyms.pipeline, loading.pseudonyms.coref, loading.pseudonyms.cluster)
+    assert ours == ("en_core_web_sm", False, "names")
+    paper = read_tables("ttda704").pseudonyms
+    options = [f"--data.loading.pseudonyms.{name}={value}" for name, value in paper.items()]
+    pseudonyms = parse("ttda704_track_a.yaml", options=options).datamodule.loading.pseudonyms
+    assert (pseudonyms.pipeline, pseudonyms.coref, pseudonyms.cluster) == ("en_core_web_trf", True, "mentions")
 
     trainer = cli.config["trainer"]
     assert trainer["max_epochs"] == 5
