@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from json_files import read_json
 
+import narrlit as narrlit_package
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
-from narrlit.data.schema import Triples
+from narrlit.data.schema import StoryTable, Triples
+from narrlit.data.splits import story_numbers
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.writers import write_triples
+from narrlit.errors import DataError
+from narrlit.metrics.significance import AccuracySummary, wilson_interval
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 
@@ -166,3 +170,35 @@ def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
     for row, label in zip(rows, labels, strict=True):
         sign = 1 if label else -1
         assert float(row["longer.margin"]) == sign * (float(row["longer.score_a"]) - float(row["longer.score_b"]))
+
+
+def test_triples_that_share_stories_are_evaluated_by_story(narrlit, make):
+    rows = []
+    for number in range(24):
+        texts = {"anchor_text": f"A fox {number // 4} runs.", "text_a": f"A fox {number}.", "text_b": f"Rain {number}."}
+        rows.append({**texts, "text_a_is_closer": number % 8 < 3})
+    path = make("sharing.jsonl", rows)
+    found = narrlit("evaluate", path, "--baseline", "jaccard", "--json")
+    assert found.code == 0, found.err
+
+    record = json.loads(found.out)
+    triples = read_triples(str(path))
+    correct = triples.labels == 1  # word overlap always chooses A
+    expected = AccuracySummary.of(correct, story_numbers(triples))
+    assert record["interval_method"] == "by_story"
+    assert record["interval"] == list(expected.interval) != list(wilson_interval(9, 24))
+    low, high = expected.interval
+    assert narrlit("evaluate", path, "--baseline", "jaccard").out.startswith(
+        f"jaccard: accuracy 0.375 [{low:.3f}, {high:.3f}] (9 of 24)"
+    )
+
+
+def test_no_triples_are_refused_everywhere(tiny):
+    triples = Triples(StoryTable(), [])
+    for run in (
+        lambda: narrlit_package.evaluate(triples, "jaccard"),
+        lambda: narrlit_package.compare(triples, ["jaccard", "longer"]),
+        lambda: narrlit_package.fuse(triples, [tiny()]),
+    ):
+        with pytest.raises(DataError, match="no triples"):
+            run()

@@ -134,12 +134,14 @@ class RunRecord(Callback):
         self._references: dict[str, ReferenceRecord] = {}
         self._outputs: list[dict[str, Tensor]] = []
         self._folder: Path | None = None
+        self._shared: dict[str, SharedStories] = {}
 
     def _begin(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         log_dir = trainer.log_dir  # a collective call
         self._folder = Path(log_dir) if log_dir else None
         stage = trainer.state.fn.value if trainer.state.fn else "fit"
         data = data_of(trainer)
+        self._shared = {}
         self.record = {
             "version": VERSION,
             "status": "running",
@@ -210,7 +212,7 @@ class RunRecord(Callback):
         metric = objective.validation_accuracy if stage == "validation" else objective.test_accuracy
         counts = metric.summary()
         wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
-        low, high = _with_stories(counts, wrong, _shared_stories(trainer, stage, counts.n)).interval
+        low, high = _with_stories(counts, wrong, self._shared_stories(trainer, stage, counts.n)).interval
         # All processes have the same numbers, which their maximum does not change.
         interval = {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high}
         objective.log_dict(interval, sync_dist=True, reduce_fx="max")
@@ -222,7 +224,7 @@ class RunRecord(Callback):
             return
         counts = cast(Objective, pl_module).summaries["validation"]
         wrong = self._wrong_answers(counts.known)
-        shared = _shared_stories(trainer, "validation", counts.n)
+        shared = self._shared_stories(trainer, "validation", counts.n)
         summary = _with_stories(counts, wrong["wrong"], shared)
         if trainer.state.fn == TrainerFn.VALIDATING:
             self._finish_evaluation(trainer, "validation", summary)
@@ -236,6 +238,15 @@ class RunRecord(Callback):
             rank_zero_info(f"epoch {epoch}: validation accuracy {summary}")
         self._write(trainer)
         self._write_answers(trainer)
+
+    def _shared_stories(self, trainer: L.Trainer, stage: Literal["validation", "test"], n: int) -> SharedStories | None:
+        """Return the dependence of the triples of a stage, computed once; None if only some of them were evaluated."""
+        triples = data_of(trainer).triples[stage]
+        if len(triples) != n:
+            return None
+        if stage not in self._shared:
+            self._shared[stage] = SharedStories(story_numbers(triples))
+        return self._shared[stage]
 
     def _wrong_answers(self, known: bool) -> dict[str, list[int] | None]:
         """Gather the positions of wrongly answered triples over all processes; None unless the accuracy is known."""
@@ -279,7 +290,7 @@ class RunRecord(Callback):
         """Record and print the accuracy."""
         counts = cast(Objective, pl_module).summaries["test"]
         wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
-        summary = _with_stories(counts, wrong, _shared_stories(trainer, "test", counts.n))
+        summary = _with_stories(counts, wrong, self._shared_stories(trainer, "test", counts.n))
         self._finish_evaluation(trainer, "test", summary)
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -316,7 +327,7 @@ class RunRecord(Callback):
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Finish the record, and write hyperparameters with the best accuracy for TensorBoard."""
         best = _best(self.record["validations"], trainer)
-        shared = None if best is None else _shared_stories(trainer, "validation", best["n"])
+        shared = None if best is None else self._shared_stories(trainer, "validation", best["n"])
         comparisons = {} if best is None else self._compare(best, shared)
         for name, comparison in comparisons.items():
             self.record |= cast(RecordFields, {name: comparison.as_dict()})
@@ -325,7 +336,7 @@ class RunRecord(Callback):
         if best is None:
             rank_zero_info("no accuracy: no validation triples were evaluated after training, or their scores are NaN")
             return
-        summary = _with_stories(AccuracySummary(best["n"], best["correct"]), self._wrong_at(best), shared)
+        summary = _with_stories(AccuracySummary(best["n"], best["correct"], best["ties"]), self._wrong_at(best), shared)
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": summary.accuracy})
@@ -406,12 +417,6 @@ class RunRecord(Callback):
 def _shared(flags: FlagsRecord) -> str:
     stories, pairs = flags["stories_shared_with_validation"], flags["pairs_shared_with_validation"]
     return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate are trained on"
-
-
-def _shared_stories(trainer: L.Trainer, stage: Literal["validation", "test"], n: int) -> SharedStories | None:
-    """Return the dependence of the triples of a stage; None if only some of them were evaluated."""
-    triples = data_of(trainer).triples[stage]
-    return SharedStories(story_numbers(triples)) if len(triples) == n else None
 
 
 def _with_stories(

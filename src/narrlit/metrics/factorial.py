@@ -78,6 +78,8 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
         Shares of `plot`, `world`, `length` and `rest`, which sum to 1. Intervals are from 1,000 bootstrap samples of
         plots and worlds; with fewer than FEWEST plots or worlds there are none.
 
+    Source: Owen (2007), pigeonhole bootstrap of crossed factors, which is conservative.
+
     >>> plots, worlds = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
     >>> vectors = np.hstack([np.eye(6)[plots], np.eye(4)[worlds]])
     >>> shares = variance_shares(vectors @ vectors.T, Design(plots, worlds, 90 + worlds + plots))
