@@ -11,6 +11,7 @@ from narrlit.metrics.significance import (
     SharedStories,
     permutation_test,
     permutation_test_by_story,
+    wilson_interval,
 )
 
 N = 10
@@ -99,3 +100,19 @@ def test_seeds_are_compared_by_story():
 
     assert difference["p"] == p > permutation_test(base_counts, row_counts)
     assert difference["test"] == "permutation_by_story"
+
+
+def test_the_mean_over_seeds_has_an_interval_as_wide_as_one_seed():
+    def fit(wrong, stories=None):
+        scored = Scored(AccuracySummary(40, 40 - len(wrong)), frozenset(wrong), stories=stories)
+        return Outcome({"last_epoch": scored, "best_epoch": scored}, 1)
+
+    alike = {1: fit(range(10)), 2: fit(range(10))}
+    summary = seeds_report({"trained": alike}, "frozen").content["systems"]["trained"]["last_epoch"]
+    assert summary["interval"] == pytest.approx(wilson_interval(30, 40), abs=1e-12)
+    # Five stories of eight triples each: fewer independent triples, a wider interval around the same mean.
+    stories = {n: [n // 8] for n in range(40)}
+    different = {1: fit(range(8), stories), 2: fit(range(12), stories)}
+    by_story = seeds_report({"trained": different}, "frozen").content["systems"]["trained"]["last_epoch"]
+    assert by_story["mean"] == summary["mean"] == 0.75
+    assert by_story["interval"][0] < summary["interval"][0] < summary["interval"][1] < by_story["interval"][1]

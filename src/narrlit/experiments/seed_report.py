@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
+import numpy as np
+
 from narrlit.errors import OptionError
 from narrlit.experiments import report
 from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.experiments.report import Entry, Report, Spread
-from narrlit.metrics.significance import SharedStories, p_text, permutation_test, permutation_test_by_story
+from narrlit.metrics.significance import (
+    SharedStories,
+    interval_by_story,
+    p_text,
+    permutation_test,
+    permutation_test_by_story,
+)
 
 BySeed = Mapping[int, Outcome]
 TRAINED, FROZEN = "trained", "frozen"
 NOTES = {
-    "mean": "mean over the seeds ± standard deviation between them, which is the variation of training only",
+    "mean": "mean over the seeds ± standard deviation between them, which is the variation of training only; the "
+    "interval is for other triples",
     "difference": "seed by seed on the same triples; p is from the paired permutation test over triples, with the "
     "number of seeds that answer each correctly: it generalizes to other triples",
     "last_epoch": "accuracy after the last epoch; not selected by any evaluation",
@@ -54,11 +63,13 @@ class SeedSummary:
 
     Attributes:
         by_seed: accuracy of each seed; None if scores are NaN.
+        interval: 95 % interval of their mean over triples, as wide as that of one seed; None if scores are NaN.
         difference: difference to the reference; None for the reference itself, and without a reference.
         is_compared: there is a reference.
     """
 
     by_seed: Mapping[int, float | None]
+    interval: tuple[float, float] | None
     difference: SeedDifference | None = None
     is_compared: bool = False
 
@@ -69,7 +80,7 @@ class SeedSummary:
 
     def as_dict(self) -> Entry:
         """Convert to JSON values."""
-        content = {"by_seed": dict(self.by_seed), **self.spread.as_dict()}
+        content = {"by_seed": dict(self.by_seed), **self.spread.as_dict(), "interval": self.interval}
         if self.is_compared:
             content["difference"] = None if self.difference is None else self.difference.as_dict()
         return content
@@ -134,11 +145,25 @@ def seeds_report(results: Mapping[str, BySeed], reference: str) -> Report:
 def _summary(outcomes: BySeed, base: BySeed | None, name: str) -> SeedSummary:
     """Summarize one evaluation of a system over seeds."""
     by_seed = {seed: outcome.scores[name].accuracy for seed, outcome in outcomes.items()}
+    interval = _interval(outcomes, name)
     if base is None:
-        return SeedSummary(by_seed)
+        return SeedSummary(by_seed, interval)
     if outcomes is base:
-        return SeedSummary(by_seed, is_compared=True)
-    return SeedSummary(by_seed, _difference(outcomes, base, name), is_compared=True)
+        return SeedSummary(by_seed, interval, is_compared=True)
+    return SeedSummary(by_seed, interval, _difference(outcomes, base, name), is_compared=True)
+
+
+def _interval(outcomes: BySeed, name: str) -> tuple[float, float] | None:
+    """Compute the interval of the mean accuracy of the seeds, from the share of them that answer a triple correctly."""
+    wrong = _wrong(outcomes, name)
+    if wrong is None:
+        return None
+    first = next(iter(outcomes.values())).scores[name]
+    stories = first.stories
+    positions = range(first.summary.n) if stories is None else stories
+    shares = 1 - np.array(_counts(wrong, positions)) / len(wrong)
+    shared = SharedStories([[n] for n in positions] if stories is None else [*stories.values()])
+    return interval_by_story(shares, shared)
 
 
 def _row(system: str, summary: SeedSummary, reference: str) -> Entry:
@@ -147,6 +172,7 @@ def _row(system: str, summary: SeedSummary, reference: str) -> Entry:
     for seed, accuracy in summary.by_seed.items():
         row[f"seed {seed}"] = "none" if accuracy is None else f"{accuracy:.3f}"
     row["mean"] = summary.spread.text()
+    row["95 % interval"] = "none" if summary.interval is None else "[{:.3f}, {:.3f}]".format(*summary.interval)
     if summary.is_compared:
         row[f"difference to {reference}"] = "" if summary.difference is None else str(summary.difference)
     return row

@@ -84,7 +84,7 @@ class AccuracySummary:
 
         >>> stories = [[0, 1, 2], [0, 3, 4], [5, 6, 7], [5, 8, 9], [10, 11, 12], [10, 13, 14]]
         >>> print(AccuracySummary.of([True, True, False, False, True, True], stories))
-        0.667 [0.062, 0.983] (4 of 6)
+        0.667 [0.052, 0.987] (4 of 6)
         """
         answers = np.asarray(correct, dtype=bool)
         shared = _shared(stories)
@@ -425,7 +425,8 @@ def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: flo
     interval. If the triples allow no test, it is (0, 1).
 
     Args:
-        correct: (N,) bool, True for correct answers.
+        correct: (N,) True for correct answers, or the share of several seeds that answer correctly; the interval of
+            such a mean is as wide as that of one seed.
         shared: stories that the triples share.
         confidence: confidence level.
 
@@ -433,7 +434,7 @@ def interval_by_story(correct: ArrayLike, shared: SharedStories, confidence: flo
     """
     values = np.asarray(correct, dtype=np.float64)
     if not shared.num_sharing:
-        return wilson_interval(int(values.sum()), len(values), confidence)
+        return _score_interval(float(values.mean()), len(values), float(ndtri((1 + confidence) / 2)))
     if not shared.degrees_of_freedom:
         return 0.0, 1.0
     effective_n = len(values) / shared.design_effect(values)
