@@ -11,9 +11,10 @@ import os
 import platform
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import frozen
 import inference
@@ -85,22 +86,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{about['machine']}; {setting.threads} threads, medians of {rounds} rounds; {about['versions']}")
     print("GEMM limit: " + ", ".join(f"{name} {rate / 1e9:,.0f} GFLOP/s" for name, rate in limits.items()))
     print(_line(HEADER) + "  note", flush=True)
-    rows = []
+    rows: list[Row] = []
     for name in names:
         for row in PARTS[name](setting):
             rows.append(row)
             print(_line(row.cells(limits)) + f"  {row.note}", flush=True)
-    with atomic_path(chosen.out) as path:
-        entries = [row.record(limits) for row in rows]
-        names = [f"{row.job}, {row.data}, {row.precision}" for row in rows]
-        ratios = {name: entry["ratio"] for name, entry in zip(names, entries, strict=True) if "ratio" in entry}
-        results = markdown_table("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
-        record = {**about, "rows": entries, "ratios": ratios, "results": results}
-        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            _write(Path(chosen.out), about, rows, limits)  # what is measured is there if the run is stopped
     if chosen.quick:
         print("a quick run tests the script: its figures mean nothing")
     if wrong := [f"{row.job}, {row.data}, {row.precision}: {row.wrong}" for row in rows if row.wrong]:
         sys.exit("results differ by more than allowed:\n" + "\n".join(wrong))
+
+
+def _write(out: Path, about: Mapping[str, Any], rows: Sequence[Row], limits: Mapping[str, float]) -> None:
+    """Write the rows measured so far, with their table."""
+    entries = [row.record(limits) for row in rows]
+    names = [f"{row.job}, {row.data}, {row.precision}" for row in rows]
+    ratios = {name: entry["ratio"] for name, entry in zip(names, entries, strict=True) if "ratio" in entry}
+    results = markdown_table("", [dict(zip(HEADER, row.cells(limits), strict=True)) for row in rows])
+    record = {**about, "rows": entries, "ratios": ratios, "results": results}
+    with atomic_path(out) as path:
+        path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def _line(cells: Sequence[str]) -> str:

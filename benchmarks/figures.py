@@ -2,6 +2,7 @@
 
     python benchmarks/figures.py --data FOLDER                 # what was never run, or was changed
     python benchmarks/figures.py --data FOLDER --only frozen   # this one again
+    python benchmarks/figures.py --gpu gpu_check.json          # what release/gpu_check.sh wrote on another machine
     python benchmarks/figures.py --check                       # pages against the record; nothing runs
 
 Every number with a decimal point on a page, .560 or 0.560, is a result, and so are speeds and p. It must be recorded or
@@ -26,7 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -89,6 +90,7 @@ class Measurement:
         results: name of a result to its JSON file below the working folder; `stdout:N` is the last line that command N,
             from 0, prints: JSON, or a text.
         shown: texts by page, with results in braces.
+        missing: texts by page that stand there as long as there is no record; without such, a record is needed.
     """
 
     name: str
@@ -98,12 +100,13 @@ class Measurement:
     encoder: str
     results: Mapping[str, str]
     shown: Mapping[str, Sequence[str]]
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def paths(self) -> list[str]:
         """Paths of the results that are shown."""
-        fields = (field for texts in self.shown.values() for text in texts for field in FIELD.finditer(text))
-        return sorted({field[1] for field in fields})
+        places = (place for texts in self.shown.values() for text in texts for place in FIELD.finditer(text))
+        return sorted({place[1] for place in places})
 
 
 def read_measurements() -> dict[str, Measurement]:
@@ -197,6 +200,33 @@ def commit() -> str:
     changes = [*git, "status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT).as_posix()}"]
     changed = subprocess.run(changes, capture_output=True, text=True, check=True).stdout.strip()
     return short.stdout.strip() + ("+changes" if changed else "")
+
+
+def from_gpu(path: Path, measurement: Measurement) -> dict[str, Any]:
+    """Return the record of a check on a GPU.
+
+    Args:
+        path: file that release/gpu_check.sh wrote.
+        measurement: the entry of figures.yaml.
+
+    Raises:
+        SystemExit: if the file is of another kind, or of a `--tiny` run, which measures nothing.
+    """
+    try:
+        checked = json.loads(path.read_text(encoding="utf-8"))
+        machine, parts = checked["machine"], checked["parts"]
+        processor = f"{machine['gpu']}, {machine['memory']}, driver {machine['driver']}; {machine['processor']}"
+        values = {place: value_at({"check": checked}, place) for place in measurement.paths}
+        entry = {name: checked[name] for name in ("versions", "commit", "date", "seconds")}
+        statuses = {name: part["status"] for name, part in parts.items()}
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        sys.exit(f"{path}: not a file that release/gpu_check.sh wrote on a GPU: {error}")
+    if checked.get("tiny"):
+        sys.exit(f"{path}: written by --tiny, which measures nothing")
+    described = {"about": measurement.about, "commands": list(measurement.commands), "encoder": measurement.encoder}
+    return {**described, "data": {}, **entry, "processor": processor, "parts": statuses, "values": values}
 
 
 def result_of(place: str, printed: Sequence[str], work: Path) -> Any:
@@ -336,6 +366,10 @@ def check() -> list[str]:
     shown: dict[str, list[str]] = {}
     for name, measurement in read_measurements().items():
         entry = record["figures"].get(name)
+        if entry is None and measurement.missing:
+            for page, texts in measurement.missing.items():
+                shown.setdefault(page, []).extend(texts)
+            continue
         if entry is None or not is_record_of(entry, measurement):
             faults.append(f"{name}: not recorded as figures.yaml has it; run benchmarks/figures.py --only {name}")
             continue
@@ -456,6 +490,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mpnet", type=Path, help="folder of all-mpnet-base-v2")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measurements to run, also if they are recorded")
     parser.add_argument("--work", type=Path, default=Path("runs/figures"), help="folder of the runs (runs/figures)")
+    parser.add_argument("--gpu", type=Path, metavar="FILE", help="record what release/gpu_check.sh wrote")
     parser.add_argument("--check", action="store_true", help="compare README and docs with the record")
     parser.add_argument("--list", action="store_true", help="list the measurements")
     chosen = parser.parse_args(arguments)
@@ -468,6 +503,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         faults = check()
         print("\n".join(faults) or f"every figure of {len(pages())} pages is recorded or published")
         sys.exit(bool(faults))
+    if chosen.gpu:
+        record = read_record()
+        record["figures"]["gpu"] = from_gpu(chosen.gpu, measurements["gpu"])
+        write_record(record)
+        return
+    del measurements["gpu"]  # another machine runs it
     unknown = set(chosen.only or ()) - set(measurements)
     if unknown:
         parser.error(f"no measurement is named {min(unknown)}: choose from {', '.join(measurements)}")

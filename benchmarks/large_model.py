@@ -38,6 +38,7 @@ def fits(setting: Setting) -> Iterator[Row]:
     texts = setting.texts(3 * batch * setting.steps)[0]
     with tempfile.TemporaryDirectory() as folder:
         parameters = write_model(Path(folder), setting)
+        tokens = sum(map(len, AutoTokenizer.from_pretrained(folder)(texts.texts)["input_ids"])) / setting.steps
         for overlay, weights in OVERLAYS.items():
             settings = read_yaml(packaged_configs() / "backbones" / f"{overlay}.yaml")["model"]["init_args"]["encoder"]
             encoder = EncoderConfig.from_dict({**settings, "model": folder, "pooling": "lasttoken"})
@@ -47,7 +48,7 @@ def fits(setting: Setting) -> Iterator[Row]:
                 torch.cuda.reset_peak_memory_stats()
             clock = rank_fit(texts.texts, batch, setting.device, "bf16", encoder)
             job = f"{parameters / 1e9:.1f} billion parameters in {weights}, LoRA, batch {batch}"
-            yield Row(f"{job}: training", texts.name, "bf16", ours=[clock.step], unit="triples/s", count=batch)
+            yield Row(f"{job}: training", texts.name, "bf16", ours=[clock.step], unit="tokens/s", count=tokens)
             if setting.device == "cuda":
                 peak = torch.cuda.max_memory_allocated() / 1e9
                 yield Row(f"{job}: memory", texts.name, "bf16", ours=[peak], unit="GB")
