@@ -145,16 +145,17 @@ def published_figures() -> dict[str, list[float]]:
 
 
 def measured(
-    measurement: Measurement, folders: Mapping[str, Path], work: Path, mpnet: Path | None, again: bool
+    measurement: Measurement, folders: Mapping[str, Path], work: Path, mpnet: Path | None, again: bool, keep: bool
 ) -> dict[str, Any]:
     """Run a measurement's commands, unless the working folder has their results, and return its record.
 
     Args:
         measurement: what to run.
         folders: values of the names in braces.
-        work: folder of the results; earlier ones are removed.
+        work: folder of the results.
         mpnet: folder of all-mpnet-base-v2, which commands find by that name in the working folder.
         again: run the commands even if their results are there.
+        keep: do not remove earlier runs: fits with several seeds go on where they were interrupted.
 
     Raises:
         SystemExit: if a command fails.
@@ -163,9 +164,10 @@ def measured(
     commands = list(measurement.commands)
     before = json.loads(finished.read_text(encoding="utf-8")) if finished.is_file() else {}
     if again or before.get("commands") != commands:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        if mpnet is not None:
+        if not keep:
+            shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True, exist_ok=True)
+        if mpnet is not None and not (work / MPNET).exists():
             (work / MPNET).symlink_to(mpnet.resolve())
         before = {"commands": commands} | run_all(measurement, folders, work)
         finished.write_text(json.dumps(before), encoding="utf-8")
@@ -334,6 +336,7 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "count": lambda value: f"{value['correct']} of {value['n']}",
     "n": lambda value: f"{value['n']:,}",
     "printed": lambda value: f"{accuracy_text(value)} ({value['correct']} of {value['n']})",
+    "plus": lambda value: bare(f"{value:+.3f}"),
     "change": lambda value: bare(f"{value['difference']:+.3f}"),
     "lost": lambda value: f"{value['lost']} lost, {value['won']} won, {p_text(value['p'])}",
     "p": p_of,
@@ -491,6 +494,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="measurements to run, also if they are recorded")
     parser.add_argument("--work", type=Path, default=Path("runs/figures"), help="folder of the runs (runs/figures)")
     parser.add_argument("--gpu", type=Path, metavar="FILE", help="record what release/gpu_check.sh wrote")
+    parser.add_argument("--keep", action="store_true", help="keep earlier runs in --work: fits with seeds resume")
     parser.add_argument("--check", action="store_true", help="compare README and docs with the record")
     parser.add_argument("--list", action="store_true", help="list the measurements")
     chosen = parser.parse_args(arguments)
@@ -526,7 +530,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if chosen.mpnet is None and any(MPNET in command for command in measurement.commands):
             print(f"{name}: left out, since it needs --mpnet FOLDER")
             continue
-        entry = measured(measurement, folders, chosen.work.resolve() / name, chosen.mpnet, again=bool(chosen.only))
+        entry = measured(measurement, folders, chosen.work.resolve() / name, chosen.mpnet, bool(chosen.only), chosen.keep)
         record = read_record()  # two runs may measure different figures
         record["figures"][name] = entry
         write_record(record)
