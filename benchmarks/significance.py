@@ -327,7 +327,7 @@ def score(values: Numbers, groups: Stories, generator: np.random.Generator) -> t
 
 def percentile(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
     """Compute the percentile interval of means of resampled groups."""
-    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    sums, sizes = _sums(values, groups)
     counts = _resampled(len(sizes), generator)
     low, high = np.quantile(counts @ sums / (counts @ sizes), (0.025, 0.975)).tolist()
     return low, high
@@ -335,7 +335,7 @@ def percentile(values: Numbers, groups: Stories, generator: np.random.Generator)
 
 def studentized(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
     """Compute the percentile-t interval of resampled groups (Cameron, Gelbach and Miller 2008)."""
-    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    sums, sizes = _sums(values, groups)
     counts = _resampled(len(sizes), generator)
     n = counts @ sizes
     means = counts @ sums / n
@@ -350,7 +350,7 @@ def studentized(values: Numbers, groups: Stories, generator: np.random.Generator
 
 def wild(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
     """Compute the interval of the wild cluster bootstrap (Cameron, Gelbach and Miller 2008) with Webb's weights."""
-    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    sums, sizes = _sums(values, groups)
     n, mean = len(values), values.mean()
     residuals = sums - sizes * mean
     weighted = residuals * generator.choice(WEBB, (GROUP_RESAMPLES, len(sizes)))
@@ -363,7 +363,7 @@ def wild(values: Numbers, groups: Stories, generator: np.random.Generator) -> tu
 
 def student(values: Numbers, groups: Stories, generator: np.random.Generator) -> tuple[float, float]:
     """Compute Student's t-interval of the ratio of sums and sizes, with one degree of freedom less than groups."""
-    sums, sizes = np.bincount(groups, values), np.bincount(groups)
+    sums, sizes = _sums(values, groups)
     count = len(sizes)
     margin = t.isf(0.025, count - 1) * np.sqrt(count / (count - 1)) * _standard_error(sums, sizes)
     return _clipped(values.mean() - margin, values.mean() + margin)
@@ -377,6 +377,11 @@ GROUP_INTERVALS: Mapping[str, Callable[[Numbers, Stories, np.random.Generator], 
     "score": score,
 }
 """Intervals of a mean over groups by name."""
+
+
+def _sums(values: Numbers, groups: Stories) -> tuple[Numbers, Stories]:
+    """Sum the values of each group, and count them."""
+    return np.bincount(groups, values).astype(np.float64), np.bincount(groups)
 
 
 def _resampled(num_groups: int, generator: np.random.Generator) -> Stories:

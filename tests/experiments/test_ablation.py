@@ -298,6 +298,7 @@ def test_the_report_compares_on_the_same_triples():
         "lost": 3,
         "won": 2,
         "p": 1.0,
+        "test": "mcnemar",
     }
     assert full["difference_to_full"] is None
     assert nan["difference_to_full"]["last_epoch"]["p"] is None

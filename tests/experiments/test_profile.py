@@ -12,6 +12,9 @@ import narrlit
 from narrlit.data.twice_told import CELLS, TwiceTold
 from narrlit.errors import DataError, OptionError
 from narrlit.experiments import profile as module
+from narrlit.exporting import strengths
+from narrlit.metrics.factorial import FEWEST
+from narrlit.metrics.significance import AccuracySummary, group_intervals
 
 PART = {"split": "test"}
 
@@ -84,16 +87,55 @@ def test_other_triples_and_questions_are_added(tiny, tmp_path):
 
 def test_intervals_of_other_triples_are_by_plot(tiny, tmp_path):
     row = {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"}
-    other = {**row, "text_a_is_closer": True, "plot": "rain"}
-    rows = [{**row, "text_a_is_closer": False, "plot": "theft"}] * 50 + [other] * 50
+    rows = [{**row, "text_a_is_closer": number < 50, "plot": f"plot {number // 25}"} for number in range(100)]
     write_json_lines(tmp_path / "own.jsonl", rows)
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
     [tfidf] = result.models[-1].accuracies.values()
+    correct = [[0.0]] * 50 + [[1.0]] * 50
 
     assert tfidf.mean == 0.5
-    assert tfidf.low == 0.0
-    assert tfidf.high == 1.0
+    assert [(tfidf.low, tfidf.high)] == group_intervals(correct, np.repeat(np.arange(4), 25))
+    assert tfidf.high - tfidf.low > 0.5
     assert tfidf.n == 100
+
+
+def test_without_plots_intervals_account_for_shared_stories(tiny, tmp_path):
+    rows = []
+    for number in range(12):
+        candidates = {"text_a": f"It rains {number}.", "text_b": f"A fox steals {number}."}
+        anchor = {"anchor_text": f"A fox {number // 3} steals.", "cell": "far"}
+        rows.append({**anchor, **candidates, "text_a_is_closer": number < 3})
+    write_json_lines(tmp_path / "own.jsonl", rows)
+    result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
+    [tfidf] = result.models[-1].accuracies.values()
+    stories = [[number // 3, 100 + number, 200 + number] for number in range(12)]
+
+    assert tfidf.mean == 0.75
+    assert (tfidf.low, tfidf.high) == AccuracySummary.of(np.arange(12) > 2, stories).interval
+
+
+def test_two_worlds_give_no_intervals_of_shares_and_the_report_says_why(tiny, tmp_path):
+    result = narrlit.profile({"tiny": tiny()}, **PART)
+    assert result.num_worlds == 2 < FEWEST
+    result.write(tmp_path / "out")
+    content = json.loads((tmp_path / "out/profile.json").read_text())
+    for model in content["models"]:
+        assert {(share["low"], share["high"]) for share in model["shares"].values()} == {(None, None)}
+        assert all(cell["low"] < cell["high"] for cell in model["cells"].values())
+    assert content["intervals"] == result.interval_note
+    assert "worlds" in result.interval_note
+    shares = result.table().query("group == 'share'")
+    assert shares["low"].isna().all()
+    # A model card, too.
+    assert "plot" in strengths.describe(tmp_path / "out/profile.json", "tiny")
+
+
+def test_few_plots_or_equal_values_give_no_interval():
+    few = module._estimate_by_group(np.array([0.0, 1.0, 1.0]), ["a", "b", "c"])
+    assert (few.mean, few.low, few.high, few.interval) == (pytest.approx(2 / 3), None, None, None)
+    unbounded = module._estimate_by_group(np.full(8, 0.3), np.arange(8), bounds=(-np.inf, np.inf))
+    assert unbounded.interval is None
+    assert str(unbounded) == "0.300"
 
 
 def test_mistakes_are_named(tiny, tmp_path):

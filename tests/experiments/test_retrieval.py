@@ -165,9 +165,9 @@ def test_intervals_and_tests_are_over_values_of_the_column():
     wrong = np.not_equal.outer(is_a, is_a).astype(float)
     first, second = rank_versions([("right", right), ("wrong", wrong)], stories).systems
 
-    # two values, one of each
-    assert first.estimates["recall@1"].low == 0
-    assert first.estimates["recall@1"].high == 1
+    # Two values, one always found and one never, tell hardly anything about others.
+    assert first.estimates["recall@1"].low == pytest.approx(0, abs=0.01)
+    assert first.estimates["recall@1"].high == pytest.approx(1, abs=0.01)
     assert second.differences["recall@1"].p == 1  # one value alone differs
 
 

@@ -452,6 +452,25 @@ def test_the_simulation_has_a_row_for_each_test_and_interval(monkeypatch, world_
     assert "False positives / power" in simulation.tables(tests, intervals)
 
 
+def test_the_simulation_of_groups_has_a_row_for_each_interval(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    simulation = importlib.import_module("significance")
+    monkeypatch.setattr(simulation, "NUM_GROUPS", (5, 20))
+    monkeypatch.setattr(simulation, "GROUP_RESAMPLES", 99)
+    rows = simulation.group_coverage(simulations=20, seed=1)
+
+    settings = set(product((5, 20), ("0/1", "graded"), ("2, 2", "1, 3", "8, 1")))
+    assert {(row.groups, row.values, row.shape) for row in rows} == settings
+    assert {row.interval for row in rows} == {"percentile", "studentized", "wild", "t", "score"}
+    assert len(rows) == 5 * len(settings)
+    assert all(0 <= row.coverage <= 1 and 0 < row.width <= 1 for row in rows)
+    assert simulation.group_coverage(20, 1) == rows
+    # Whatever the draws, the interval of narrlit covers more than the percentile bootstrap with few groups.
+    mean = {name: np.mean([row.coverage for row in rows if row.interval == name]) for name in ("score", "percentile")}
+    assert mean["score"] > mean["percentile"]
+    assert "| score" in simulation.group_table(rows)
+
+
 def test_fishers_p_is_the_probability_of_counts_that_are_no_more_probable():
     correct, n, other, other_n = 9, 12, 5, 14
     probability = hypergeom(n + other_n, correct + other, n).pmf

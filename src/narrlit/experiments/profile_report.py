@@ -107,14 +107,15 @@ class Profile:
         corpus = "Twice Told" if self.split is None else f"The {self.split} part of Twice Told"
         size = f"{corpus}: {self.num_plots} plots in {self.num_worlds} worlds; measure {self.measure}"
         return [
-            f"{size}; {self._interval_note()}",
+            f"{size}; {self.interval_note}",
             "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
             "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
             "Strong: the negative shares the anchor's world; weak: it does not.",
         ]
 
-    def _interval_note(self) -> str:
-        """Describe the intervals, or say why there are none."""
+    @property
+    def interval_note(self) -> str:
+        """Description of the intervals, or the reason why there are none."""
         if self.num_plots < FEWEST:
             return f"no intervals, since they need at least {FEWEST} plots."
         if self.num_worlds < FEWEST:
@@ -164,7 +165,7 @@ class Profile:
             "split": self.split,
             "plots": self.num_plots,
             "worlds": self.num_worlds,
-            "intervals": self._interval_note(),
+            "intervals": self.interval_note,
             "models": [model.record for model in self.models],
         }
         keep_report(folder, "profile", content, f"{self}\n")

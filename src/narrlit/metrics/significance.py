@@ -640,8 +640,8 @@ def paired(
     if shared is None or not shared.num_sharing:
         return PairedComparison(difference, lost, won, exact)
     differences = np.zeros(n)
-    differences[[*(other - wrong)]] = 1
-    differences[[*(wrong - other)]] = -1
+    differences[np.array([*(other - wrong)], dtype=np.int64)] = 1
+    differences[np.array([*(wrong - other)], dtype=np.int64)] = -1
     p = _p_by_story(differences, exact, shared)
     design_effect = shared.design_effect(differences) if shared.degrees_of_freedom else None
     return PairedComparison(difference, lost, won, p, "mcnemar_by_story", design_effect)
