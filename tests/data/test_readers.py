@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -362,3 +363,30 @@ def test_real_files():
     assert read_triples(path, labels=path).rows == dev.rows
     with pytest.raises(DataError, match=re.escape("39 labels")):
         read_triples(path, labels=REAL / "sample/sample_track_a.jsonl")
+
+
+def test_ids_columns_and_values_have_one_form_and_texts_are_copied(make):
+    decomposed = unicodedata.normalize("NFD", "König")
+    rows = [{"Erzählung": f"Ein {decomposed}.", "id": decomposed, "Ort": f"{decomposed}\u00a07", "Jahr": 7}]
+    path = make("s.jsonl", rows)
+    stories = read_stories(path, layout=Layout(text=unicodedata.normalize("NFD", "Erzählung")))
+    assert stories.story_ids == ["König"]
+    assert stories.metadata == [{"Ort": "König 7", "Jahr": 7}]
+    assert (stories[0].id, stories[0].text, stories.values) == (decomposed, rows[0]["Erzählung"], rows)
+
+    twice = read_stories(make("t.jsonl", [{"id": id, "text": "x"} for id in ("König", decomposed)]))
+    with pytest.raises(DataError, match="rows 1 and 2 have the id König"):
+        twice.story_ids  # noqa: B018
+
+
+def test_an_anchor_that_is_its_decomposed_positive_is_dropped(make):
+    copy = unicodedata.normalize("NFD", "ein könig ").upper()
+    rows = [{"anchor": "Ein König", "positive": copy}, {"anchor": "Ein König", "positive": "p", "negatives": [copy]}]
+    examples = read_examples(make("e.jsonl", [*rows, SOUND]))
+    assert examples.report.dropped == {"anchor is its positive": 1, "anchor among its negatives": 1}
+
+
+def test_labels_belong_to_triples_whose_texts_are_decomposed(make):
+    triples = make("t.jsonl", [{"anchor_text": "König", "text_a": "a", "text_b": "b"}])
+    labels = make("l.jsonl", [{"anchor_text": unicodedata.normalize("NFD", "König"), "text_a_is_closer": True}])
+    assert read_triples(triples, labels=labels).rows[0].a_is_closer is True

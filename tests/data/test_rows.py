@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+import unicodedata
 import zipfile
 
 import pytest
@@ -264,3 +265,16 @@ def test_a_table_of_triples_takes_no_notice_of_columns_of_stories(make):
     path = make("t.csv", "anchor_text,text_a,text_b,plot,summary\nx,p,q,1,2\n")
     assert texts(read_any(path)) == ["x", "p", "q"]
     assert len(read_rows(path).rows) == 1
+
+
+def test_a_table_finds_files_whose_names_are_decomposed(tales):
+    decomposed = unicodedata.normalize("NFD", "Märchen.txt")
+    (tales / decomposed).write_text("Ein Fährmann fand eine Perle.", encoding="utf-8")
+    (tales / "Mühle.txt").write_text("Ein Müller verlor sein Gold.", encoding="utf-8")
+    table = unicodedata.normalize("NFD", "file_name,größe\nMühle,2\n") + "Märchen.txt,1\n"
+    (tales / "table.csv").write_text(table, encoding="utf-8")
+    stories = read_stories(tales)
+    assert stories.report.notes == ()
+    assert stories.metadata == [{"file_name": "Märchen.txt", "größe": "1"}, {"file_name": "Mühle.txt", "größe": "2"}]
+    assert [story.id for story in stories] == [unicodedata.normalize("NFD", "Märchen"), "Mühle"]
+    assert stories.story_ids == ["Märchen", "Mühle"]

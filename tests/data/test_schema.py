@@ -1,5 +1,7 @@
 """Stories with an identity, and the conversions between triples and examples."""
 
+import unicodedata
+
 import pytest
 
 from narrlit.data.schema import (
@@ -12,6 +14,8 @@ from narrlit.data.schema import (
     Views,
     a_comes_first,
     example_of,
+    normal_form,
+    normal_text,
     texts_of,
     triple_of,
     with_texts,
@@ -86,3 +90,17 @@ def test_a_story_keeps_its_original_text_if_its_names_are_replaced_again():
     again = story.with_texts(["Character_A met Character_B."])
     assert again.text == "Character_A met Character_B."
     assert again.source_text == "Anna met Bert."
+
+
+@pytest.mark.parametrize("text", ["Amélie trouva la perle\u202f!", "\u1fb4ΔΗΣ, \u01f0 und \u00c5", "각 글자", "plain"])
+def test_canonically_equivalent_texts_and_spaces_have_one_form(text):
+    decomposed = unicodedata.normalize("NFD", text).replace(" ", "\u00a0")
+    form = normal_form(text)
+    assert normal_form(decomposed) == normal_form(form) == form
+    assert unicodedata.is_normalized("NFC", form)
+    assert normal_text(decomposed) == normal_text(text.upper()) == normal_text(f" {text}\n")
+
+
+def test_the_form_of_ids_keeps_case_line_breaks_and_the_number_of_spaces():
+    assert normal_form(" Two\u2003 Kings\n ") == " Two  Kings\n "
+    assert normal_form("ﬁre ²") == "ﬁre ²"

@@ -1,5 +1,7 @@
 """Groups, folds and overlap against plain loops."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,3 +87,9 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
 )
 def test_overlap(other, expected):
     assert overlap([("x", "p", "q")], other) == expected
+
+
+def test_decomposed_copies_are_shared_stories():
+    texts = ("Amélie perdit la perle.", "Une forêt enneigée.", "Le boulanger de Besançon.")
+    decomposed = tuple(unicodedata.normalize("NFD", text).replace(" ", "\u00a0") for text in texts)
+    assert overlap([texts], [decomposed]) == (3, 2, 1)

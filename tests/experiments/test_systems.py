@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import unicodedata
 from functools import partial
 from pathlib import Path
 
@@ -317,3 +318,18 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
         NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl; correct the 1 invalid ones"
     ):
         answers_of("a.jsonl", labeled)
+
+
+def test_decomposed_copies_of_training_triples_are_seen_in_training(tiny, make, tmp_path):
+    texts = ("Amélie perdit la perle.", "Une forêt enneigée.", "Le boulanger de Besançon.")
+    row = dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) | {"text_a_is_closer": False}
+    train = make("train.jsonl", [row])
+    copies = {name: unicodedata.normalize("NFD", text) for name, text in row.items() if isinstance(text, str)}
+    folder = Path(shutil.copytree(tiny(), tmp_path / "run"))
+    files = [{"sha256": file_digest(train), "path": str(train)}]
+    (folder / "run.json").write_text(json.dumps({"data": {"train": {"files": files}}}))
+
+    seen = flags_of(str(folder), str(make("copy.jsonl", [{**copies, "text_a_is_closer": False}])))
+    assert seen["seen_in_training"].startswith("trained on 2 pairs of these triples")
+    others = [{"anchor_text": texts[0], "text_a": "x", "text_b": "y", "text_a_is_closer": True}]
+    assert flags_of(str(folder), str(make("other.jsonl", others))) == {}

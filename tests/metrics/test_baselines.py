@@ -1,5 +1,6 @@
 import random
 import string
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -109,3 +110,10 @@ def test_tfidf_matches_its_formula_over_all_texts_of_the_file():
 )
 def test_baselines_have_the_known_accuracies_on_the_tasks_data(name, file, expected):
     assert accuracy(name, file) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["jaccard", "tfidf"])
+def test_decomposed_words_are_the_same_words(name):
+    triple = ("Der König weinte.", "Der König von Thule", "Ein Fuchs lief.")
+    mixed = (triple[0], unicodedata.normalize("NFD", triple[1]), triple[2])
+    assert BASELINES[name]([mixed]) == pytest.approx(BASELINES[name]([triple]), abs=1e-12)

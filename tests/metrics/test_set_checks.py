@@ -1,6 +1,7 @@
 """Checks of data: counts by hand, near-duplicates against every pair, and the task's data."""
 
 import random
+import unicodedata
 from itertools import combinations
 from pathlib import Path
 
@@ -201,3 +202,15 @@ def test_known_findings_in_the_tasks_data():
     assert shared["stories"] == 479
     assert shared["pairs"] == 4
     assert "97.6 % of train (809 of 829) but 45.0 % of validation (90 of 200)" in check["warnings"][0]
+
+
+def test_decomposed_copies_are_shared_and_near_duplicates():
+    texts = ("Amélie cherche la perle perdue de sa mère.", "Un chevalier désespéré.", "Le boulanger de Besançon.")
+    copies = tuple(unicodedata.normalize("NFD", text) for text in texts)
+    edited = (f"{copies[0][:-1]} encore.", "Rien.", "Tout.")
+    train = CheckedSet("train", [texts], [True], lines=[1])
+    sets = [train, CheckedSet("validation", [copies, edited], [True, True], lines=[1, 2])]
+    check = check_sets(sets, threshold=0.5)
+    assert of(check["shared"], of="validation")["shared"] == 3
+    assert of(check["shared"], of="validation")["pairs"] == 2
+    assert of(check["shared"], of="validation")["near_duplicates"] == 1

@@ -35,7 +35,18 @@ from narrlit.data.rows import (
     file_digest,
     read_rows,
 )
-from narrlit.data.schema import ASPECTS, KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples
+from narrlit.data.schema import (
+    ASPECTS,
+    KINDS,
+    Story,
+    StoryTable,
+    TrainingExample,
+    TrainingExamples,
+    Triple,
+    Triples,
+    normal_form,
+    normal_text,
+)
 from narrlit.errors import DataError, OptionError, printable
 
 LABEL = "text_a_is_closer"
@@ -266,7 +277,7 @@ def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | Non
     usual = TEXT_COLUMNS if role == "text" else (role,)
     matches: list[str] = []
     for name in usual:
-        matches += [column for column in columns if column.strip().casefold() == name]
+        matches += [column for column in columns if normal_text(column) == name]
     if len(matches) > 1 and matches[0].casefold() not in UNMISTAKABLE_COLUMNS:
         options = " or ".join(f"`layout.text={name}`" for name in matches)
         raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
@@ -280,14 +291,18 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
         DataError: if a column of the layout is missing, or two columns could be the text.
     """
     columns = file.columns
+    by_form = {normal_form(column): column for column in columns}
     story_columns = {}
     for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
-        if wanted is not None and wanted not in columns:
+        if wanted is None:
+            column = _usual_column(file, columns, role)
+        else:
+            column = wanted if wanted in columns else by_form.get(normal_form(wanted))
+        if column is None and wanted is not None:
             names = _listed(columns, "no columns")
             raise DataError(
                 f'{file.path}: column "{wanted}" is missing; found: {names}; give `layout.{role}` one of these'
             )
-        column = _usual_column(file, columns, role) if wanted is None else wanted
         if column is not None:
             story_columns[role] = column
     return story_columns
@@ -464,12 +479,12 @@ class Stories(Sequence[Story]):
 
     @property
     def story_ids(self) -> list[str]:
-        """Ids of the rows (N); a row without an id has its number, counted from 1.
+        """Ids of the rows (N) in the form of `normal_form`; a row without an id has its number, counted from 1.
 
         Raises:
             DataError: if two rows have the same id.
         """
-        ids = [id or str(number) for number, id in enumerate(self.ids, start=1)]
+        ids = [normal_form(id) if id else str(number) for number, id in enumerate(self.ids, start=1)]
         row_of_id: dict[str, int] = {}
         for row, id in enumerate(ids):
             first = row_of_id.setdefault(id, row)
@@ -482,24 +497,27 @@ class Stories(Sequence[Story]):
 
     @property
     def titles(self) -> list[str | None]:
-        """Titles of the rows (N); None for a row without a title."""
+        """Titles of the rows (N) in the form of `normal_form`; None for a row without a title."""
         column = self.columns.get("title")
         if column is None:
             return [None] * len(self.values)
         titles = []
         for value in self.values:
             title = cells_of(value).get(column)
-            titles.append(str(title) if title else None)
+            titles.append(normal_form(str(title)) if title else None)
         return titles
 
     @property
     def metadata(self) -> list[dict[str, object]]:
-        """Values of the rows (N) in all other columns, in order."""
+        """Values of the rows (N) in all other columns, in order; names and texts in the form of `normal_form`."""
         story_columns = set(self.columns.values())
         metadata = []
         for value in self.values:
-            cells = cells_of(value).items()
-            metadata.append({name: cell for name, cell in cells if name not in story_columns})
+            cells: dict[str, object] = {}
+            for name, cell in cells_of(value).items():
+                if name not in story_columns:
+                    cells[normal_form(name)] = normal_form(cell) if isinstance(cell, str) else cell
+            metadata.append(cells)
         return metadata
 
 
@@ -764,11 +782,12 @@ def training_texts(row: ExampleRow) -> TrainingTexts:
             raise ValueError("no label")
         if not row.text_a_is_closer:
             positive, negatives[0] = negatives[0], positive
-    if anchor == positive:
+    normal_anchor, normal_positive, *normal_negatives = map(normal_text, (anchor, positive, *negatives))
+    if normal_anchor == normal_positive:
         raise ValueError("anchor is its positive")
-    if anchor in negatives:
+    if normal_anchor in normal_negatives:
         raise ValueError("anchor among its negatives")
-    if positive in negatives:
+    if normal_positive in normal_negatives:
         raise ValueError("positive among its negatives")
     return TrainingTexts(anchor, positive, negatives, kinds)
 
@@ -803,7 +822,7 @@ def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str
         columns = ", ".join(printable(name, 30) for name in label)
         raise DataError(f'{place}: column "{LABEL}" is missing; found: {columns}; rename the column of labels')
     for name in ("anchor_text", "text_a", "text_b"):
-        if name in label and label[name] != texts.get(name):
+        if name in label and normal_text(str(label[name])) != normal_text(str(texts.get(name))):
             raise DataError(f"{place}: {name} differs from {place_of_texts}; put the labels in the order of the rows")
 
 

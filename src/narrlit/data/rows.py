@@ -19,6 +19,7 @@ from typing import IO, Any, Literal, NamedTuple, TextIO
 from charset_normalizer import from_bytes
 
 from narrlit.console import counted
+from narrlit.data.schema import normal_form
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.optional import require
 from narrlit.preprocessing.languages import detect_language
@@ -271,7 +272,7 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
     story_notes: list[str] = []
     for number, file in enumerate(story_files, start=1):
         story = _document(file, story_notes)
-        cells = columns.pop(file.name, None) or columns.pop(file.stem, {})
+        cells = columns.pop(normal_form(file.name), None) or columns.pop(normal_form(file.stem), {})
         rows.append(Row(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
     for note, count in Counter(story_notes).items():
         notes.append(f"{counted(count, 'file')} {note}")
@@ -296,7 +297,7 @@ def _no_stories(folder: Path, files: Sequence[Path]) -> DataError:
 
 
 _CellsOfFiles = dict[str, dict[str, object]]
-"""Non-empty cells of a table's row by column, by the file_name of the row."""
+"""Non-empty cells of a table's row by column, by the `normal_form` of the row's file_name."""
 
 
 def _columns_beside_stories(files: Sequence[Path], notes: list[str]) -> tuple[_CellsOfFiles, list[Path]]:
@@ -326,7 +327,7 @@ def _columns_of_files(table: Path, notes: list[str]) -> _CellsOfFiles:
     for row in _file_rows(table, Layout(), table_notes):
         if row.value.get("file_name"):
             cells = {name: cell for name, cell in row.value.items() if cell not in (None, "")}
-            cells_of_files[str(cells["file_name"])] = cells
+            cells_of_files[normal_form(str(cells["file_name"]))] = cells
     if cells_of_files:
         for note in table_notes:
             notes.append(f"{table.name} {note}")
@@ -578,7 +579,7 @@ def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
     Raises:
         DataError: if two columns have the same name.
     """
-    header = ["" if cell is None else str(cell).strip() for cell in cells]
+    header = ["" if cell is None else normal_form(str(cell)).strip() for cell in cells]
     for name, count in Counter(header).items():
         if name and count > 1:
             raise DataError(f"{path}:{line}: two columns are named {name}; rename or remove one")

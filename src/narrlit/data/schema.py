@@ -3,6 +3,8 @@
 Letters in shapes: N rows, K negatives of an example, S stories of a table.
 """
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +34,9 @@ ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
 KINDS = (*ASPECTS, "mined", "triple")
 """Kinds of negatives. An aspect: similar to the anchor in this aspect only; `mined`: close to the anchor by a model's
 embeddings; `triple`: the dissimilar story of a triple. None stands for an unknown kind."""
+
+_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+"""Spaces other than the ordinary one: no-break, thin, ideographic and others."""
 
 PADDING = -1
 """Padding of rows with fewer negatives; also stands for an unknown kind and for a missing label or pseudo-label."""
@@ -298,7 +303,7 @@ class TrainingExamples(Rows[TrainingExample]):
         links: list[tuple[int, int]] = []
         for row in self.rows:
             if row.group is not None:
-                root = root_of_group.setdefault(row.group, row.anchor)
+                root = root_of_group.setdefault(normal_form(row.group), row.anchor)
                 links += [(root, row.anchor), (root, row.positive)]
         if not links:
             return np.arange(len(self.stories), dtype=np.int64)
@@ -382,6 +387,18 @@ def a_comes_first(anchor: str) -> bool:
     return sha256(anchor.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
 
 
+def normal_form(text: str) -> str:
+    r"""Normalize the characters of a text for comparison: Unicode's NFC, and the ordinary space for other spaces.
+
+    Ids, names of files and columns, and values of columns are compared in this form, stories in that of `normal_text`.
+
+    >>> normal_form("Ma\u0308rchen\u00a07") == "M\u00e4rchen 7"
+    True
+    """
+    return text if text.isascii() else _SPACE.sub(" ", unicodedata.normalize("NFC", text))
+
+
 def normal_text(text: str) -> str:
-    """Normalize case and white space of a text for comparison."""
-    return " ".join(text.casefold().split())
+    """Normalize characters, case and white space of a text for comparison."""
+    folded = normal_form(text).casefold()
+    return " ".join(unicodedata.normalize("NFC", folded).split())  # folding decomposes some characters

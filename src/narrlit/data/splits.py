@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from narrlit.data.schema import IntArray, Story, TrainingExamples, Triples, connected, normal_text
+from narrlit.data.schema import IntArray, Story, TrainingExamples, Triples, connected, normal_form, normal_text
 from narrlit.errors import OptionError
 
 
@@ -27,7 +27,7 @@ def story_groups(examples: TrainingExamples) -> IntArray:
     for row, example in enumerate(examples):
         keys = [("story", texts[index]) for index in example.indices]
         if example.group is not None:
-            keys.append(("group", example.group))
+            keys.append(("group", normal_form(example.group)))
         for key in keys:
             node = nodes.setdefault(key, len(nodes))
             links.append((row, len(examples) + node))

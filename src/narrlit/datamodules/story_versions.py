@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
 from narrlit.data.rows import column_names
-from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample
+from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, normal_form
 from narrlit.data.twice_told import training_rows
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.passages import positions, split_passages
@@ -147,7 +147,7 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
     for source in settings.sources:
         table = _read(source, strict)
         reports.append(table.report)
-        columns = TWICE_TOLD_COLUMNS if source == TWICE_TOLD else Columns(settings.same, settings.setting)
+        columns = TWICE_TOLD_COLUMNS if source == TWICE_TOLD else Columns.of(settings)
         for row in _rows(table, columns):
             passages = [stories.add(text) for text in _passages(row.text, settings.passage_words)]
             grouped.add(row, passages, columns.same)
@@ -195,6 +195,11 @@ class Columns:
 
     same: str
     setting: str | None
+
+    @classmethod
+    def of(cls, settings: Versions) -> "Columns":
+        """Return the columns that settings name, in the form of metadata."""
+        return cls(normal_form(settings.same), None if settings.setting is None else normal_form(settings.setting))
 
 
 TWICE_TOLD_COLUMNS = Columns("plot", "world")

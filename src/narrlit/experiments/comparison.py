@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
 from narrlit.data.rows import column_names, read_rows
-from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of
+from narrlit.data.schema import IntArray, TrainingExamples, Triples, example_of, normal_form
 from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.experiments import report
@@ -81,17 +81,18 @@ def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]
         raise OptionError(f"`by={names[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
     path = labeled.report.path
     results, _ = collect(read_rows(path), [TripleRow], TRIPLES_KNOWN, strict=False)
-    rows = [row.value for row, _ in results]
+    rows = [{normal_form(column): cell for column, cell in row.value.items()} for row, _ in results]
     columns = column_names(rows)
     cells = {}
     for name in names:
-        if name not in columns:
+        if normal_form(name) not in columns:
             shown = ", ".join(printable(column, 30) for column in columns[:12])
             raise OptionError(
                 f"`by={name}`: {path} has no such column{did_you_mean(name, columns)}; found: {shown}; "
                 f"or give {', '.join(FACETS)}"
             )
-        cells[name] = [row.get(name) for row in rows]
+        values = [row.get(normal_form(name)) for row in rows]
+        cells[name] = [normal_form(value) if isinstance(value, str) else value for value in values]
     return cells
 
 

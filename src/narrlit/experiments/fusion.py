@@ -123,7 +123,7 @@ def fuse(  # noqa: PLR0913 (options)
     search = GridSearch.divide(labeled, data.texts.prepare_triples(labeled), grid, folds, fold_seed)
     compared: list[ModelFusions] = []
     for encoder in encoders:
-        compared.append(_evaluate(encoder, search, weights, data.sha256, progress))
+        compared.append(_evaluate(encoder, search, weights, data.path, progress))
         if out is not None:
             FusionComparison(compared, search, data).write(out)
     return FusionComparison(compared, search, data)
@@ -178,7 +178,7 @@ def _check_views(data: FusionData) -> None:
 
 
 def _evaluate(
-    encoder: StoryEncoder, search: GridSearch, settings: Mapping[str, Fusion], sha256: str | None, progress: bool
+    encoder: StoryEncoder, search: GridSearch, settings: Mapping[str, Fusion], triples: str | None, progress: bool
 ) -> ModelFusions:
     """Embed every text and view once, and evaluate all settings."""
     if progress:
@@ -190,5 +190,5 @@ def _evaluate(
     if progress:
         say_truncated(coverage, max_length, "text or view", "texts and views")
     accuracies = search.evaluate(embeddings, settings)
-    seen = None if sha256 is None else seen_in_training(encoder.name, sha256)
+    seen = None if triples is None else seen_in_training(encoder.name, triples)
     return ModelFusions(encoder.name, accuracies, max_length, encoder.loading.long, coverage, seen)

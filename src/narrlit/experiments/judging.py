@@ -13,7 +13,6 @@ from narrlit.api import Model, encoder_of
 from narrlit.cache.space import model_identity
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples, say_rows
-from narrlit.data.rows import file_digest
 from narrlit.data.schema import Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.writers import write_rows
@@ -223,7 +222,7 @@ class JudgeJob:
         """Reason why the encoder's accuracy on the triples is not a valid result; None if there is none."""
         if self.triples.report is None:
             return None
-        return seen_in_training(self.encoder.name, file_digest(self.triples.report.path))
+        return seen_in_training(self.encoder.name, self.triples.report.path)
 
     def score(self, progress: bool) -> list[ScoredTriple]:
         """Compute the similarities."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import Floats, IntArray
+from narrlit.data.schema import Floats, IntArray, normal_form
 from narrlit.errors import DataError, printable, reading
 from narrlit.metrics.retrieval import METRICS, Gains, ranks
 from narrlit.metrics.versions import Versions
@@ -55,7 +55,7 @@ def _read_judgment(line: str, cells: Sequence[str], place: str) -> tuple[str, st
         raise DataError(f"{place}: {printable(line, 60)!r} is not a relevance judgment; {LAYOUT}") from error
     if not math.isfinite(gain):
         raise DataError(f"{place}: the score {printable(score, 60)} is not a finite number; {LAYOUT}")
-    return query, story, gain
+    return normal_form(query), normal_form(story), gain
 
 
 @dataclass(frozen=True, eq=False)

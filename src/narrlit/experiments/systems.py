@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from narrlit.console import counted
 from narrlit.data.readers import read_stories
-from narrlit.data.rows import file_digest, read_rows
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import FloatArray, IntArray, Track, Triples, triple_cosines
 from narrlit.data.splits import story_numbers
 from narrlit.encoding.loading import load
@@ -231,7 +231,7 @@ def flags_of(model: str, triples: str | None) -> Flags:
     flags: Flags = dict.fromkeys(record.flags.names, True)
     if record.num_evaluations:
         flags["num_evaluations"] = record.num_evaluations
-    seen = None if triples is None else seen_in_training(model, file_digest(triples))
+    seen = None if triples is None else seen_in_training(model, triples)
     if seen is not None:
         flags["seen_in_training"] = seen
     return flags

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from narrlit.data.rows import Row, RowFile, read_rows
+from narrlit.data.schema import normal_form
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
 from narrlit.explore.pair_decisions import require_columns
@@ -135,7 +136,7 @@ def read_accepted(path: str | Path) -> dict[str, str]:
     for row in file.rows:
         if not _is_accepted(file, row):
             continue
-        id, value = str(row.value["id"]), row.value.get("value")
+        id, value = normal_form(str(row.value["id"])), row.value.get("value")
         if value in (None, ""):
             raise DataError(f"{file.place(row)}: the accepted value is empty; write one")
         if id in accepted:

@@ -13,7 +13,7 @@ import pandas as pd
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
 from narrlit.data.rows import Layout, Row, RowFile, column_names
-from narrlit.data.schema import FloatArray, Floats, Story
+from narrlit.data.schema import FloatArray, Floats, Story, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
 from narrlit.errors import DataError, OptionError, did_you_mean, reason
@@ -177,7 +177,7 @@ class Collection:
         Raises:
             KeyError: if there is none.
         """
-        rows = self.frame[self.frame["id"] == id]
+        rows = self.frame[self.frame["id"] == normal_form(id)]
         if rows.empty:
             raise KeyError(f"no story {id!r}{did_you_mean(id, self.frame['id'])}")
         row = rows.iloc[0]
@@ -235,6 +235,7 @@ def column_values(collection: Collection, column: str, option: str) -> list[obje
         OptionError: if there is no such column.
     """
     columns = metadata_columns(collection.frame)
+    column = normal_form(column)
     if column not in columns:
         available = ", ".join(columns) or "none"
         hint = did_you_mean(column, columns)

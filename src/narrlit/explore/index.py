@@ -12,7 +12,7 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories
-from narrlit.data.schema import FloatArray
+from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.exported import can_export, is_exported
 from narrlit.encoding.loading import load
 from narrlit.encoding.options import Device, Loading
@@ -272,9 +272,8 @@ class Index:
             DataError: if the index already has a story with the same id.
         """
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
-        known = self._storage.digests()
         for id in rows.story_ids:
-            if id in known:
+            if id in self:
                 raise DataError(f"{self.path} already has a story {printable(id, 60)!r}: use other ids, or call upsert")
         return self.upsert(rows, progress=progress)
 
@@ -288,10 +287,11 @@ class Index:
             OptionError: if there is no such story, or another process writes to the index.
         """
         chosen = [ids] if isinstance(ids, str) else list(ids)
-        known = self._storage.digests()
+        stored = {normal_form(id): id for id in self._storage.digests()}
         for id in chosen:
-            if id not in known:
-                raise OptionError(f"{self._absent(id, known)}; none was removed")
+            if normal_form(id) not in stored:
+                raise OptionError(f"{self._absent(id, stored)}; none was removed")
+        chosen = [stored[normal_form(id)] for id in chosen]
         with exclusive(self.path):
             self._storage.delete(chosen)
             self._storage.finish(changed=True)
@@ -321,7 +321,7 @@ class Index:
             measure: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None: `passages`, or `csls` for a
                 model that can't embed passages.
             distinct: exclude stories with at least this cosine to a better result.
-            leave_out_text: exclude stories with exactly the text of the query.
+            leave_out_text: exclude stories with the text of the query, whatever its case and white space.
 
         Returns:
             Up to k rows per query, best first: rank from 1, id, title, similarity (by the measure), snippet (the best
@@ -382,7 +382,7 @@ class Index:
         if id not in self:
             raise OptionError(self._absent(id, self._storage.digests()))
         stories = self._measured(options)
-        row = stories.snapshot.row_of[id]
+        row = stories.snapshot.row_of[normal_form(id)]
         if exclude_same is not None:
             options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
         return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
@@ -394,6 +394,7 @@ class Index:
     def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
         """Extend a condition to exclude stories with the same value in a column as the given story."""
         [story] = snapshot.frame(np.array([row])).to_dict("records")
+        column = normal_form(column)
         if column not in story:
             raise OptionError(f"`exclude_same={column}`: no such column; {self._storage.column_list}")
         if story[column] is None:

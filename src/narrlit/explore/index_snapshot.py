@@ -3,6 +3,7 @@
 Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray, Floats, IntArray
+from narrlit.data.schema import FloatArray, Floats, IntArray, normal_form
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, NarrlitError, OptionError, printable, reason, system_error
 from narrlit.explore.collection import HIDDEN, plain
@@ -95,8 +96,8 @@ class IndexSnapshot:
 
     @cached_property
     def row_of(self) -> dict[str, int]:
-        """Row of each story, by its id."""
-        return dict(zip(self.ids, range(len(self)), strict=True))
+        """Row of each story, by the `normal_form` of its id, in which indexes of earlier releases do not have ids."""
+        return {normal_form(id): row for row, id in enumerate(self.ids)}
 
     @cached_property
     def vectors(self) -> FloatArray:
@@ -180,8 +181,11 @@ class IndexSnapshot:
         """
         from lancedb.query import MatchQuery
 
+        text = normal_form(text)
+        decomposed = unicodedata.normalize("NFD", text)  # LanceDB divides decomposed words of stories at their accents
+        words = text if text == decomposed else f"{text} {decomposed}"
         with guarded(self.path):
-            query = self.table.search(MatchQuery(text, "text"), query_type="fts")
+            query = self.table.search(MatchQuery(words, "text"), query_type="fts")
             query = query if where is None else query.where(where)
             best = query.select(["id", "_score"]).limit(limit).to_arrow()
             return self._rows_of(best)
@@ -201,7 +205,7 @@ class IndexSnapshot:
 
     def _rows_of(self, stories: "pa.Table") -> IntArray:
         """Return the rows of the stories whose ids a result of LanceDB contains."""
-        rows = [self.row_of[id] for id in stories["id"].to_pylist()]
+        rows = [self.row_of[normal_form(id)] for id in stories["id"].to_pylist()]
         return np.array(rows, dtype=np.int64)
 
     def _columns(self, rows: IntArray | None, names: list[str]) -> "pa.Table":

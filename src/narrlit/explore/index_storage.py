@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from narrlit.data.schema import FloatArray
+from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.arrow_columns import column_arrays, fitted_columns, passage_arrays, vector_array
@@ -152,11 +152,7 @@ class IndexStorage:
 
     def __contains__(self, id: str) -> bool:
         """Return True if there is a story with this id."""
-        stored = self._stored_snapshot
-        if stored is not None:
-            return id in stored.row_of
-        with self._guard():
-            return bool(self._table.count_rows(f"id = {quoted(id)}"))
+        return normal_form(id) in self.snapshot().row_of
 
     @property
     def coverage(self) -> Coverage:

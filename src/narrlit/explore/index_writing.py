@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from narrlit.console import counted, say
 from narrlit.data.readers import Stories
-from narrlit.data.schema import Story
+from narrlit.data.schema import Story, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, on_interrupt
 from narrlit.explore.arrow_columns import content_digests
@@ -114,6 +114,8 @@ def add_stories(
         on_progress: function to call at the beginning and whenever stories are committed.
     """
     known = storage.digests()
+    stored_ids = {normal_form(id): id for id in known}  # indexes of earlier releases may have others
+    new.frame["id"] = [stored_ids.get(id, id) for id in new.frame["id"]]
     fresh = new.fresh(known, storage.path)
     unchanged = len(new) - len(fresh)
     if progress and unchanged:

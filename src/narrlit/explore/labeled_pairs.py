@@ -9,7 +9,7 @@ import pandas as pd
 
 from narrlit.console import counted
 from narrlit.data.readers import LABEL
-from narrlit.data.schema import a_comes_first, connected
+from narrlit.data.schema import a_comes_first, connected, normal_text
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, printable
 from narrlit.explore.collection import Collection, rows_by_id, texts_by_id
@@ -186,7 +186,7 @@ class LabeledPairs:
                 if anchor not in self.first_version:
                     continue
                 for version in self.versions[self.first_version[anchor]]:
-                    distinct_texts = {text_of[anchor], text_of[version], text_of[other]}
+                    distinct_texts = set(map(normal_text, (text_of[anchor], text_of[version], text_of[other])))
                     if len(distinct_texts) == 3:
                         yield anchor, version, other
 

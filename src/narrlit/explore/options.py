@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from narrlit.data.schema import normal_form
 from narrlit.errors import OptionError
 from narrlit.metrics.names import MeasureName
 
@@ -23,12 +24,13 @@ class SearchOptions:
 
     Attributes:
         k: number of results.
-        where: SQL condition on the columns, such as "country = 'France' AND year < 1900".
+        where: SQL condition on the columns, such as "country = 'France' AND year < 1900"; it is compared in the form of
+            `normal_form`, which an index has its columns in.
         measure: measure of similarity; default: passages, or csls for a model that can't embed passages.
         exclude_same: column, such as author; stories with the same value as the story of --like are excluded.
         distinct: exclude near-copies: stories with at least this cosine to a better result, or to the story of --like;
             0.95 is a common value.
-        leave_out_text: exclude stories with exactly the text of the query.
+        leave_out_text: exclude stories with the text of the query, whatever its case and white space.
     """
 
     k: int = 10
@@ -41,6 +43,8 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.k < 1:
             raise OptionError(f"`k={self.k}`: must be at least 1")
+        if self.where is not None:
+            object.__setattr__(self, "where", normal_form(self.where))
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 import pandas as pd
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from narrlit.data.rows import JSON_SUFFIXES, RowFile, read_rows
+from narrlit.data.schema import normal_form
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
@@ -39,8 +40,8 @@ def _text(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
-Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)], BeforeValidator(_text)]
-StoryId = Annotated[Annotated[str, Field(coerce_numbers_to_str=True, min_length=1)], BeforeValidator(_text)]
+Name = Annotated[str, Field(coerce_numbers_to_str=True), BeforeValidator(_text), AfterValidator(normal_form)]
+StoryId = Annotated[Name, Field(min_length=1)]
 
 
 @dataclass(frozen=True, order=True)
@@ -57,6 +58,7 @@ class StoryPair:
         Raises:
             OptionError: if both are the same story.
         """
+        one, other = normal_form(one), normal_form(other)
         if one == other:
             raise OptionError(f"{printable(one, 60)!r} and itself are no pair: give the ids of two stories")
         return cls(min(one, other), max(one, other))
@@ -226,7 +228,7 @@ def require_columns(file: RowFile, names: Sequence[str]) -> None:
 
 def _name(reader: str) -> str:
     """Return the name of a reader, also of one who gave none."""
-    return reader.strip() or ANONYMOUS
+    return normal_form(reader).strip() or ANONYMOUS
 
 
 def _entries(path: Path) -> Iterator[DecisionEntry]:

@@ -10,10 +10,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from narrlit.data.schema import Floats, IntArray
+from narrlit.data.schema import Floats, IntArray, normal_text
 from narrlit.encoding.story_encoder import Passages
 from narrlit.explore.collection import RESERVED
-from narrlit.explore.conditions import quoted
 from narrlit.explore.index_fit import READ_WORDS, IndexFit, contents
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.explore.index_storage import COMPARED_ALL
@@ -124,7 +123,8 @@ class MeasuredIndex:
         if options.where is not None:
             is_allowed = self.snapshot.matching(options.where)
         if options.leave_out_text:
-            is_allowed &= ~self.snapshot.matching(f"text = {quoted(query.contents.texts[0])}")
+            query_text = normal_text(query.contents.texts[0])
+            is_allowed &= [normal_text(text) != query_text for text in self.snapshot.texts()]
         if query.row is not None:
             is_allowed[query.row] = False
         return np.flatnonzero(is_allowed)

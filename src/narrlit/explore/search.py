@@ -106,7 +106,7 @@ def search(  # noqa: PLR0913 (options)
             `passages`, or `csls` for a model that can't embed passages.
         exclude_same: column, such as author; stories with the same value as the story `like` of the index are excluded.
         distinct: exclude stories with at least this cosine to a better result, or to the story `like`.
-        leave_out_text: exclude stories with exactly the text of the query.
+        leave_out_text: exclude stories with the text of the query, whatever its case and white space.
         layout: columns and lines of a file.
         progress: print on stderr how a file was read.
 

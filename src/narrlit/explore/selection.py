@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from narrlit.console import counted
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, did_you_mean, printable
 from narrlit.explore.bibliography import write_bibliography
@@ -138,7 +138,7 @@ def select(collection: Collection, ids: Sequence[str] | None = None, *, k: int =
     if k < 1:
         raise OptionError(f"`k={k}`: must be at least 1")
     row_of = rows_by_id(collection.frame)
-    selected = list(row_of) if ids is None else list(dict.fromkeys(ids))
+    selected = list(row_of) if ids is None else list(dict.fromkeys(map(normal_form, ids)))
     rows = []
     for id in selected:
         if id not in row_of:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import Layout
-from narrlit.data.schema import Story
+from narrlit.data.schema import Story, normal_form
 from narrlit.errors import OptionError, did_you_mean, printable
 
 if TYPE_CHECKING:
@@ -70,8 +70,9 @@ class StoryFinder:
             DataError: if the file can't be read.
             OptionError: if the file has several stories, or the word is too short for a text.
         """
-        if word in self.stories:
-            return self.stories[word]
+        id = normal_form(word)
+        if id in self.stories:
+            return self.stories[id]
         if os.path.exists(word) and not os.path.isdir(word):  # noqa: PTH110, PTH112 (a text is longer than Path accepts)
             return self._only_story(word)
         if len(word.split()) >= FEWEST_WORDS:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from narrlit.console import counted
 from narrlit.data.rows import Layout
-from narrlit.data.schema import FloatArray
+from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.options import Device
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
@@ -224,6 +224,7 @@ class VectorTable:
             OptionError: if there is no such story, `k` is less than 1, or the condition is invalid.
         """
         with guarded(self.address):
+            id = normal_form(id)
             story = self._table.search().where(f"id = {quoted(id)}").select([VECTOR]).limit(1).to_arrow()
         if not len(story):
             raise OptionError(f"{self.address} has no story {printable(id, 60)!r}")
@@ -231,7 +232,7 @@ class VectorTable:
         vector = story[VECTOR].combine_chunks().flatten().to_numpy()
         if where is None:
             return self._nearest(vector, k, others)
-        check_condition(self._table, where)
+        check_condition(self._table, normal_form(where))
         return self._nearest(vector, k, f"({where}) AND {others}")
 
     def _nearest(self, vector: FloatArray, k: int, where: str | None) -> pd.DataFrame:
@@ -239,6 +240,7 @@ class VectorTable:
         if k < 1:
             raise OptionError(f"`k={k}`: must be at least 1")
         if where is not None:
+            where = normal_form(where)
             check_condition(self._table, where)
         columns = [name for name in self._table.schema.names if name not in HIDDEN]
         with guarded(self.address):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from narrlit.data.schema import normal_text
+from narrlit.data.schema import normal_form, normal_text
 from narrlit.preprocessing.languages import detect_language
 from narrlit.preprocessing.sentences import STARTERS
 
@@ -73,7 +73,7 @@ Check = Callable[[Sequence[str], Source], bool]
 @lru_cache(maxsize=4096)
 def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     """Collect the word 5-grams of a text; all words of a shorter text form one n-gram."""
-    words = [word.casefold() for word in _WORD.findall(text)]
+    words = _WORD.findall(normal_text(text))
     starts = range(max(1, len(words) - GRAM + 1))
     return frozenset(tuple(words[start : start + GRAM]) for start in starts)
 
@@ -105,7 +105,7 @@ def proper_names(text: str) -> frozenset[str]:
     """
     capitalized: set[str] = set()
     no_names = set(_NO_NAMES)
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in _SENTENCE_END.split(normal_form(text)):
         words = _WORD.findall(sentence)
         no_names.update(word for word in words if word[0].islower())
         begins_with_name = all(word[0].isupper() for word in words[:2])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from narrlit.data.schema import Floats
+from narrlit.data.schema import Floats, normal_form
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
@@ -149,4 +149,4 @@ def _word_counts(texts: Sequence[str]) -> Any:
 
 def _words_of(text: str) -> list[str]:
     """List the words of a text in lower case."""
-    return WORD.findall(text.lower())
+    return WORD.findall(normal_form(text).lower())

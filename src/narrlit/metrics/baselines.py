@@ -13,6 +13,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from narrlit.data.schema import normal_form
+
 Texts = tuple[str, str, str]
 Scores = NDArray[np.float64]
 
@@ -57,7 +59,7 @@ def jaccard_scores(triples: Sequence[Texts]) -> Scores:
 
 def _lower_words(text: str) -> set[str]:
     """Collect the distinct words of a text in lower case, split at white space."""
-    return set(text.lower().split())
+    return set(normal_form(text).lower().split())
 
 
 def _jaccard_index(first: set[str], second: set[str]) -> float:
@@ -77,7 +79,7 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     texts = list(chain.from_iterable(triples))
     if not any(map(WORD.search, texts)):
         return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
-    vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(text.lower())).fit_transform(texts)
+    vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(normal_form(text).lower())).fit_transform(texts)
     anchors, a, b = vectors[0::3], vectors[1::3], vectors[2::3]
     scores_a, scores_b = anchors.multiply(a).sum(axis=1), anchors.multiply(b).sum(axis=1)
     return np.asarray(np.column_stack([scores_a, scores_b]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import IntArray, normal_form
 from narrlit.metrics.baselines import WORD
 
 Gains = NDArray[np.float64]
@@ -83,7 +83,7 @@ def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str
     """
 
     def words(text: str) -> list[str]:
-        return WORD.findall(text.lower())
+        return WORD.findall(normal_form(text).lower())
 
     vectorizer_class = TfidfVectorizer if kind == "tfidf" else CountVectorizer
     vectorizer = vectorizer_class(analyzer=words, dtype=np.float64)

@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
-from narrlit.errors import ModelError
+from narrlit.console import counted
+from narrlit.data.readers import read_examples, read_triples
+from narrlit.data.rows import file_digest
+from narrlit.data.splits import overlap
+from narrlit.errors import DataError, ModelError
 from narrlit.models.run_file import RECORD, PseudonymRecord, RunFile
 
 VERSION = re.compile(r"version_\d+")
@@ -74,12 +78,14 @@ def read_record(source: str) -> RunFile | None:
     return None if path is None else RunFile.read(path)
 
 
-def seen_in_training(model: str, sha256: str) -> str | None:
+def seen_in_training(model: str, triples: str | Path) -> str | None:
     """Explain why a model's accuracy on triples is no result, if the model was trained on them; else None.
+
+    Texts are compared by `normal_text` with the files of the training that are still there.
 
     Args:
         model: path of a run or checkpoint, whose record lists the files that it was trained on; others give None.
-        sha256: digest of the file of triples.
+        triples: file of the triples.
 
     Raises:
         ModelError: if the record is damaged.
@@ -93,12 +99,29 @@ def seen_in_training(model: str, sha256: str) -> str | None:
     trained_on_validation = record.flags.trained_on_validation
     if trained_on_validation:
         files = validation_files | files
+    sha256 = file_digest(triples)
     if sha256 in files:
         return f"trained on these triples: no result ({path.parent.name} trained on {files[sha256]})"
+    for digest, file in files.items():
+        shared = _shared_pairs(file, digest, triples)
+        if shared:
+            pairs = counted(shared, "pair")
+            return f"trained on {pairs} of these triples: no result ({path.parent.name} trained on {file})"
     if trained_on_validation:
         names = ", ".join(validation_files.values()) or "unnamed"
         return f"trained on its validation triples ({names}): no result if they include these triples"
     return None
+
+
+def _shared_pairs(file: str, digest: str, triples: str | Path) -> int:
+    """Count the pairs of anchor and candidate that a training file shares with triples; 0 if it is gone or changed."""
+    if not Path(file).is_file() or file_digest(file) != digest:
+        return 0
+    try:
+        trained = read_examples(file).texts()
+    except DataError:  # stories alone have no pairs
+        return 0
+    return overlap(trained, read_triples(triples).texts()).shared_pairs
 
 
 def pseudonyms_of(source: str) -> PseudonymRecord | None:

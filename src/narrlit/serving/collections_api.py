@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from narrlit.data.schema import normal_form
 from narrlit.explore.selection import select
 from narrlit.serving import searching
 from narrlit.serving.collection_models import (
@@ -165,7 +166,7 @@ def _list_stories(
         allowed = set(rows)
         rows = []
         for id in ids:
-            row = row_of.get(id)
+            row = row_of.get(normal_form(id))
             if row is not None and row in allowed:
                 rows.append(row)
     stories = []

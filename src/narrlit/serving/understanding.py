@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from narrlit.console import counted
 from narrlit.data.readers import Stories, counts, parse_stories
 from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
 from narrlit.explore.collection import RESERVED
 from narrlit.preprocessing.languages import detect_languages
@@ -100,7 +101,7 @@ def found_files(folder: Path, records: Sequence[FileRecord]) -> Iterator[FoundFi
         stories = found.stories
         if record.is_story:
             path = PurePosixPath(record.name)
-            row = cells.get(path.name) or cells.get(path.stem) or {}
+            row = cells.get(normal_form(path.name)) or cells.get(normal_form(path.stem)) or {}
             stories = [_with_cells(story, row) for story in stories]
         ids = Counter() if record.skipped else taken  # a file that is left out takes no ids from others
         stories, warnings = _unique(stories, ids)
@@ -162,7 +163,7 @@ def _cells_by_file(rows: RowFile) -> dict[str, Cells]:
     """Return the cells of a table that describes other files, by the names of these; empty cells are left out."""
     cells_by_file: dict[str, Cells] = {}
     for row in rows.rows:
-        name = str(row.value.get(FILE_NAME) or "")
+        name = normal_form(str(row.value.get(FILE_NAME) or ""))
         cells = {}
         for column, cell in row.value.items():
             if column not in (FILE_NAME, "text") and cell not in (None, ""):
@@ -213,12 +214,12 @@ def _unique(stories: Sequence[FoundStory], taken: Counter[str]) -> tuple[list[Fo
     unique = []
     repeated = []
     for story in stories:
-        id = story.id
+        own_id = id = normal_form(story.id)
         while id in taken:
-            taken[story.id] += 1
-            id = f"{story.id} ({taken[story.id]})"
-        if id != story.id:
-            repeated.append(story.id)
+            taken[own_id] += 1
+            id = f"{own_id} ({taken[own_id]})"
+        if id != own_id:
+            repeated.append(own_id)
         taken[id] += 1
         unique.append(replace(story, id=id))
     if not repeated:
@@ -270,7 +271,7 @@ def _warnings_of_rows(stories: Stories) -> list[Message]:
         warnings.append(Message(message=message, code="wrong_characters", values={"n": suspicious}))
     texts = [story.text for story in stories]
     warnings += _warnings_of_lengths([len(text.split()) for text in texts])
-    copies = len(texts) - len(set(texts))
+    copies = len(texts) - len(set(map(normal_text, texts)))
     if copies:
         message = f"{counted(copies, 'story')} with the text of another one"
         warnings.append(Message(message=message, code="same_text", values={"n": copies}))
