@@ -176,3 +176,40 @@ def test_halves_of_surrogate_pairs_are_written_as_their_escapes(tmp_path, suffix
     (row,) = [row.value for row in read_rows(path).rows]
     escaped = ["Caf\udce9", "of\ud800"] if suffix == ".jsonl" else [r"Caf\udce9", r"of\ud800"]
     assert [row["text"], row["id"], list(row)[2]] == ["A king.", *escaped]
+
+
+GAPS = [{"id": 1234567890123456789, "year": None}, {"id": 1234567890123456790, "year": 1890}, {"id": None, "year": 7}]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "years"),
+    [
+        ("t.jsonl", [1234567890123456789, 1234567890123456790, None], [None, 1890, 7]),
+        ("t.parquet", [1234567890123456789, 1234567890123456790, None], [None, 1890, 7]),
+        ("t.xlsx", ["1234567890123456789", "1234567890123456790", None], [None, 1890, 7]),
+        ("t.csv", ["1234567890123456789", "1234567890123456790", ""], ["", "1890", "7"]),
+        ("t.tsv", ["1234567890123456789", "1234567890123456790", ""], ["", "1890", "7"]),
+    ],
+)
+def test_integers_keep_their_digits(tmp_path, name, ids, years):
+    write_table(tmp_path / name, GAPS)
+    rows = [row.value for row in read_rows(tmp_path / name).rows]
+    assert [repr(row.get("id")) for row in rows] == list(map(repr, ids))
+    assert [repr(row.get("year")) for row in rows] == list(map(repr, years))
+
+
+def test_integers_beyond_64_bits_are_text_where_columns_have_types(tmp_path):
+    huge = [{"n": 2**128}, {"n": -5}, {"n": None}]
+    for name in ("h.jsonl", "h.parquet", "h.xlsx"):
+        write_table(tmp_path / name, huge)
+    values = {path.suffix: [row.value.get("n") for row in read_rows(path).rows] for path in tmp_path.iterdir()}
+    assert values[".jsonl"] == [2**128, -5, None]
+    assert values[".parquet"] == [str(2**128), "-5", None]
+    assert values[".xlsx"][:2] == [str(2**128), -5]
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**53), 2**53 + 1, 2**63])
+def test_excel_has_integers_that_are_exact_as_numbers_and_others_as_text(tmp_path, value):
+    write_table(tmp_path / "t.xlsx", [{"n": value}])
+    [row] = read_rows(tmp_path / "t.xlsx").rows
+    assert row.value["n"] == (value if abs(value) <= 2**53 else str(value))

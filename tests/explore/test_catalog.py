@@ -278,3 +278,14 @@ def test_decisions_on_values_are_kept_in_a_file(tmp_path):
     assert again.decided("kind") == {"s0", "s5", "s9"}
     with pytest.raises(OptionError, match="`value`: give the value that is accepted"):
         decisions.add("s1", "kind", None, accepted=True)
+
+
+def test_accepted_values_of_a_column_of_integers_are_integers(clear, tmp_path):
+    years = [None if value is None else 1800 + int(value[-1]) for value in clear.frame["kind"]]
+    stories = Stories(clear.frame.assign(kind=pd.Series(years, dtype=object)), clear.similarities, clear.about)
+    result = catalog(stories, "kind")
+    filled = result.fill(result.probable(0))
+    filled.write(tmp_path / "f.parquet")
+    values = [row.value["kind"] for row in read_rows(tmp_path / "f.parquet").rows]
+    assert {*values} == {1800, 1801, 1802}
+    assert all(isinstance(value, int) for value in values)

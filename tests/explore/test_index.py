@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import unicodedata
 from unittest import mock
 
 import lancedb
@@ -603,7 +604,7 @@ def test_a_condition_with_a_parameter_is_refused(made, where):
 
 
 def test_values_that_are_not_text_are_refused(made, tiny, tmp_path):
-    with pytest.raises(OptionError, match="is not text"):
+    with pytest.raises(OptionError, match="has no story"):
         made.like("\udce9")
     with pytest.raises(OptionError, match="needs a name in UTF-8"):
         Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
@@ -611,3 +612,105 @@ def test_values_that_are_not_text_are_refused(made, tiny, tmp_path):
     rows = pd.DataFrame({"text": ["A king."], "place": pd.Series(["\udce9"], dtype=object)})
     with pytest.raises(DataError, match="is not text"):
         Index.create(tmp_path / "i", rows, tiny())
+
+
+def decomposed(text):
+    return unicodedata.normalize("NFD", text)
+
+
+@pytest.fixture(scope="module")
+def mac(tiny, tmp_path_factory):
+    """An index whose second story is decomposed, as on a Mac, with integers that have gaps."""
+    rows = [
+        {"id": "Bär", "text": "Ein Bär fand Honig im Wald.", "Ort": "Köln", "post": 1234567890123456789},
+        {"id": decomposed("König"), "text": decomposed("Der König weinte."), "Ort": decomposed("Köln"), "post": None},
+        {"id": "fox", "text": "A fox saw ripe grapes.", "Ort": "Rom\u00a01", "post": 1234567890123456790},
+        {"id": "bank", "text": "A bank lowered its rates.", "Ort": None, "post": 2**128},
+    ]
+    folder = tmp_path_factory.mktemp("mac")
+    typed = Index.create(folder / "typed", rows[:3], tiny())
+    mixed = Index.create(folder / "mixed", rows, tiny())
+    return typed, mixed
+
+
+def test_decomposed_ids_columns_and_words_are_found(mac, tiny, tmp_path):
+    index, _ = mac
+    assert index.like("König", k=1).id.tolist() == index.like(decomposed("König"), k=1).id.tolist()
+    assert "König" in index
+    assert decomposed("König") in index
+    assert "könig" not in index
+    for where in ("Ort = 'Köln'", decomposed("Ort = 'Köln'")):
+        assert sorted(index.search("x", where=where).id) == ["Bär", "König"]
+    assert index.search("x", where="Ort = 'Rom 1'").id.tolist() == ["fox"]
+    assert index.like("Bär", exclude_same="Ort").id.tolist() == ["fox"]
+    for query in ("König", decomposed("König")):
+        found = index.search(query, measure="lexical", k=1)
+        assert (found.id[0], found.similarity[0] > 0.1) == ("König", True)
+    left_out = index.search("DER\u00a0KÖNIG  weinte.", leave_out_text=True).id
+    assert "König" not in left_out.tolist()
+    assert index.collection()["König"].text == decomposed("Der König weinte.")
+
+
+def test_a_story_whose_id_is_decomposed_replaces_the_same_story(mac, tiny, tmp_path):
+    index = Index(shutil.copytree(mac[0].path, tmp_path / "i"), model=tiny())
+    changed = pd.DataFrame({"id": [decomposed("Bär")], "text": ["Ein Bär schlief."]})
+    assert index.upsert(changed) == 0
+    assert index.collection()["Bär"].text == "Ein Bär schlief."
+    with pytest.raises(DataError, match="already has a story"):
+        index.add(changed)
+    assert index.delete([decomposed("Bär")]) == 1
+    assert "Bär" not in index
+
+
+def test_an_index_of_an_earlier_release_with_decomposed_ids_is_found_and_updated(mac, tiny, tmp_path, monkeypatch):
+    stories = [{"id": decomposed("Bär"), "text": "Ein Bär fand Honig."}, {"id": "fox", "text": "A fox ran."}]
+    monkeypatch.setattr("narrlit.data.readers.normal_form", str)
+    path = Index.create(tmp_path / "i", stories, tiny()).path
+    monkeypatch.undo()
+
+    index = Index(path, model=tiny())
+    assert index.like("Bär", k=1).id.tolist() == ["fox"]
+    assert index.upsert([{"id": "Bär", "text": "Ein Bär schlief."}]) == 0
+    assert len(index) == 2
+    assert index.delete("Bär") == 1
+
+
+def test_words_that_are_decomposed_are_found_in_a_large_index(mac, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(index_storage, "COMPARED_ALL", 1)
+    monkeypatch.setattr(ranking, "COMPARED_ALL", 1)
+    monkeypatch.setattr(ranking, "CANDIDATES", 1)
+    index = Index.create(tmp_path / "i", mac[0].collection().frame, tiny())
+    for query in ("Königs König", decomposed("König")):
+        rows = index._storage.snapshot().by_words(query, 1)
+        assert [index._storage.snapshot().ids[row] for row in rows] == ["König"]
+
+
+def test_integers_with_gaps_keep_their_digits(mac, tmp_path):
+    typed, mixed = mac
+    posts = dict(zip(typed.search("x").id, typed.search("x").post, strict=True))
+    assert posts == {"Bär": 1234567890123456789, "König": None, "fox": 1234567890123456790}
+    assert typed.search("x", where="post = 1234567890123456790").id.tolist() == ["fox"]
+    table = lancedb.connect(str(typed.path)).open_table("stories").to_arrow()
+    assert str(table.schema.field("post").type) == "int64"
+    assert repr(typed.collection().frame["post"].tolist()) == "[1234567890123456789, None, 1234567890123456790]"
+
+    texts = dict(zip(mixed.search("x").id, mixed.search("x").post, strict=True))
+    assert texts == {"Bär": "1234567890123456789", "König": None, "fox": "1234567890123456790", "bank": str(2**128)}
+
+
+def test_whole_numbers_of_which_pandas_makes_floats_are_integers_again(tiny):
+    frame = pd.DataFrame({"text": ["A king.", "A fox.", "A bank."], "year": [1890, None, 1812], "id": [7, None, 9]})
+    frame["share"], frame["length"] = [0.5, None, 1.0], [2.0, 3.0, 4.0]
+    frame["flag"], frame["count"] = pd.array([True, None, False], "boolean"), pd.array([2**60 + 1, None, 1], "Int64")
+    collection = Collection.of(frame, tiny())
+    columns = {name: collection.frame[name].tolist() for name in ("id", "year", "share", "length", "flag", "count")}
+    assert repr(columns) == repr(
+        {
+            "id": ["7", "2", "9"],
+            "year": [1890, None, 1812],
+            "share": [0.5, None, 1.0],
+            "length": [2.0, 3.0, 4.0],
+            "flag": [True, None, False],
+            "count": [2**60 + 1, None, 1],
+        }
+    )

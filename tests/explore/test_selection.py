@@ -147,3 +147,10 @@ def test_a_picture_shows_the_titles_of_three_stories_or_more(tales, tmp_path):
     assert "The Wolf" in (tmp_path / "chosen.svg").read_text(encoding="utf-8")
     with pytest.raises(DataError, match="at least 3 stories"):
         select(tales, ["wolf", "sea"]).write(tmp_path / "two.svg")
+
+
+def test_integers_of_a_graph_keep_their_digits(tales, tmp_path):
+    tales.frame["post"] = pd.Series([2**60 + 1, 2**63, None, -7], dtype=object)
+    select(tales).write(tmp_path / "g.graphml")
+    nodes = nx.read_graphml(tmp_path / "g.graphml").nodes
+    assert [nodes[id].get("post") for id in tales.frame["id"]] == [2**60 + 1, str(2**63), None, -7]

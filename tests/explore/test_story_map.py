@@ -245,3 +245,13 @@ POINT = """(() => {
   const box = root.canvas_view.el.getBoundingClientRect();
   return [box.x + root.frame.x_scale.compute(points.x[4]), box.y + root.frame.y_scale.compute(points.y[4])];
 })()"""
+
+
+def test_integers_on_the_page_keep_their_digits():
+    frame, vectors = collection()
+    posts = [1234567890123456789, 1234567890123456789, None, 2**53, 1890, 1890.0, 0.5, True, 7]
+    frame["post"] = pd.Series(posts, dtype=object)
+    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "t", {})
+    [column] = [column for column in data_of(page)["columns"] if column["name"] == "post"]
+    big = "1234567890123456789"
+    assert repr(column["values"]) == repr([big, big, "", 2**53, 1890, 1890, 0.5, "True", 7])

@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import sys
+import unicodedata
 
 import httpx
 import numpy as np
@@ -317,3 +318,35 @@ def test_an_index_takes_the_encoder_of_the_server_only_with_its_settings(tales_i
     assert index.encoder is served_encoder
     with pytest.raises(OptionError, match="max_length"):
         narrlit.Index(tales_index, model=narrlit.load("minilm", max_length=64))
+
+
+def test_values_keep_their_digits_and_one_form(client):
+    small = client.data / "collections" / "numbers"
+    stories = [
+        {"id": "a", "text": "A king fell ill.", "post": 2**60 + 1, "year": 1890, "Ort": "Köln", "kept": True},
+        {"id": "König", "text": "A diver drowned.", "post": 2**60 + 2, "Ort": unicodedata.normalize("NFD", "Köln")},
+        {"id": "c", "text": "A bank lowered its rates.", "post": None, "year": None, "Ort": "Rom", "kept": False},
+    ]
+    narrlit.Index.create(small, stories, narrlit.load("minilm"))
+    columns = {column["name"]: column for column in get(client, "/collections/numbers")["columns"]}
+    assert repr(columns["year"]["values"]) == repr([{"value": 1890, "count": 1}])
+    assert [value["value"] for value in columns["post"]["values"]] == [str(2**60 + 1), str(2**60 + 2)]
+    assert columns["post"]["kind"] == "number"
+    assert [(each["value"], each["count"]) for each in columns["Ort"]["values"]] == [("Köln", 2), ("Rom", 1)]
+
+    path = "/collections/numbers/stories"
+    decomposed = unicodedata.normalize("NFD", "König")
+    assert get(client, f"{path}/{decomposed}")["metadata"]["post"] == str(2**60 + 2)
+    for text, ids in (
+        (f"post:{2**60 + 2}", ["König"]),
+        ("year:1890", ["a"]),
+        (unicodedata.normalize("NFD", "Ort:Köln"), ["a", "König"]),
+        ("kept:true", ["a"]),
+    ):
+        assert [story["id"] for story in get(client, path, filter=text)["stories"]] == ids
+        name, _, value = text.partition(":")
+        hits = post(client, "/collections/numbers/search", query="a king", filters={name: [value]})["hits"]
+        assert sorted(hit["id"] for hit in hits) == sorted(ids)
+    assert get(client, path, ids=decomposed)["total"] == 1
+    exported = client.post("/collections/numbers/export", json={"format": "csv"}).text
+    assert f'"{2**60 + 1}"' in exported

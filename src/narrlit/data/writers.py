@@ -188,7 +188,7 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
     def cell(value: object) -> Any:
         """Make a cell of a value; a text is never a formula, and loses the characters that Excel does not accept."""
         value = _plain_value(value)
-        if value is None or isinstance(value, int | float):
+        if value is None or isinstance(value, float) or (isinstance(value, int) and is_exact(value)):
             return value
         text = _CONTROL.sub(" ", encodable(str(value)))
         result = cells.WriteOnlyCell(sheet, text)
@@ -210,6 +210,11 @@ def _write_excel(path: Path, rows: Sequence[Mapping[str, object]], embeddings: F
         temporary.write_bytes(content.getvalue())
 
 
+def is_exact(value: int) -> bool:
+    """Return True if an integer is exact as a number of Excel and JavaScript; others are written as text."""
+    return abs(value) <= 2**53
+
+
 def _csv_cell(value: object) -> object:
     """Put ' before a text that would run as a formula, even after leading quotes; readers remove it."""
     value = _plain_value(value)
@@ -224,7 +229,10 @@ def _plain_value(value: object) -> object:
 
 
 def write_parquet(path: Path, rows: Sequence[Mapping[str, object]], embeddings: FloatArray | None = None) -> None:
-    """Write N rows and their embeddings (N, D) to Parquet; a column with values of several types becomes text."""
+    """Write N rows and their embeddings (N, D) to Parquet.
+
+    A column with values of several types, or with integers beyond 64 bits, becomes text.
+    """
     arrow = require("pyarrow", "parquet")
     parquet = require("pyarrow.parquet", "parquet")
     columns: dict[str, Any] = {}
@@ -241,7 +249,7 @@ def _parquet_column(arrow: Any, values: Sequence[object]) -> Any:
     """Make an Arrow array of a column's values."""
     try:
         column = arrow.array(values)
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError, UnicodeEncodeError):
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError):
         column = arrow.array([_parquet_text(value) for value in values])
     # A column without values is text, so that it can be read together with later files of the table.
     return column.cast(arrow.string()) if arrow.types.is_null(column.type) else column

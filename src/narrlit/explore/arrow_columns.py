@@ -96,12 +96,12 @@ def column_arrays(frame: pd.DataFrame) -> dict[str, "pa.Array"]:
 
 
 def _array(values: list[object]) -> "pa.Array":
-    """Convert a column to an Arrow array; lists, objects and mixed values become text."""
+    """Convert a column to an Arrow array; lists, objects, mixed values and large integers become text."""
     import pyarrow as pa
 
     try:
         array = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         array = None
     if array is None or pa.types.is_nested(array.type):
         array = pa.array(list(map(_json_text, values)))

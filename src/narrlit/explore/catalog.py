@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from narrlit.console import counted
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
@@ -173,6 +173,7 @@ class Catalog:
         Raises:
             DataError: if there is no such story, or it has a value.
         """
+        accepted = {normal_form(id): value for id, value in accepted.items()}
         lacking = {proposal.id for proposal in self.proposals}
         known = set(self.collection.frame["id"])
         for id in accepted:
@@ -183,7 +184,7 @@ class Catalog:
             else:
                 problem = f"is not in {self.collection.about['source']}"
             raise DataError(f"accepted values: story {printable(id, 60)!r} {problem}; remove it")
-        return FilledCatalog(self.collection, self.column, dict(accepted))
+        return FilledCatalog(self.collection, self.column, accepted)
 
     def __str__(self) -> str:
         """Accuracy, how far probabilities are right, and the first proposals, in Markdown."""
@@ -232,20 +233,23 @@ class FilledCatalog:
         The new column is `given` or `accepted`, and None for a story without a value.
         """
         frame = self.collection.frame.copy()
+        column = normal_form(self.column)
+        value_of_name = {str(value): value for value in frame[column] if value is not None}
         values: list[object] = []
         sources: list[str | None] = []
-        for id, value in zip(frame["id"], frame[self.column], strict=True):
+        for id, value in zip(frame["id"], frame[column], strict=True):
             if value is not None:
                 values.append(value)
                 sources.append("given")
             elif id in self.accepted:
-                values.append(self.accepted[id])
+                name = self.accepted[id]
+                values.append(value_of_name.get(name, name))
                 sources.append("accepted")
             else:
                 values.append(None)
                 sources.append(None)
-        frame[self.column] = pd.Series(values, dtype=object)
-        frame[f"{self.column}_source"] = pd.Series(sources, dtype=object)
+        frame[column] = pd.Series(values, dtype=object)
+        frame[f"{column}_source"] = pd.Series(sources, dtype=object)
         return frame
 
     def write(self, path: str | Path) -> None:

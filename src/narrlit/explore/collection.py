@@ -1,6 +1,6 @@
 """Collections of stories in memory, with their embeddings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -211,11 +211,25 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
 
 def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     """Read texts, or the rows of a DataFrame with a column of texts, like the rows of a file."""
-    values = list(stories.to_dict("records") if hasattr(stories, "to_dict") else stories)
+    values = _records(stories) if isinstance(stories, pd.DataFrame) else list(stories)
     if not values:
         raise DataError("no stories: give at least one")
     rows = [Row(number, value) for number, value in enumerate(values, start=1)]
     return parse_stories(RowFile(Path("stories"), rows), strict=True)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[Hashable, object]]:
+    """Return the rows of a table, with None for missing values.
+
+    Whole numbers with gaps, of which pandas makes floats, become integers again.
+    """
+    integers = {}
+    for name, column in frame.select_dtypes("float").items():
+        numbers = column.dropna()
+        has_gaps = 0 < len(numbers) < len(column)
+        if has_gaps and (numbers % 1 == 0).all() and numbers.abs().max() <= 2**53:
+            integers[name] = "Int64"
+    return plain(frame.astype(integers)).to_dict("records")
 
 
 def metadata_columns(frame: pd.DataFrame) -> list[str]:
@@ -282,7 +296,7 @@ def story_frame(stories: Stories) -> pd.DataFrame:
             raise DataError(f"{stories.report.path}: rename column {name!r}: an index reserves or forbids this name")
     for row in rows:
         _require_text(row, stories.report.path)
-    return plain(pd.DataFrame.from_records(rows))
+    return plain(pd.DataFrame(rows, dtype=object))  # otherwise integers with gaps become floats
 
 
 def _is_reserved(name: str) -> bool:

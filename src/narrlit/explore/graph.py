@@ -37,5 +37,6 @@ def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float |
     values: dict[str, int | float | str] = {}
     for name, value in attributes.items():
         if value is not None:
-            values[printable(name)] = value if isinstance(value, int | float) else printable(value)
+            is_number = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
+            values[printable(name)] = value if is_number else printable(value)
     return values

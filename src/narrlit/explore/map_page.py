@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.cluster.hierarchy import dendrogram
 
 from narrlit.data.schema import IntArray
+from narrlit.data.writers import is_exact
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
 from narrlit.explore.collection import metadata_columns
@@ -207,6 +208,8 @@ def _plain(value: object) -> str | int | float:
         return ""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         return printable(value, 60)
+    if isinstance(value, int):
+        return value if is_exact(value) else str(value)
     number = float(value)
     if not np.isfinite(number):
         return ""

@@ -2,12 +2,19 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, PlainSerializer, model_validator
 
+from narrlit.data.writers import is_exact
 from narrlit.metrics.names import MeasureName
 from narrlit.serving.passages import PlacedPassage
 
-Value = str | int | float | bool | None
+
+def _exact(value: str | float | bool | None) -> str | float | bool | None:
+    """Return a value for JSON; integers are text if they are other numbers to a program in JavaScript."""
+    return value if not isinstance(value, int) or is_exact(value) else str(value)
+
+
+Value = Annotated[str | int | float | bool | None, PlainSerializer(_exact, when_used="json")]
 Metadata = dict[str, Value]
 MOST_HITS = 500
 MOST_LISTED = 1000

@@ -1,5 +1,6 @@
 """Collections of a server: the indexes in its data folder and those that it was given."""
 
+import json
 import math
 import re
 import shutil
@@ -12,7 +13,7 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from narrlit.data.schema import FloatArray
+from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
 from narrlit.explore.collection import metadata_columns
@@ -63,10 +64,11 @@ class Column:
             RefusedError: if the column has numbers, and the text is none.
         """
         if not self.is_number:
-            known = {str(each.value): each.value for each in self.values}
+            text = normal_form(text)
+            known = {_text(each.value): each.value for each in self.values}
             return known.get(text, text)
         try:
-            return int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else float(text)
+            return int(text) if re.fullmatch(r"[+-]?\d{1,19}", text) else float(text)
         except ValueError:
             shown = printable(text, 40)
             message = f"filter: {self.name} has numbers, and {shown!r} is none"
@@ -76,9 +78,7 @@ class Column:
 
     def literal(self, value: Value) -> str:
         """Write a value as SQL, in the type of the column."""
-        if self.is_number:
-            return quoted(self.parse(str(value)))
-        return quoted(value if isinstance(value, bool) else str(value))
+        return quoted(self.parse(_text(value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class Snapshot:
         Raises:
             RefusedError: if there is none with this id.
         """
-        row = self.stories.snapshot.row_of.get(id)
+        row = self.stories.snapshot.row_of.get(normal_form(id))
         if row is None:
             raise missing("story", id)
         return row
@@ -308,6 +308,11 @@ def plain_value(value: object) -> Value:
     if value is None or isinstance(value, str | int):
         return value
     return str(value)
+
+
+def _text(value: Value) -> str:
+    """Write a value as an address has it, in JSON but for text."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _is_number(value: Value) -> bool:

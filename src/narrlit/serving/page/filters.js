@@ -10,14 +10,13 @@ const PREFIX = "in.";
 /** Values of a column that are shown at once. */
 const SHOWN = 8;
 
-/** Read the chosen values of each column from an address: numbers where the column has numbers. */
-export function filtersOf(collection, params) {
+/** Read the chosen values of each column from an address, as text: the server knows the types of columns. */
+export function filtersOf(params) {
   const filters = {};
   for (const [name, value] of params) {
     if (!name.startsWith(PREFIX)) continue;
     const column = name.slice(PREFIX.length);
-    const kind = collection.columns.find((each) => each.name === column)?.kind;
-    (filters[column] ??= []).push(kind === "number" ? Number(value) : value);
+    (filters[column] ??= []).push(value);
   }
   return filters;
 }
@@ -26,14 +25,14 @@ export function filtersOf(collection, params) {
 export function filterChips(collection, params) {
   const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);
   if (columns.length === 0) return "";
-  const chosen = filtersOf(collection, params);
+  const chosen = filtersOf(params);
   return make("section", { class: "filters", "aria-label": t("filters.title") },
     columns.map((column) => columnChips(collection, params, column, chosen[column.name] ?? [])));
 }
 
 function columnChips(collection, params, column, chosen) {
   const chips = column.values.map(({ value, count }) => {
-    const on = chosen.includes(value);
+    const on = chosen.includes(String(value));
     const label = [make("span", {}, String(value)), make("small", {}, number(count))];
     return button(label, () => toggleValue(collection, params, column.name, String(value)),
       { class: "chip", "aria-pressed": on, id: `chip-${column.name}-${value}` });

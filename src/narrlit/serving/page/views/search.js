@@ -14,7 +14,7 @@ const PAGE = 50;
 
 export async function searchView(context) {
   const { collection, params, signal } = context;
-  const search = { query: params.get("q"), like: params.get("like"), filters: filtersOf(collection, params), signal };
+  const search = { query: params.get("q"), like: params.get("like"), filters: filtersOf(params), signal };
   const heading = make("h1", {}, t("search.title", { name: collection.name }));
   if (collection.stories === 0) {
     const empty = emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/"));
@@ -153,7 +153,7 @@ function reasons({ left, right, links }) {
 async function allStories(collection, params, signal) {
   const offset = Number(params.get("offset") ?? 0);
   const query = new URLSearchParams({ offset, limit: PAGE });
-  for (const [column, values] of Object.entries(filtersOf(collection, params))) {
+  for (const [column, values] of Object.entries(filtersOf(params))) {
     for (const value of values) query.append("filter", `${column}:${value}`);
   }
   const { total, stories } = await get(`${path("collections", collection.name)}/stories?${query}`, signal);
