@@ -56,3 +56,20 @@ def test_what_cannot_be_written_is_refused_before_the_model_is_loaded(make, tmp_
             embed_to_file(stories, tmp_path / "v.jsonl", absent)
 
     assert not [*tmp_path.glob("v.*")]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "tsv", "xlsx", "parquet"])
+def test_embeddings_are_read_back_and_embedded_again(make, tiny, tmp_path, suffix):
+    encoder = narrlit.load(tiny())
+    rows = [
+        {"id": "a", "plot": "A king fell ill.", "year": 1890},
+        {"id": "b", "plot": "A diver drowned.", "year": None},
+    ]
+    first = embed_to_file(make("s.jsonl", rows), tmp_path / f"v.{suffix}", encoder, layout=PLOT)
+    again = embed_to_file(first.path, tmp_path / f"w.{suffix}", encoder, layout=PLOT)
+    assert np.array_equal(first.embeddings, again.embeddings)
+    columns = [list(read_rows(written.path).rows[0].value) for written in (first, again)]
+    assert columns[0] == columns[1]
+    assert first.table()["year"].tolist() == [1890, None]
+    assert [row["row"] for row in again.rows] == [0, 1]
+    assert narrlit.read_stories(first.path, layout=PLOT).metadata[0].keys() == {"year"}

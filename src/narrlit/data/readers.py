@@ -6,7 +6,7 @@ Rows are never repaired. Invalid rows are dropped and counted; suspicious rows a
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -61,6 +61,8 @@ EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,posi
 # Traces of UTF-8 decoded as Latin-1 or Windows-1252, and the replacement character. Quotes and dashes after a capital
 # A with tilde are left out, since they occur there in correct Portuguese text.
 _MOJIBAKE = re.compile("\ufffd|[\x80-\x84\x86-\x9f]|â[€\x80]|Ã[\x80-\xbf€ƒ†‡ˆ‰Š‹ŒŽ˜™š›œžŸ]|Â[\xa0-\xbf]|ðŸ|ï(?:»¿|¿½)")
+# Columns that `narrlit embed` adds: in Excel, each dimension has a column.
+_EMBED_COLUMN = re.compile(r"row|embedding(?:_\d+)?")
 # Columns such as neg_theme_1, negative_2 and neg.
 _NUMBERED = re.compile(r"neg(?:ative)?(?:_([a-z]+))?(?:_(\d+))?")
 
@@ -618,6 +620,7 @@ def parse_stories(
     file: RowFile, strict: bool, stories: StoryTable | None = None, layout: Layout = Layout(), examples: bool = False
 ) -> Stories:
     """Read stories from rows, like `read_stories`; with `examples`, also from rows of triples and training examples."""
+    file = _without_embeddings(file)
     models = models_of(file, layout, examples)
     known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}" if examples else STORIES_KNOWN
     results, report = collect(file, models, known, strict)
@@ -629,6 +632,18 @@ def parse_stories(
         for text in parsed.texts:
             result.append(text, id, row)
     return result
+
+
+def _without_embeddings(file: RowFile) -> RowFile:
+    """Leave out the columns that `narrlit embed` has added to a file of stories."""
+    columns = set(file.columns)
+    if "row" not in columns or columns.isdisjoint(("embedding", "embedding_1")):
+        return file
+    rows = []
+    for row in file.rows:
+        cells = {name: cell for name, cell in row.cells.items() if not _EMBED_COLUMN.fullmatch(name)}
+        rows.append(replace(row, value=cells) if cells else row)
+    return replace(file, rows=rows, notes=(*file.notes, "left out row and embedding, which narrlit embed has added"))
 
 
 def read_stories(

@@ -14,7 +14,7 @@ from narrlit.data.schema import FloatArray, Story
 from narrlit.data.writers import check_rows, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, on_interrupt
-from narrlit.explore.collection import languages
+from narrlit.explore.collection import languages, plain
 from narrlit.explore.options import columns_file
 from narrlit.files import atomic_path, check_writable
 from narrlit.models.config import Role
@@ -40,7 +40,7 @@ class EmbeddedFile:
 
     def table(self) -> pd.DataFrame:
         """Tabulate the rows, without the embeddings."""
-        return pd.DataFrame(self.rows)
+        return plain(pd.DataFrame(self.rows, dtype=object))
 
     def __str__(self) -> str:
         """Format file, number of embeddings and dimension as one line."""

@@ -137,8 +137,9 @@ class PartSource:
         first_rows = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
         if not first_rows:
             raise DataError(f"{self.stories} has no rows; name a file with data in it")
-        check_columns([row.value for row in first_rows], self.stories)
-        return parse_stories(RowFile(Path(self.stories), first_rows), strict=False, layout=self.layout)
+        sample = parse_stories(RowFile(Path(self.stories), first_rows), strict=False, layout=self.layout)
+        check_columns(sample.values, self.stories)
+        return sample
 
     @cached_property
     def loaded(self) -> StoryEncoder:
