@@ -1,5 +1,7 @@
 """Versions: stories of one group are each other's positives and never negatives, whatever they are read from."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 import torch
@@ -140,3 +142,17 @@ def test_versions_and_triples_can_be_combined(make):
     for batch in reader.seen:
         own = batch.groups[batch.anchors]
         assert len(torch.unique(own)) == len(own)
+
+
+def test_a_decomposed_copy_is_no_other_version_and_is_in_one_group(make):
+    texts = ["Ein König weinte.", unicodedata.normalize("NFD", "Ein König  weinte."), "Ein Fuchs lief."]
+    plots = ["Thule", unicodedata.normalize("NFD", "Thule\u00a0"), "Thule"]
+    rows = [{"text": text, "größe": plot.strip()} for text, plot in zip(texts, plots, strict=True)]
+    table = StoryTable()
+    versions = Versions(str(make("v.jsonl", rows)), same=unicodedata.normalize("NFD", "größe"), versions=3)
+    read = read_versions(versions, strict=True, stories=table)
+    assert (read.num_stories, read.num_groups, table.texts) == (2, 1, [texts[0], texts[2]])
+
+    rows[1]["größe"] = "other"
+    with pytest.raises(DataError, match="in größe 'Thule' as well as 'other'"):
+        read_versions(Versions(str(make("w.jsonl", rows)), same="größe"), strict=True, stories=StoryTable())

@@ -333,3 +333,13 @@ def test_decomposed_copies_of_training_triples_are_seen_in_training(tiny, make, 
     assert seen["seen_in_training"].startswith("trained on 2 pairs of these triples")
     others = [{"anchor_text": texts[0], "text_a": "x", "text_b": "y", "text_a_is_closer": True}]
     assert flags_of(str(folder), str(make("other.jsonl", others))) == {}
+
+
+def test_vectors_of_decomposed_stories_belong_to_their_triples(make, tmp_path):
+    texts = ("Amélie perdit la perle.", "Une forêt enneigée.", "Le boulanger de Besançon.")
+    row = dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) | {"text_a_is_closer": False}
+    labeled = read_triples(make("t.jsonl", [row]))
+    stories = make("s.jsonl", [{"text": unicodedata.normalize("NFD", text)} for text in reversed(texts)])
+    np.save(tmp_path / "v.npy", np.eye(3, dtype=np.float32))
+    answers = answers_of(str(tmp_path / "v.npy"), labeled, stories=str(stories))
+    assert answers.vectors[0].tolist() == np.eye(3)[::-1].tolist()

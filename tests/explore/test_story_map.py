@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -255,3 +256,11 @@ def test_integers_on_the_page_keep_their_digits():
     [column] = [column for column in data_of(page)["columns"] if column["name"] == "post"]
     big = "1234567890123456789"
     assert repr(column["values"]) == repr([big, big, "", 2**53, 1890, 1890, 0.5, "True", 7])
+
+
+def test_the_words_of_decomposed_texts_name_their_group():
+    texts = [unicodedata.normalize("NFD", f"Der König ritt zum Schloß {n}.") for n in range(3)] + [
+        "Ein Fuchs lief."
+    ] * 3
+    [first, _] = name_groups(texts, np.array([0, 0, 0, 1, 1, 1]))
+    assert "könig" in first

@@ -16,6 +16,7 @@ from servers import running_server, wait_until
 import narrlit
 from narrlit.errors import OptionError
 from narrlit.explore.story_map import in_groups, plane_points
+from narrlit.serving.imports import collection_name
 from narrlit.serving.shelf import Shelf
 
 COPY = "An old king sends his three sons to find the water of life, and the youngest brings it home."
@@ -350,3 +351,9 @@ def test_values_keep_their_digits_and_one_form(client):
     assert get(client, path, ids=decomposed)["total"] == 1
     exported = client.post("/collections/numbers/export", json={"format": "csv"}).text
     assert f'"{2**60 + 1}"' in exported
+
+
+def test_the_name_of_a_collection_has_one_form(tmp_path):
+    shelf = Shelf(tmp_path, (), None)
+    assert shelf.path_of(unicodedata.normalize("NFD", " Märchen\u00a07 ")).name == "Märchen 7"
+    assert collection_name(unicodedata.normalize("NFD", "Märchen/1812")) == "Märchen 1812"

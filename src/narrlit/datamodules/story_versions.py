@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
 from narrlit.data.rows import column_names
-from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, normal_form
+from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, normal_form, normal_text
 from narrlit.data.twice_told import training_rows
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.passages import positions, split_passages
@@ -143,13 +143,19 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
         OptionError: if no group has two versions.
     """
     grouped = GroupedVersions()
+    index_of: dict[str, int] = {}  # copies of a passage have the index of the first one
     reports = []
     for source in settings.sources:
         table = _read(source, strict)
         reports.append(table.report)
         columns = TWICE_TOLD_COLUMNS if source == TWICE_TOLD else Columns.of(settings)
         for row in _rows(table, columns):
-            passages = [stories.add(text) for text in _passages(row.text, settings.passage_words)]
+            passages = []
+            for text in _passages(row.text, settings.passage_words):
+                normal = normal_text(text)
+                if normal not in index_of:
+                    index_of[normal] = stories.add(text)
+                passages.append(index_of[normal])
             grouped.add(row, passages, columns.same)
     examples: list[TrainingExample] = []
     num_stories = num_groups = 0

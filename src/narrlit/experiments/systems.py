@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from narrlit.console import counted
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import FloatArray, IntArray, Track, Triples, triple_cosines
+from narrlit.data.schema import FloatArray, IntArray, Track, Triples, normal_text, triple_cosines
 from narrlit.data.splits import story_numbers
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -304,8 +304,8 @@ def _track_of(labeled: Triples, stories: str | None, tracks: Sequence[Track]) ->
     Otherwise it is the only track of a submission or, with two tracks, a if there is a file of stories, else None.
     """
     if stories is not None:
-        texts = {story.text for story in read_stories(stories, strict=True)}
-        if texts.issuperset(_texts(labeled)):
+        texts = {normal_text(story.text) for story in read_stories(stories, strict=True)}
+        if texts.issuperset(map(normal_text, _texts(labeled))):
             return "b"
     if len(tracks) == 1:
         return tracks[0]
@@ -333,14 +333,16 @@ def _from_vectors(
             "give the embedded file"
         )
     row_of = {story.text: row for row, story in enumerate(texts)}
+    row_of_normal = {normal_text(story.text): row for row, story in enumerate(texts)}
     rows = []
     for index, text in enumerate(_texts(labeled)):
-        if text not in row_of:
+        row = row_of.get(text, row_of_normal.get(normal_text(text)))
+        if row is None:
             raise DataError(
                 f"{stories} does not contain the story {printable(text, 60)!r} of triple {index // 3 + 1}: give "
                 f"the stories of these triples, or leave {name} out"
             )
-        rows.append(row_of[text])
+        rows.append(row)
     chosen = vectors[rows].astype(np.float32).reshape(len(labeled), 3, -1)
     return SystemAnswers.scored(name, kind, labels, triple_cosines(chosen), vectors=chosen)
 

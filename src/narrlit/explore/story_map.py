@@ -12,7 +12,7 @@ from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import silhouette_score
 
-from narrlit.data.schema import FloatArray, Floats, IntArray
+from narrlit.data.schema import FloatArray, Floats, IntArray, normal_form
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.collection import centered_passages, passage_vectors
@@ -314,7 +314,9 @@ def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
         occurrences, so that the name of a hero does not become the name of a group.
     """
     vectorizer = CountVectorizer(binary=True, stop_words="english", token_pattern=r"(?u)\b[^\W\d_]{3,}\b")  # noqa: S106
-    uses = vectorizer.fit_transform([*texts, "story"])[:-1]  # "story", in case all texts consist of stop words
+    uses = vectorizer.fit_transform([*map(normal_form, texts), "story"])[
+        :-1
+    ]  # "story", in case all texts consist of stop words
     vocabulary = vectorizer.get_feature_names_out()
     rarity = np.log(len(texts) / np.maximum(uses.sum(axis=0).A1, 1))
     names: list[str] = []

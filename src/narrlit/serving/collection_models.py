@@ -9,7 +9,7 @@ from narrlit.metrics.names import MeasureName
 from narrlit.serving.passages import PlacedPassage
 
 
-def _exact(value: str | float | bool | None) -> str | float | bool | None:
+def _exact(value: str | int | float | bool | None) -> str | int | float | bool | None:
     """Return a value for JSON; integers are text if they are other numbers to a program in JavaScript."""
     return value if not isinstance(value, int) or is_exact(value) else str(value)
 

@@ -12,6 +12,7 @@ from secrets import token_hex
 from tempfile import mkdtemp
 
 from narrlit.console import counted, say
+from narrlit.data.schema import normal_form
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError
 from narrlit.files import atomic_path
@@ -420,7 +421,7 @@ def collection_name(text: str) -> str:
     >>> collection_name("My tales: 1812/1857"), collection_name("...")
     ('My tales 1812 1857', 'stories')
     """
-    words = re.sub(r"[^\w .()'-]", " ", text).split()
+    words = re.sub(r"[^\w .()'-]", " ", normal_form(text)).split()
     name = " ".join(words).strip(" .()'-_")[:80].strip()
     return name if NAME.fullmatch(name) else "stories"
 

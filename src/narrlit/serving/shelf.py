@@ -256,7 +256,9 @@ class Shelf:
             RefusedError: if there is none with this name.
         """
         with self._lock:
-            if name not in self.names():
+            names = {normal_form(known): known for known in self.names()}
+            name = names.get(normal_form(name), name)
+            if name not in names.values():
                 self._opened.pop(name, None)
                 raise missing("collection", name)
             if name not in self._opened:
@@ -271,7 +273,7 @@ class Shelf:
         Raises:
             RefusedError: if a collection can't have the name, or it is the name of an index in another folder.
         """
-        name = name.strip()
+        name = normal_form(name).strip()
         if not NAME.fullmatch(name):
             problem = "must begin with a letter or digit, and have at most 80 letters, digits, spaces and .()'-"
             shown = printable(name, 60)
