@@ -37,6 +37,8 @@ def _graphml_values(attributes: Mapping[str, object]) -> dict[str, int | float |
     values: dict[str, int | float | str] = {}
     for name, value in attributes.items():
         if value is not None:
-            is_number = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
-            values[printable(name)] = value if is_number else printable(value)
+            if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63):
+                values[printable(name)] = value
+            else:
+                values[printable(name)] = printable(value)
     return values
