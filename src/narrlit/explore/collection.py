@@ -229,7 +229,8 @@ def _records(frame: pd.DataFrame) -> list[dict[Hashable, object]]:
         has_gaps = 0 < len(numbers) < len(column)
         if has_gaps and (numbers % 1 == 0).all() and numbers.abs().max() <= 2**53:
             integers[name] = "Int64"
-    return plain(frame.astype(integers)).to_dict("records")
+    records: list[dict[Hashable, object]] = plain(frame.astype(integers)).to_dict("records")
+    return records
 
 
 def metadata_columns(frame: pd.DataFrame) -> list[str]:
