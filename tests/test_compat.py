@@ -100,6 +100,18 @@ def test_a_whole_number_of_batches_stays_one_whatever_was_imported_before():
     assert parser.parse_args(["--batches=null"]).batches is None
 
 
+def test_a_share_is_a_number_where_text_is_accepted_too():
+    def options(interval: "int | float | str | None" = None) -> None: ...
+
+    options.__annotations__["interval"] = int | str | float | None
+    compat_lightning.read_whole_numbers_as_such(options)
+
+    parser = ArgumentParser()
+    parser.add_function_arguments(options)
+    for text, value in (("1", 1), ("0.5", 0.5), ("1.0", 1.0), ("00:01:00:00", "00:01:00:00")):
+        assert repr(parser.parse_args([f"--interval={text}"]).interval) == repr(value)
+
+
 def test_lightning_saves_after_epochs_beside_steps(tmp_path):
     with canary("lightning", "lightning.save_after_epochs"):
         from lightning.pytorch.callbacks import ModelCheckpoint

@@ -50,17 +50,19 @@ def save_after_epochs(callback: ModelCheckpoint) -> None:
 
 
 def read_whole_numbers_as_such(function: Callable[..., Any]) -> None:
-    """Put int before float in a function's annotations, so that a command line's `1` is one batch, not all of them.
+    """Put int, then float, first in a function's annotations, so that a command line's `1` is one batch, not all.
 
     `typing` may return the same object for `Union[int, float]` and `Union[float, int]`. If another package requests
-    the second first, jsonargparse reads `limit_val_batches: 1` as 1.0. Annotations of the form `int | float` in
-    Lightning would replace this.
+    the second first, jsonargparse reads `limit_val_batches: 1` as 1.0. It reads every value as the first type that
+    accepts it: `val_check_interval: 0.5` would be a string if str came before float. Annotations of the form
+    `int | float | str` in Lightning would replace this.
     """
     annotations = inspect.unwrap(function).__annotations__
     for name, annotation in annotations.items():
         members = get_args(annotation)
         if int in members and float in members:
-            annotations[name] = reduce(operator.or_, sorted(members, key=lambda member: member is float))
+            others = [member for member in members if member not in (int, float)]
+            annotations[name] = reduce(operator.or_, [int, float, *others])
 
 
 class ReplacingCheckpoint(ModelCheckpoint):
