@@ -11,7 +11,7 @@ from json_files import read_json
 from lightning.pytorch.trainer.states import TrainerFn
 from triples import triples_of
 
-from narrlit.callbacks import RunRecord, run_record
+from narrlit.callbacks import BestCheckpoint, RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.splits import story_digests, story_numbers
@@ -101,6 +101,18 @@ def test_nothing_is_written_of_a_trial(trainer, tmp_path):
     trainer.sanity_checking, trainer.fast_dev_run = False, True
     validate(begun(tmp_path), trainer, [1])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_saved_within_an_epoch_is_recorded_before_the_next_step(trainer, tmp_path):
+    best = BestCheckpoint(dirpath=tmp_path / "checkpoints", monitor="validation/accuracy", mode="max")
+    trainer.checkpoint_callbacks = [best]
+    callback = begun(tmp_path)
+    validate(callback, trainer, [1])
+    best.best_model_path = str(tmp_path / "checkpoints/best.ckpt")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints/best.ckpt").touch()
+    callback.on_train_batch_start(trainer, None, None, 3)
+    assert read_json(tmp_path / "run.json")["checkpoints"] == {"best": "checkpoints/best.ckpt"}
 
 
 def test_the_model_before_training_is_recorded_once_and_kept(trainer, tmp_path):

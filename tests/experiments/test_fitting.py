@@ -8,6 +8,7 @@ import pytest
 import torch
 from run_helpers import fit_arguments
 
+from narrlit import lightning_cli
 from narrlit.errors import NarrlitError, OptionError
 from narrlit.experiments import fitting
 from narrlit.experiments.fitting import parse_fit, run_fit
@@ -136,12 +137,27 @@ def test_several_processes_run_a_separate_command(config, tmp_path, monkeypatch)
         ["--trainer.overfit_batches", "1"],
         ["--trainer.fast_dev_run", "true"],
         ["--checkpoint.dirpath", "c"],
+        ["--checkpoint.monitor", "train/loss"],
+        ["--checkpoint.mode", "min"],
+        ["--checkpoint.save_top_k", "0"],
+        ["--checkpoint.every_n_epochs", "2"],
         ["--last_checkpoint.dirpath", "c"],
     ],
 )
 def test_options_of_partial_fits_are_refused(arguments, option):
     with pytest.raises(OptionError, match=f"^{option[0].removeprefix('--')} cannot be used in a test"):
         parse_fit(arguments(*option), "a test")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("10", 10), ("1", 1), ("0.25", 0.25), ("1.0", 1.0), ("00:01:00:00", "00:01:00:00")]
+)
+def test_intervals_of_validation_are_numbers_or_times(arguments, written, expected):
+    for option in (["--trainer.val_check_interval", written], [f"--trainer.val_check_interval={written}"]):
+        interval = lightning_cli.parse_fit(arguments(*option)).config.trainer.val_check_interval
+        assert repr(interval) == repr(expected)
+    given = fitting.setting_arguments({"trainer.val_check_interval": expected})
+    assert repr(lightning_cli.parse_fit(arguments(*given)).config.trainer.val_check_interval) == repr(expected)
 
 
 def test_callbacks_that_affect_a_fit_are_named():

@@ -49,6 +49,17 @@ def test_the_result_of_a_fit_is_read(tmp_path):
     assert str(run).endswith("a: finished, best validation accuracy 0.750 [0.301, 0.954] (3 of 4)")
 
 
+def test_two_evaluations_within_an_epoch_have_their_own_answers(tmp_path):
+    first = {"epoch": 0, "step": 2, "n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.3, 0.95]}
+    last = {**first, "step": 4, "correct": 2, "accuracy": 0.5}
+    run = record(tmp_path / "a", validations=[first, last], best=first, selected_by="lowest train/loss")
+    evaluations = [{"epoch": 0, "step": 2, "wrong": [2]}, {"epoch": 0, "step": 4, "wrong": [1, 3]}]
+    (tmp_path / "a/validation_answers.json").write_text(json.dumps({"triples": "", "evaluations": evaluations}))
+
+    assert (run.outcome().best.wrong, run.outcome().last.wrong) == ({2}, {1, 3})
+    assert str(run).endswith("a: finished, lowest train/loss: validation accuracy 0.750 [0.301, 0.954] (3 of 4)")
+
+
 def test_the_reference_of_a_new_head_is_the_frozen_encoder(tmp_path):
     before = {"n": 4, "correct": 1, "accuracy": 0.25, "interval": [0.0, 0.7]}
     run = record(tmp_path / "a", untrained=before, frozen={**before, "correct": 2, "accuracy": 0.5})

@@ -42,21 +42,50 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class BestCheckpoint(ModelCheckpoint):
-    """ModelCheckpoint that keeps the best score when a fit is resumed in another directory.
+    """ModelCheckpoint that saves after every evaluation, and only then, if the fit evaluates.
 
-    Lightning would reset the score, and the first epoch after resuming would count as the best. The earlier checkpoint
-    stays where it is; if it was removed, its score is dropped.
+    After an evaluation within an epoch it saves at once, after the last one at the end of the epoch: a fit resumed from
+    a checkpoint saved between the two would repeat the order of examples.
+
+    If a fit is resumed in another directory, it keeps the best score: Lightning would reset it, and the first epoch
+    after resuming would count as the best. The earlier checkpoint stays where it is; if it was removed, its score is
+    dropped.
     """
+
+    _evaluated: int | None = None
+    """Step of the last evaluation."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load the best score and the path of its file."""
         if Path(state_dict["best_model_path"]).is_file():
             super().load_state_dict({**state_dict, "dirpath": self.dirpath})
 
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Save a checkpoint after an evaluation within an epoch."""
+        if trainer.sanity_checking:
+            return
+        super().on_validation_end(trainer, pl_module)
+        self._evaluated = trainer.global_step
+        if not trainer.is_last_batch:
+            self._save_if_logged(trainer, pl_module)
+
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save a checkpoint if the monitored metric has been logged."""
+        """Save a checkpoint after the evaluation at the end of an epoch or, if the fit never evaluates, anyway."""
+        evaluates = trainer.enable_validation and sum(trainer.num_val_batches) > 0
+        if not evaluates or self._evaluated == trainer.global_step:
+            self._save_if_logged(trainer, pl_module)
+
+    def _save_if_logged(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Save a checkpoint if the monitored metric has been logged.
+
+        Raises:
+            OptionError: if it has not, although the fit has evaluated.
+        """
         if self.monitor is None or self.monitor in trainer.callback_metrics:
             super().on_train_epoch_end(trainer, pl_module)
+        elif self._evaluated is not None:
+            logged = ", ".join(sorted(trainer.callback_metrics))
+            raise OptionError(f"checkpoint.monitor: {self.monitor} is not logged; choose one of {logged}")
 
 
 class LastCheckpoint(ReplacingCheckpoint):

@@ -16,12 +16,13 @@ from typing import Any, Literal, TypedDict, cast
 import lightning as L
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
 from torch import Tensor
 
+from narrlit.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.compat.lightning import undeclared
 from narrlit.data.splits import story_digests, story_numbers
@@ -37,7 +38,8 @@ from narrlit.metrics.significance import (
     paired,
     smallest_difference,
 )
-from narrlit.models.run_file import ANSWERS, RECORD, VERSION
+from narrlit.models.checkpoint_files import read_settings
+from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
 
@@ -99,6 +101,8 @@ class RecordFields(TypedDict, total=False):
     validations: list[EvaluationRecord]
     num_evaluations: int
     checkpoints: dict[str, str]
+    selected_by: str
+    early_stopping: str
     best: EvaluationRecord | None
     comparison: dict[str, float | str | None]
     comparison_untrained: dict[str, float | str | None]
@@ -305,6 +309,14 @@ class RunRecord(Callback):
         """Record the checkpoints of the previous epoch, which are written after all other callbacks."""
         self._write(trainer)
 
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
+    ) -> None:
+        """Record the checkpoint of an evaluation within the epoch, which is written after all other callbacks."""
+        if self._outputs:
+            self._outputs = []
+            self._write(trainer)
+
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the fields of other callbacks that act at the end of an epoch."""
         self._write(trainer)
@@ -317,6 +329,10 @@ class RunRecord(Callback):
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Load the evaluations and answers of the resumed fit."""
+        for callback in _early_stopping(trainer):
+            # The state of EarlyStopping contains its patience, which would replace that of this fit, and an old reason.
+            state = checkpoint.get("callbacks", {}).get(callback.state_key, {})
+            state |= {"patience": callback.patience, "stopping_reason_message": None}
         self._references = dict(checkpoint.get("narrlit_references", {}))
         self._answers = list(checkpoint.get("narrlit_answers", []))
         self._earlier = list(checkpoint.get("narrlit_validations", []))
@@ -326,15 +342,23 @@ class RunRecord(Callback):
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Finish the record, and write hyperparameters with the best accuracy for TensorBoard."""
+        for callback in _early_stopping(trainer):
+            if trainer.should_stop and callback.stopping_reason_message:
+                reason = callback.stopping_reason_message.removesuffix(" Signaling Trainer to stop.")
+                self.record["early_stopping"] = f"after epoch {callback.stopped_epoch}: {reason}"
+                rank_zero_info(f"early stopping {self.record['early_stopping']}")
         best = _best(self.record["validations"], trainer)
         shared = None if best is None else self._shared_stories(trainer, "validation", best["n"])
         comparisons = {} if best is None else self._compare(best, shared)
         for name, comparison in comparisons.items():
             self.record |= cast(RecordFields, {name: comparison.as_dict()})
-        self._finish(trainer, result={"best": best})
+        self._finish(trainer, result={"best": best, "selected_by": _selected_by(trainer)})
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
-            rank_zero_info("no accuracy: no validation triples were evaluated after training, or their scores are NaN")
+            rank_zero_info(
+                "no accuracy: no validation triples were evaluated after training, their scores are NaN, or the "
+                "checkpoint was saved between evaluations"
+            )
             return
         summary = _with_stories(AccuracySummary(best["n"], best["correct"], best["ties"]), self._wrong_at(best), shared)
         for logger in trainer.loggers:
@@ -349,10 +373,20 @@ class RunRecord(Callback):
         comparisons: Iterable[ComparedReference],
         shared: SharedStories | None,
     ) -> None:
-        """Print the best accuracy of a fit and, if it is a valid result, its comparisons."""
-        count = len(self.record["validations"])
-        evaluations = f"best of {count} evaluation{'s' * (count != 1)}"
-        rank_zero_info(f"best validation accuracy {summary} in epoch {best['epoch']}, the {evaluations}")
+        """Print the accuracy of the saved checkpoint and, if it is a valid result, its comparisons."""
+        validations = self.record["validations"]
+        highest = max((_known_accuracy(validation) for validation in _known(validations)), default=0.0)
+        evaluations = f"best of {len(validations)} evaluation{'s' * (len(validations) != 1)}"
+        epochs = [validation["epoch"] for validation in validations]
+        place = f"epoch {best['epoch']}" + f", step {best['step']}" * (epochs.count(best["epoch"]) > 1)
+        if self.record["selected_by"] == HIGHEST_ACCURACY and best["accuracy"] == highest:
+            rank_zero_info(f"best validation accuracy {summary} in {place}, the {evaluations}")
+        else:
+            evaluations = f"saved checkpoint ({self.record['selected_by']})"
+            rank_zero_info(
+                f"validation accuracy {summary} in {place}, that of the {evaluations}; highest of "
+                f"{len(validations)}: {highest:.3f}"
+            )
         flags = self.record["flags"]
         if flags["trained_on_validation"]:
             rank_zero_info(
@@ -392,7 +426,8 @@ class RunRecord(Callback):
         if self.record.get("stage") == "fit":
             interrupted = isinstance(exception, KeyboardInterrupt | SystemExit)
             status = "interrupted" if interrupted else getattr(exception, "run_status", "failed")
-            self._finish(trainer, status, {"best": _best(self.record["validations"], trainer)})
+            best = _best(self.record["validations"], trainer)
+            self._finish(trainer, status, {"best": best, "selected_by": _selected_by(trainer)})
 
     def _finish(self, trainer: L.Trainer, status: str = "finished", result: RecordFields | None = None) -> None:
         self.record |= {"status": status, "ended": _now()}
@@ -412,6 +447,10 @@ class RunRecord(Callback):
         if trainer.is_global_zero and self._folder is not None and not undeclared(trainer).fast_dev_run:
             with atomic_path(self._folder / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=indent, default=str) + "\n", encoding="utf-8")
+
+
+def _early_stopping(trainer: L.Trainer) -> list[EarlyStopping]:
+    return [callback for callback in undeclared(trainer).callbacks if isinstance(callback, EarlyStopping)]
 
 
 def _shared(flags: FlagsRecord) -> str:
@@ -447,34 +486,56 @@ def _verdict(comparison: PairedComparison, n: int, shared: SharedStories | None)
 
 
 def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> EvaluationRecord | None:
-    """Find the evaluation at which the best checkpoint was saved or, without one, the most accurate evaluation."""
-    known = [validation for validation in validations if validation["accuracy"] is not None]
+    """Find the evaluation of the saved checkpoint: the best or, without one, the last.
+
+    Returns:
+        None if it was not evaluated. The most accurate evaluation, the first of equals, if nothing was saved.
+    """
+    known = _known(validations)
+    saved = _saved(trainer)
+    path = saved.get("best", saved.get("last"))
+    if path is None:
+        return max(known, key=_known_accuracy, default=None)
+    step = read_settings(path)["global_step"]
+    return next((validation for validation in reversed(known) if validation["step"] == step), None)
+
+
+def _selected_by(trainer: L.Trainer) -> str:
+    """Describe by what the saved checkpoint was selected."""
+    saved = _saved(trainer)
     for callback in trainer.checkpoint_callbacks:
-        if isinstance(callback, ModelCheckpoint) and callback.monitor and callback.best_model_score is not None:
-            score = float(callback.best_model_score)
-            saved = [validation for validation in known if abs(_known_accuracy(validation) - score) < 1e-6]
-            known = saved or known
-    return max(known, key=_known_accuracy, default=None)
+        if isinstance(callback, ModelCheckpoint) and saved.get("best") == Path(callback.best_model_path):
+            return f"{'highest' if callback.mode == 'max' else 'lowest'} {callback.monitor}"
+    return "last" if saved else HIGHEST_ACCURACY
+
+
+def _known(validations: Iterable[EvaluationRecord]) -> list[EvaluationRecord]:
+    """Select the evaluations with an accuracy: without scores that are NaN."""
+    return [validation for validation in validations if validation["accuracy"] is not None]
 
 
 def _known_accuracy(evaluation: EvaluationRecord) -> float:
     return cast(float, evaluation["accuracy"])
 
 
-def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
-    """Return the paths of the best checkpoint (its callback has a monitor) and of the last one.
+def _saved(trainer: L.Trainer) -> dict[str, Path]:
+    """Find the best checkpoint (its callback has a monitor) and the last one, those of narrlit's callbacks first."""
+    paths: dict[str, Path] = {}
+    callbacks = [callback for callback in trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint)]
+    for callback in sorted(callbacks, key=lambda callback: isinstance(callback, BestCheckpoint | LastCheckpoint)):
+        if callback.best_model_path and Path(callback.best_model_path).exists():
+            is_best = callback.monitor and not isinstance(callback, LastCheckpoint)
+            paths["best" if is_best else "last"] = Path(callback.best_model_path)
+    return paths
 
-    A path inside the folder of the run is relative to it.
-    """
+
+def _checkpoints(trainer: L.Trainer, folder: Path) -> dict[str, str]:
+    """Return the paths of the best and the last checkpoint; a path inside the folder of the run is relative to it."""
     home = folder.resolve()
     paths: dict[str, str] = {}
-    for callback in trainer.checkpoint_callbacks:
-        if not isinstance(callback, ModelCheckpoint) or not callback.best_model_path:
-            continue
-        path = Path(callback.best_model_path).resolve()
-        if path.exists():
-            relative = path.relative_to(home) if path.is_relative_to(home) else path
-            paths["best" if callback.monitor else "last"] = str(relative)
+    for name, path in _saved(trainer).items():
+        resolved = path.resolve()
+        paths[name] = str(resolved.relative_to(home) if resolved.is_relative_to(home) else resolved)
     return paths
 
 

@@ -31,7 +31,10 @@ Options = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
 """Function of an epoch (from 0) and its validation accuracy; it returns True to end the fit."""
 
-EVERY_TRIPLE = "every fit starts from the beginning, has its own checkpoints and evaluates all triples after each epoch"
+EVERY_TRIPLE = (
+    "every fit starts from the beginning, evaluates all triples after each epoch, and saves the most accurate epoch in "
+    "its own folder"
+)
 DECIDING = ("EarlyStopping", "TeacherPromotion")
 """Callbacks whose decisions depend on validation accuracy."""
 
@@ -120,12 +123,17 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
 
 
 def _refused_settings(config: Config) -> dict[str, bool]:
-    """List the settings that would prevent the evaluation of every triple after every epoch; True if one is used."""
+    """List the settings that would prevent the evaluation and the choice of every epoch; True if one is used."""
     trainer = config["trainer"]
     whole = ("None", "1.0")  # the number 1 is one batch
+    checkpoint = config["checkpoint"]
     return {
         "ckpt_path": bool(config["ckpt_path"]),
-        "checkpoint.dirpath": bool(config["checkpoint"]["dirpath"]),
+        "checkpoint.dirpath": bool(checkpoint["dirpath"]),
+        "checkpoint.monitor": checkpoint["monitor"] != "validation/accuracy",
+        "checkpoint.mode": checkpoint["mode"] != "max",
+        "checkpoint.save_top_k": checkpoint["save_top_k"] == 0,
+        "checkpoint.every_n_epochs": checkpoint["every_n_epochs"] not in (None, 1),
         "last_checkpoint.dirpath": bool(config["last_checkpoint"]["dirpath"]),
         "trainer.limit_val_batches": repr(trainer["limit_val_batches"]) not in whole,
         "trainer.val_check_interval": repr(trainer["val_check_interval"]) not in whole,

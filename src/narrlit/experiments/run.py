@@ -11,7 +11,7 @@ from narrlit.json_records import read_json
 from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.triples import summary_of
 from narrlit.models.checkpoints import find_record
-from narrlit.models.run_file import ANSWERS, RECORD, AnswersFile, NewerRecordError, RunFile
+from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, AnswersFile, NewerRecordError, RunFile
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Run:
 
     @property
     def best(self) -> AccuracySummary | None:
-        """Best validation accuracy, which is too high, because it is the best of several; None without one."""
+        """Validation accuracy of the saved checkpoint, too high if it is the best of several; None without one."""
         return None if self.record.best is None else summary_of(self.record.best)
 
     def table(self) -> pd.DataFrame:
@@ -107,12 +107,15 @@ class Run:
         self.check_evaluated()
         record = self.record
         answers = self.answers()
-        wrong = {evaluation.epoch: evaluation.wrong for evaluation in answers.evaluations}
+        wrong: dict[tuple[int, int | None], list[int] | None] = {}
+        for evaluation in answers.evaluations:
+            for step in (evaluation.step, None):  # records of old releases have no step
+                wrong[evaluation.epoch, step] = evaluation.wrong
         last = record.validations[-1]
         best = record.best or last  # there is no best evaluation if all scores are NaN
         scores = {
-            LAST: Scored.of(last, wrong[last.epoch or 0], answers.stories),
-            BEST: Scored.of(best, wrong[best.epoch or 0], answers.stories),
+            LAST: Scored.of(last, wrong[last.epoch or 0, last.step], answers.stories),
+            BEST: Scored.of(best, wrong[best.epoch or 0, best.step], answers.stories),
         }
         if record.reference is not None:
             before = answers.frozen if record.frozen is not None else answers.untrained
@@ -124,5 +127,7 @@ class Run:
 
     def __str__(self) -> str:
         """Format directory, status and best accuracy as one line."""
-        best = "no accuracy" if self.best is None else f"best validation accuracy {self.best}"
+        is_highest = self.record.selected_by == HIGHEST_ACCURACY
+        selected = "best validation accuracy" if is_highest else f"{self.record.selected_by}: validation accuracy"
+        best = "no accuracy" if self.best is None else f"{selected} {self.best}"
         return f"{self.folder}: {self.status}, {best}"

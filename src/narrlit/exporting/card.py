@@ -13,7 +13,7 @@ from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name
 from narrlit.metrics.triples import summary_of
-from narrlit.models.run_file import DataPart, Evaluation, RunFile
+from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 
 TASK_TYPE = "sentence-similarity"
 TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
@@ -255,11 +255,23 @@ def _accuracy(facts: CardFacts) -> str:
     lines = ["## Accuracy", "", f"{summary_of(result)} on {data}. The interval is the 95 % confidence interval."]
     if run.reference is not None and run.reference.accuracy is not None:
         lines.append(f"Before training: {summary_of(run.reference)}.")
-    if run.num_evaluations is not None and run.num_evaluations > 1:
-        lines.append(
-            f"It is the best of {run.num_evaluations} evaluations on these triples, which chose the weights, so it is "
-            "somewhat too high."
-        )
+    count = run.num_evaluations
+    if count is not None and count > 1:
+        highest = max(evaluation.accuracy or 0 for evaluation in [result, *run.validations])
+        if run.selected_by == "last":
+            lines.append(f"It is the last of {count} evaluations on these triples.")
+        elif run.selected_by != HIGHEST_ACCURACY:
+            lines.append(f"It is one of {count} evaluations on these triples; the {run.selected_by} chose the weights.")
+        elif result.accuracy == highest:
+            lines.append(
+                f"It is the best of {count} evaluations on these triples, which chose the weights, so it is somewhat "
+                "too high."
+            )
+        else:
+            lines.append(
+                f"It is one of {count} evaluations on these triples, which chose the weights among those that were "
+                "saved, so it is somewhat too high."
+            )
     return "\n".join([*lines, ""])
 
 

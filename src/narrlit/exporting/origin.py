@@ -117,14 +117,14 @@ def file_name(path: str) -> str:
 
 
 def _read_run(checkpoint: Path) -> tuple[RunFile | None, Evaluation | None]:
-    """Read the record of a checkpoint's run and, if it is the best checkpoint, its evaluation."""
+    """Read the record of a checkpoint's run and, if the run recommends this checkpoint, its evaluation."""
     path = find_record(str(checkpoint))
     if path is None:
         return None, None
     run = RunFile.read(path)
-    best = run.checkpoints.get("best")
-    is_best = best is not None and (path.parent / best).resolve() == checkpoint.resolve()
-    return run, run.best if is_best else None
+    recommended = run.checkpoints.get("best", run.checkpoints.get("last"))
+    is_recommended = recommended is not None and (path.parent / recommended).resolve() == checkpoint.resolve()
+    return run, run.best if is_recommended else None
 
 
 def _read_average(folder: Path | None) -> AverageFile | None:

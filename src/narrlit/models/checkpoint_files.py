@@ -13,6 +13,9 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from narrlit.compat.torch import SHARD_CLASSES
 from narrlit.errors import ModelError, reading
 
+SETTINGS = "meta.pt"
+"""File of a sharded checkpoint with everything except the tensors."""
+
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint of tensors and plain data; raise ModelError if it is damaged or contains other objects."""
@@ -22,6 +25,12 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             if not isinstance(content.get(name, {}), dict):
                 raise ModelError(f"checkpoint {path}: {name} is not a dictionary; name another one")
         return content
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a checkpoint without loading its weights; raise ModelError if it is damaged."""
+    with _reading_checkpoint(path):
+        return _read_whole(path / SETTINGS if path.is_dir() else path)
 
 
 def check_shard_table(folder: Path) -> None:
@@ -56,8 +65,7 @@ def _read_sharded(folder: Path) -> dict[str, Any]:
             weights[name] = torch.empty(stored.size, dtype=stored.properties.dtype)
     with warnings.catch_warnings(action="ignore"):  # torch warns that there is only one process
         load(weights, checkpoint_id=folder, no_dist=True)
-    content = dict(torch.load(folder / "meta.pt", map_location="cpu", weights_only=True))
-    return content | {"state_dict": without_prefix(weights, "state_dict.")}
+    return _read_whole(folder / SETTINGS) | {"state_dict": without_prefix(weights, "state_dict.")}
 
 
 def _shard_table(folder: Path) -> Any:

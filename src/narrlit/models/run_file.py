@@ -12,6 +12,8 @@ RECORD = "run.json"
 ANSWERS = "validation_answers.json"
 VERSION = 1
 """Version of run.json that this release writes; records without a version are read as version 0."""
+HIGHEST_ACCURACY = "highest validation/accuracy"
+"""What selects the saved checkpoint by default; `selected_by` of older records."""
 REMEDY = "name a checkpoint in another folder"
 
 
@@ -193,7 +195,8 @@ class RunFile(RecordHead):
         checkpoints: paths of `best` and `last`, relative to the run.
         validations: evaluations of the validation triples after training began.
         num_evaluations: number of these evaluations.
-        best: evaluation of the best checkpoint.
+        selected_by: what selected the saved checkpoint, such as `lowest train/loss`; `last`: nothing did.
+        best: evaluation of the saved checkpoint, the best or, without one, the last.
         untrained: evaluation of the model before training.
         frozen: evaluation of the encoder without its new head, if the model has one.
         comparison: paired test of `best` against the frozen encoder.
@@ -211,6 +214,7 @@ class RunFile(RecordHead):
     checkpoints: dict[str, str] = {}
     validations: list[Evaluation] = []
     num_evaluations: int | None = None
+    selected_by: str = HIGHEST_ACCURACY
     best: Evaluation | None = None
     untrained: Evaluation | None = None
     frozen: Evaluation | None = None
