@@ -111,6 +111,7 @@ class AspectBiLSTM(FrozenObjective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss, the loss of each subspace, and its number of labeled stories without a pair."""
+        self.count_anchors((batch.negatives >= 0).any(1))
         terms = triplet_terms(embeddings, batch, self.margin)
         terms["triplet"] = terms["loss"].detach()
         loss = self.triplet_weight * terms["loss"]

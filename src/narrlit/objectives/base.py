@@ -18,7 +18,7 @@ from narrlit.compat.torch import allow_clipping
 from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExamples
-from narrlit.distributed import averages, rank
+from narrlit.distributed import averages, rank, summed
 from narrlit.errors import ModelError, OptionError
 from narrlit.losses.matryoshka import unit_prefixes
 from narrlit.metrics.significance import AccuracySummary
@@ -122,6 +122,8 @@ class Objective(L.LightningModule):
         self.test_accuracy = TripleAccuracy(allow_nan=True)
         self.summaries: dict[str, AccuracySummary] = {}
 
+        self._anchors = torch.zeros(2, dtype=torch.int64)
+        self._warned = False
     def save_settings(self, **settings: object) -> None:
         """Save the common settings and those of a subclass as plain data, so that checkpoints contain no classes."""
         common = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
@@ -220,6 +222,22 @@ class Objective(L.LightningModule):
         return terms["loss"]
 
     # Evaluation
+    def count_anchors(self, has_negative: Tensor) -> None:
+        """Count the anchors (B,) of a batch, and those without a negative, which have a loss of 0."""
+        counts = torch.stack([torch.ones_like(has_negative).sum(), (~has_negative).sum()])
+        self._anchors = self._anchors.to(counts.device) + counts
+
+    def on_train_epoch_end(self) -> None:
+        """Warn, once in a fit, if anchors of the epoch had no negative."""
+        anchors, without = summed(self._anchors.to(self.device)).tolist()
+        self._anchors = torch.zeros(2, dtype=torch.int64)
+        if without and not self._warned:
+            self._warned = True
+            rank_zero_warn(
+                f"{without} of {anchors} anchors of epoch {self.current_epoch} had no negative, and no effect on the "
+                "loss: raise `data.loading.batch_size`, or add negatives (`narrlit mine`, `narrlit generate negatives`)"
+            )
+
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
         """Evaluate triples.

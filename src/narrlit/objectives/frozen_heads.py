@@ -183,6 +183,7 @@ class Projection(FrozenObjective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss, and `active`, the share of triplets with a loss above 0."""
+        self.count_anchors((batch.negatives >= 0).any(1))
         return triplet_terms(embeddings, batch, self.margin)
 
 
@@ -226,4 +227,5 @@ class MLPHead(FrozenObjective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss, and `active`, the share of triplets with a loss above 0."""
+        self.count_anchors((batch.negatives >= 0).any(1))
         return triplet_terms(embeddings, batch, self.margin)

@@ -59,6 +59,7 @@ class MultipleNegativesRanking(Objective):
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss."""
         keep = self._candidates_kept(batch)
+        self.count_anchors(keep.any(1))
         losses = [self._ranking_loss(vectors, batch, keep) for vectors in self.prefixes(embeddings)]
         loss = torch.stack(losses).sum()
         # Lightning averages over processes; the factor turns this average into a sum.

@@ -145,6 +145,7 @@ class SelfDistillation(Objective):
             students.append(candidate_cosines(vectors[batch.anchors], positives, vectors[negatives]))
         valid = _valid_candidates(batch)
         if self.teacher is None:
+            self.count_anchors(valid.any(1))
             loss = self._cross_entropy(students, target, valid)
             terms = {"ce": loss.detach()}
         else:
@@ -167,6 +168,7 @@ class SelfDistillation(Objective):
         masked = self.mask and self.round >= self.first_masked_round
         passed = teacher_mask(teacher, target, self.mask_margin) if masked else torch.ones_like(valid)
         keep = valid & passed
+        self.count_anchors(keep.any(1))
         loss = self._cross_entropy(students, target, keep)
         terms = {"ce": loss.detach(), **self._count_kept(passed, valid, kinds)}
         if self.distill:

@@ -74,6 +74,7 @@ class Triplet(Objective):
 
     def loss(self, embeddings: Tensor, batch: ExampleBatch) -> dict[str, Tensor]:
         """Compute the loss, and `active`, the share of triplets with a loss above 0."""
+        self.count_anchors((batch.negatives >= 0).any(1))
         losses, active = [], []
         for vectors in self.prefixes(embeddings):
             terms = triplet_terms(vectors, batch, self.margin, self.maximum_margin, self.distance)
