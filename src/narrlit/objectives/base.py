@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import lightning as L
@@ -121,9 +122,9 @@ class Objective(L.LightningModule):
         self.validation_accuracy = TripleAccuracy(allow_nan=True)
         self.test_accuracy = TripleAccuracy(allow_nan=True)
         self.summaries: dict[str, AccuracySummary] = {}
-
         self._anchors = torch.zeros(2, dtype=torch.int64)
         self._warned = False
+
     def save_settings(self, **settings: object) -> None:
         """Save the common settings and those of a subclass as plain data, so that checkpoints contain no classes."""
         common = {"encoder": self.encoder_config.as_dict(), "optimization": asdict(self.optimization)}
@@ -221,7 +222,6 @@ class Objective(L.LightningModule):
         self.log_dict({f"train/{name}": value for name, value in logged.items()}, batch_size=size)
         return terms["loss"]
 
-    # Evaluation
     def count_anchors(self, has_negative: Tensor) -> None:
         """Count the anchors (B,) of a batch, and those without a negative, which have a loss of 0."""
         counts = torch.stack([torch.ones_like(has_negative).sum(), (~has_negative).sum()])
@@ -238,6 +238,7 @@ class Objective(L.LightningModule):
                 "loss: raise `data.loading.batch_size`, or add negatives (`narrlit mine`, `narrlit generate negatives`)"
             )
 
+    # Evaluation
 
     def validation_step(self, batch: TripleBatch, batch_idx: int) -> dict[str, Tensor]:
         """Evaluate triples.
@@ -320,7 +321,7 @@ class Objective(L.LightningModule):
                 f"adapters; {OWN_CONFIG}"
             )
 
-    def check_objective(self, checkpoint: dict[str, Any]) -> None:
+    def check_objective(self, checkpoint: Mapping[str, Any]) -> None:
         """Check that a checkpoint was written by this objective.
 
         Raises:
@@ -332,6 +333,34 @@ class Objective(L.LightningModule):
             raise ModelError(
                 f"the checkpoint is from {saved or 'another program'}, this run has {expected}: {OWN_CONFIG}"
             )
+
+    def check_continued(self, checkpoint: Mapping[str, Any]) -> None:
+        """Check that a resumed fit can continue the optimizer of its checkpoint, whose contents may lack the weights.
+
+        Raises:
+            ModelError: if the checkpoint is from another objective or model.
+            OptionError: if the fit has another optimizer, or trains other layers.
+        """
+        self.check_objective(checkpoint)
+        saved = checkpoint["hyper_parameters"]
+        encoder, optimization = saved.get("encoder", {}), saved.get("optimization", {})
+        model = encoder.get("model", self.encoder_config.model)
+        if Path(model).name != Path(self.encoder_config.model).name:  # its folder may have been moved
+            raise ModelError(
+                f"the checkpoint does not match this run in encoder.model ({model}): it is from another model or has "
+                f"other adapters; {OWN_CONFIG}"
+            )
+        current = {
+            "optimization.optimizer": (self.optimization.optimizer, optimization.get("optimizer")),
+            "encoder.frozen_layers": (self.encoder_config.frozen_layers, encoder.get("frozen_layers")),
+        }
+        for name, (value, before) in current.items():
+            if before is not None and value != before:
+                raise OptionError(
+                    f"`model.{name}={value}` cannot continue a fit with {before}: leave it unchanged, or start a new "
+                    "fit; `model.optimization.learning_rate`, `model.optimization.weight_decay`, "
+                    "`model.optimization.warmup` and `model.optimization.decay` can be changed"
+                )
 
     def on_fit_start(self) -> None:
         """Warn about bfloat16 on a processor without it, which takes many times as long."""
@@ -376,6 +405,33 @@ class Objective(L.LightningModule):
             optimizer, lambda step: schedule_factor(step, steps, settings.warmup, settings.decay)
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def on_train_start(self) -> None:
+        """Give the optimizer of a resumed fit the current settings, which the state in its checkpoint has replaced."""
+        settings = self.optimization
+        scheduler: Any = self.lr_schedulers()
+        scheduler.last_epoch = self._scheduled_step(scheduler.last_epoch)
+        factor = schedule_factor(scheduler.last_epoch, self.round_steps, settings.warmup, settings.decay)
+        groups = _parameter_groups(list(self.trained_parameters().values()), settings.weight_decay)
+        scheduler.base_lrs = [settings.learning_rate] * len(groups)
+        for group, current in zip(scheduler.optimizer.param_groups, groups, strict=True):
+            group["weight_decay"] = current["weight_decay"]
+            group["initial_lr"] = settings.learning_rate
+            group["lr"] = settings.learning_rate * factor
+
+    def _scheduled_step(self, last: int) -> int:
+        """Return the step of the schedule at which the fit starts; `last` is that of its checkpoint, or 0.
+
+        With another batch size than before, an epoch has another number of steps: the schedule continues at the same
+        share of the epochs. With `max_steps`, it continues at the same step.
+        """
+        trainer = self.trainer
+        if trainer.max_steps != -1:
+            return last
+        batches = 0 if trainer.is_last_batch else trainer.fit_loop.epoch_loop.batch_progress.current.ready
+        steps_per_epoch = math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches)
+        epochs_per_round = max(1, (trainer.max_epochs or 1) // self.rounds)
+        return trainer.current_epoch % epochs_per_round * steps_per_epoch + batches // trainer.accumulate_grad_batches
 
 
 def positive_columns(batch: ExampleBatch, device: torch.device) -> Tensor:
