@@ -32,6 +32,7 @@ from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.exporting.folders import export
 from narrlit.models import capabilities
 from narrlit.models.registry import load_encoder
+from narrlit.objectives.base import schedule_factor
 
 pytestmark = pytest.mark.slow
 
@@ -164,6 +165,177 @@ def test_the_command_line_overrides_a_checkpoint(straight, tiny, tmp_path):
     assert [validation["epoch"] for validation in record["validations"]] == [0, 1, 2, 3]
 
 
+def optimizer_groups(folder):
+    """Groups of the optimizer in the last checkpoint of the run in `folder`: matrices, then other weights."""
+    checkpoint = torch.load(Path(folder) / "tiny/checkpoints/last.ckpt", weights_only=True)
+    return checkpoint["optimizer_states"][0]["param_groups"]
+
+
+OPTIMIZATION = "--model.init_args.optimization"
+
+
+def test_a_resumed_fit_uses_the_optimization_that_it_records(straight, tiny, tmp_path):
+    changed = {"learning_rate": 0.01, "weight_decay": 0.9, "warmup": 0.0, "decay": "none"}
+    more = ["--ckpt_path", straight / "tiny/checkpoints/last.ckpt"]
+    for name, value in changed.items():
+        more += [f"{OPTIMIZATION}.{name}", value]
+    fit_here(fit_arguments(tiny(), tmp_path, *more, epochs=4), tmp_path)
+
+    assert record_of(tmp_path)["model"]["optimization"] == {"optimizer": "adamw", **changed}
+    assert [group["weight_decay"] for group in optimizer_groups(tmp_path)] == [0.9, 0.0]
+    assert curves_of(tmp_path / "tiny")["lr-AdamW/pg1"] == pytest.approx([0.01] * 4, rel=1e-6)  # float32
+
+
+@pytest.mark.parametrize(
+    ("more", "epochs", "steps"),
+    [
+        ([], 4, [(step, 16) for step in range(12, 16)]),
+        (["--data.init_args.loading.batch_size", "8"], 5, [(step, 10) for step in range(6, 10)]),
+        (["--trainer.accumulate_grad_batches", "2"], 4, [(step, 8) for step in range(6, 8)]),
+    ],
+    ids=["more epochs", "larger batches", "accumulated gradients"],
+)
+def test_a_resumed_schedule_continues_at_its_share_of_the_epochs(straight, tiny, tmp_path, more, epochs, steps):
+    last = straight / "tiny/checkpoints/last.ckpt"
+    fit_here(fit_arguments(tiny(), tmp_path, *more, "--ckpt_path", last, epochs=epochs), tmp_path)
+    expected = [0.001 * schedule_factor(step, total, 0.1, "linear") for step, total in steps]
+
+    assert expected[0] > 0
+    rates = curves_of(tmp_path / "tiny")["lr-AdamW/pg1"]
+    assert sorted(set(rates), reverse=True) == pytest.approx(expected, rel=1e-6)  # float32
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("optimization.optimizer", "sgd"), ("optimization.optimizer", "adam"), ("encoder.frozen_layers", "0.5")],
+)
+def test_a_fit_is_not_resumed_with_another_optimizer_or_other_trained_weights(
+    straight, tiny, narrlit, tmp_path, option, value
+):
+    more = [f"--model.init_args.{option}", value, "--ckpt_path", straight / "tiny/checkpoints/last.ckpt"]
+    refused = narrlit(*fit_arguments(tiny(), tmp_path, *more, epochs=4))
+    assert refused.code == 2
+    assert f"--model.{option} {value}" in refused.err
+    assert not (tmp_path / "tiny").exists()
+
+
+def test_a_fit_is_not_resumed_from_a_checkpoint_of_another_model(straight, tiny, narrlit, tmp_path):
+    shutil.copytree(tiny(), tmp_path / "other")
+    more = ["--ckpt_path", straight / "tiny/checkpoints/last.ckpt"]
+    assert narrlit(*fit_arguments(tmp_path / "other", tmp_path, *more, epochs=4)).code == 2
+    moved = shutil.copytree(tiny(), tmp_path / "moved" / Path(tiny()).name)
+    assert narrlit(*fit_arguments(moved, tmp_path, *more, epochs=4)).code == 0
+
+
+STOPPING = ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=validation/accuracy",
+            "--trainer.callbacks.mode=max", "--trainer.callbacks.min_delta=2.0"]  # fmt: skip
+
+
+def test_early_stopping_is_reported_and_resumes_with_its_new_patience(tiny, narrlit, tmp_path):
+    stopped = narrlit(*fit_arguments(tiny(), tmp_path, *STOPPING, "--trainer.callbacks.patience=2", epochs=9))
+    record = record_of(tmp_path)
+    assert record["num_evaluations"] == 3  # the first improves on nothing
+    assert record["early_stopping"].startswith("after epoch 2: ")
+    assert f"early stopping {record['early_stopping']}" in stopped.out + stopped.err
+
+    more = [*STOPPING, "--trainer.callbacks.patience=4", "--ckpt_path", tmp_path / "tiny/checkpoints/last.ckpt"]
+    fit_here(fit_arguments(tiny(), tmp_path / "on", *more, epochs=9), tmp_path)
+    assert record_of(tmp_path / "on")["num_evaluations"] == 5
+
+
+@pytest.mark.parametrize("stage", ["fit", "validate", "test", "predict"])
+def test_names_of_checkpoints_are_refused_with_a_file_to_give(straight, tiny, narrlit, tmp_path, stage):
+    for name in ("last", "best", "hpc", "registry"):
+        arguments = [stage, *fit_arguments(tiny(), straight, "--ckpt_path", name)[1:]]
+        refused = narrlit(*arguments)
+        assert refused.code == 2, name
+        assert refused.err.count("narrlit: error: ") == 1
+        if name in ("last", "best"):
+            file = re.search(r"such as (.+\.ckpt)", refused.err)[1]
+            assert Path(file).is_file()
+            assert Path(file).name.startswith(name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--checkpoint.monitor", "validation/loss"],
+        ["--trainer.callbacks+=EarlyStopping", "--trainer.callbacks.monitor=validation/loss"],
+    ],
+)
+def test_a_monitor_that_is_not_logged_is_refused(tiny, narrlit, tmp_path, more):
+    refused = narrlit(*fit_arguments(tiny(), tmp_path, *more, epochs=1))
+    assert refused.code == 2
+    assert "validation/accuracy_low" in refused.err.strip().splitlines()[-1]
+
+
+SAVED = {
+    "several evaluations": ["--trainer.val_check_interval=0.25"],
+    "evaluations between the ends of epochs": ["--trainer.val_check_interval=3"],
+    "loss": ["--checkpoint.monitor=train/loss", "--checkpoint.mode=min"],
+    "loss within epochs": [
+        *("--checkpoint.monitor=train/loss", "--checkpoint.mode=min", "--trainer.val_check_interval=0.5"),
+    ],
+    "loss between evaluations": [
+        *("--checkpoint.monitor=train/loss", "--checkpoint.mode=min", "--trainer.check_val_every_n_epoch=2"),
+    ],
+    "the worst": ["--checkpoint.mode=min", "--trainer.val_check_interval=0.5"],
+    "three": ["--checkpoint.save_top_k=3", "--trainer.val_check_interval=0.5"],
+    "every second epoch": ["--checkpoint.every_n_epochs=2"],
+    "some triples": ["--trainer.limit_val_batches=0.5", "--data.init_args.loading.evaluation_batch_size=2"],
+    "no monitor": ["--checkpoint.monitor=null"],
+    "only the last": ["--checkpoint.save_top_k=0"],
+    "average": ["--trainer.callbacks+=EMAWeightAveraging", "--trainer.callbacks.decay=0.5"],
+    "own callback": [
+        *("--trainer.callbacks+=ModelCheckpoint", "--trainer.callbacks.monitor=train/loss"),
+        *("--trainer.callbacks.filename=mine-{epoch}", "--trainer.val_check_interval=0.5"),
+    ],
+}
+
+
+@pytest.mark.parametrize("more", SAVED.values(), ids=SAVED)
+def test_the_recorded_best_is_the_saved_checkpoint(tiny, tmp_path, caplog, more):
+    caplog.set_level("INFO", "lightning_utilities.core.rank_zero")
+    fast = [f"{OPTIMIZATION}.learning_rate", "0.01", f"{OPTIMIZATION}.warmup", "0", *more]
+    fit_here(fit_arguments(tiny(), tmp_path, *fast, epochs=4), tmp_path)
+    record, best = record_of(tmp_path), record_of(tmp_path)["best"]
+    checkpoint = tmp_path / "tiny" / record["checkpoints"].get("best", record["checkpoints"]["last"])
+    triples = synthetic_triples(StoryWorld(0).triples(9, "validation"), StoryTable())
+    scores = scores_of(load_encoder(str(checkpoint), long="truncate"), triples)
+    wrong = ((scores[:, 0] > scores[:, 1]) != (triples.labels == 1)).nonzero()[0]
+    wrong = set(wrong[wrong < best["n"]].tolist())
+
+    assert best["correct"] == best["n"] - len(wrong)
+    assert torch.load(checkpoint, weights_only=True)["global_step"] == best["step"]
+
+    before = set(read_json(tmp_path / "tiny/validation_answers.json")["untrained"])
+    assert (record["comparison"]["lost"], record["comparison"]["won"]) == (len(wrong - before), len(before - wrong))
+
+    accuracies = [validation["accuracy"] for validation in record["validations"]]
+    line = next(message for message in caplog.messages if re.match("(best )?validation accuracy", message))
+    assert line.startswith("best ") == (
+        best["accuracy"] == max(accuracies) and record["selected_by"] == "highest validation/accuracy"
+    )
+    assert f"({best['correct']} of {best['n']}) in epoch {best['epoch']}" in line
+
+    export(tmp_path / "tiny", tmp_path / "model")
+    card = ModelCard.load(tmp_path / "model" / "README.md")
+    assert card.data.eval_results[0].metric_value == pytest.approx(best["accuracy"], abs=1e-4)  # rounded
+    assert ("the best of" in card.text) == line.startswith("best ")
+
+
+@pytest.mark.long
+def test_a_fit_resumes_from_a_checkpoint_saved_within_an_epoch_to_the_same_weights(tiny, tmp_path):
+    often = ["--trainer.val_check_interval", "0.5", "--checkpoint.save_top_k", "-1"]
+    fit_here(fit_arguments(tiny(), tmp_path, *often, epochs=2), tmp_path)
+    within = next((tmp_path / "tiny/checkpoints").glob("best-epoch=1-step=6*.ckpt"))
+    fit_here(fit_arguments(tiny(), tmp_path / "on", *often, "--ckpt_path", within, epochs=2), tmp_path)
+
+    assert_equal_weights(weights_of(tmp_path / "on"), weights_of(tmp_path))
+    assert record_of(tmp_path / "on")["validations"] == record_of(tmp_path)["validations"]
+
+
 @pytest.mark.long
 def test_a_killed_fit_resumes_to_the_same_weights(straight, tiny, tmp_path):
     killer = ["--trainer.callbacks+=run_helpers.KillAt", "--trainer.callbacks.step=6"]
@@ -231,6 +403,10 @@ MISTAKES = [
     (["--ckpt_path", "nowhere.ckpt"], "nowhere.ckpt"),
     (["--ckpt_path", ""], "--ckpt_path is empty: give a checkpoint file"),
     (["--ckpt_path", "RUN"], "this is the folder of a run; give"),
+    (["--trainer.callbacks+=LearningRateFinder"], "narrlit tune"),
+    (["--trainer.callbacks", "lightning.pytorch.callbacks.BatchSizeFinder"], "--data.loading.batch_size"),
+    (["--trainer.callbacks+=StochasticWeightAveraging", "--trainer.callbacks.swa_lrs=0.1"], "narrlit average"),
+    (["--checkpoint.every_n_train_steps", "2"], "--trainer.val_check_interval"),
 ]
 
 
@@ -271,6 +447,8 @@ ALIASES = yaml_bomb()
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("trainer:\n  logger:\n    init_args:\n      name: no\n", "no and off .* quotes"),
+        ("trainer:\n  callbacks:\n  - class_path: BatchSizeFinder\n", "data.loading.batch_size"),
         ("seed_everything: 1\nseed_everything: 2\n", r"own.yaml:2: key 'seed_everything' is repeated"),
         ("model: " + "[" * 100_000, "own.yaml: nested too deeply"),
         (ALIASES, "own.yaml:4: more than 20 aliases"),
@@ -282,7 +460,7 @@ ALIASES = yaml_bomb()
         ("model:\n  init_args:\n    encoder:\n      prompts: [1]\n", "model.encoder.prompts: .1. is not a mapping"),
         ("model:\n  init_args:\n    encoder:\n      trust_remote_code: true\n", "trust_remote_code"),
     ],
-    ids=["duplicate", "deep", "aliases", "broken", "list", "5", "null", "3", "inner", "remote code"],
+    ids=["no", "tuner", "duplicate", "deep", "aliases", "broken", "list", "5", "null", "3", "inner", "remote code"],
 )
 def test_configs_are_read_with_care(narrlit, tmp_path, text, words):
     (tmp_path / "own.yaml").write_text(text)
@@ -296,13 +474,6 @@ def test_a_config_in_another_encoding_is_named(narrlit, tmp_path):
     refused = narrlit("fit", "--config", "own.yaml")
     assert refused.code == 2
     assert "own.yaml: not UTF-8 text" in refused.err
-
-
-def test_early_stopping_is_a_callback_of_the_config(tiny, tmp_path):
-    stopping = ["EarlyStopping", "monitor=validation/accuracy", "mode=max", "patience=1", "min_delta=2.0"]
-    more = ["--trainer.callbacks+=EarlyStopping", *(f"--trainer.callbacks.{option}" for option in stopping[1:])]
-    fit_here(fit_arguments(tiny(), tmp_path, *more, epochs=9), tmp_path)
-    assert record_of(tmp_path)["num_evaluations"] == 2  # nothing gains 2.0
 
 
 def test_weights_in_half_precision_are_refused_and_mixed_precision_trains(tiny, narrlit, tmp_path):
@@ -356,6 +527,46 @@ def test_training_on_validation_triples_is_flagged_and_shown(tiny, narrlit, worl
     with pytest.warns(UserWarning, match="training data contain validation triples"):
         assert narrlit(*arguments).code == 0
     assert record_of(tmp_path)["flags"]["trained_on_validation"] is True
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in Path(folder).rglob("*") if path.suffix in (".ckpt", ".json", ".yaml")}
+
+
+LOGGERS = {
+    "none": ["--trainer.logger", "false"],
+    "CSV": ["--trainer.logger", "CSVLogger", "--trainer.logger.save_dir", "logs", "--trainer.logger.version", "0"],
+    "TensorBoard": [
+        *("--trainer.logger", "TensorBoardLogger", "--trainer.logger.save_dir", "logs"),
+        *("--trainer.logger.version", "0"),
+    ],
+    "own directory of checkpoints": ["--last_checkpoint.dirpath", "saved"],
+}
+
+
+@pytest.mark.parametrize("logger", LOGGERS.values(), ids=LOGGERS)
+def test_a_fit_in_the_directory_of_another_is_refused(tiny, narrlit, tmp_path, logger):
+    common = [*without_folder(fit_arguments(tiny(), tmp_path, epochs=1)), *logger]
+    assert narrlit(*common).code == 0
+    before = files_of(tmp_path)
+    assert narrlit(*common, "--seed_everything", "7").code == 2
+    if "--last_checkpoint.dirpath" not in logger:
+        for stage in ("validate", "test", "predict"):
+            assert narrlit(stage, *common[1:]).code == 2
+    assert files_of(tmp_path) == before
+
+    (last,) = tmp_path.rglob("last.ckpt")
+    assert narrlit(*common, "--trainer.max_epochs", "2", "--ckpt_path", last).code == 0
+
+
+def test_anchors_without_a_negative_are_counted_once(tiny, tmp_path, recwarn):
+    alone = ["--data.init_args.loading.batch_size", "1", "--model.init_args.candidates", "pairs"]
+    fit_here(fit_arguments(tiny(), tmp_path / "triples", *alone[:2], epochs=1), tmp_path)
+    assert not [warning for warning in recwarn if "had no negative" in str(warning.message)]
+
+    fit_here(fit_arguments(tiny(), tmp_path, *alone, epochs=2), tmp_path)
+    (warning,) = [str(warning.message) for warning in recwarn if "had no negative" in str(warning.message)]
+    assert warning.startswith("16 of 16 anchors of epoch 0 ")
 
 
 def test_runs_go_under_the_trainers_root(tiny, tmp_path):

@@ -7,7 +7,7 @@ import sys
 import warnings
 from argparse import ArgumentError
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import LearningRateMonitor
+from lightning.pytorch.callbacks import (
+    BatchSizeFinder,
+    LearningRateFinder,
+    LearningRateMonitor,
+    StochasticWeightAveraging,
+)
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from tqdm.contrib.logging import logging_redirect_tqdm
@@ -40,14 +45,14 @@ from narrlit.callbacks import (
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
-from narrlit.compat.lightning import read_whole_numbers_as_such
+from narrlit.compat.lightning import read_whole_numbers_as_such, undeclared
 from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
-from narrlit.models.checkpoint_files import check_shard_table, read_checkpoint
+from narrlit.models.checkpoint_files import check_shard_table, read_checkpoint, read_settings
 from narrlit.models.config import CONSENT, allow_remote_code
-from narrlit.models.run_file import RECORD
+from narrlit.models.run_file import RECORD, RunFile
 from narrlit.objectives import Objective
 
 CHECKPOINTS = {
@@ -65,6 +70,13 @@ CHECKPOINTS = {
     "last_checkpoint.enable_version_counter": False,
 }
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
+"""Names that Lightning resolves by its own callbacks, which have no checkpoint yet: it would ignore them."""
+UNSUPPORTED: dict[type, str] = {
+    BatchSizeFinder: "set `data.loading.batch_size`",
+    LearningRateFinder: "set `model.optimization.learning_rate`, or search it with `narrlit tune`",
+    StochasticWeightAveraging: "its average is in no checkpoint; use EMAWeightAveraging, or `narrlit average`",
+}
+"""Callbacks that are refused, and what to use instead."""
 RESUMED = {"epoch": int, "global_step": int, "state_dict": dict, "loops": dict, "callbacks": dict}
 RESUMED |= {"optimizer_states": list, "lr_schedulers": list}
 """Fields, with their types, that a checkpoint needs for resuming a fit."""
@@ -135,11 +147,17 @@ class StageCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Check the checkpoint, and choose the folder of the run."""
         settings: Any = self.config
-        if settings.ckpt_path is not None:
-            _check_checkpoint(settings.ckpt_path, resumes=self.stage == "fit")
         _check_mappings("model", settings.model)
         _check_mappings("data", settings.data)
         trainer = settings.trainer
+        _check_callbacks(trainer.callbacks)
+        for name in ("every_n_train_steps", "train_time_interval"):
+            if getattr(settings.checkpoint, name) not in (None, 0):
+                raise OptionError(
+                    f"checkpoint.{name}: the best checkpoint is saved after evaluations; evaluate more often with "
+                    "`trainer.val_check_interval`, or save the last checkpoint more often with "
+                    "`last_checkpoint.every_n_train_steps`"
+                )
         if trainer.logger is None or trainer.logger is True:
             settings_of: Any = Namespace  # without types
             logger = settings_of(class_path="narrlit.callbacks.RunLogger", init_args=settings_of(save_dir=None))
@@ -148,6 +166,8 @@ class StageCLI(LightningCLI):
         for logger in loggers:
             if logger and logger.class_path.endswith(".RunLogger") and logger.init_args.save_dir is None:
                 logger.init_args.save_dir = str(trainer.default_root_dir or RUNS)
+        if settings.ckpt_path is not None:
+            _check_checkpoint(settings.ckpt_path, loggers[0], resumes=self.stage == "fit")
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         """Build the trainer, with a progress bar unless it is disabled."""
@@ -202,8 +222,10 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
     with _process_settings(stage, arguments):
         cli = StageCLI(stage, arguments)
         trainer = cli.trainer
-        if stage == "fit" and cli.config.ckpt_path is None:
-            _check_no_other_fit(trainer)
+        resumed = cli.config.ckpt_path if stage == "fit" else None
+        if resumed is not None:
+            cli.model.check_continued(read_settings(Path(resumed)))
+        _check_no_other_fit(trainer, stage, resumed)
         try:
             _start(cli)
         except DivergedError:
@@ -214,6 +236,10 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
             raise
         except MisconfigurationException as error:
             raise OptionError(parser_message(str(error))) from error
+        except RuntimeError as error:
+            if not str(error).startswith("Early stopping conditioned on metric"):
+                raise
+            raise OptionError(f"trainer.callbacks: {parser_message(str(error))}") from error
         return None if trainer.log_dir is None else Path(trainer.log_dir)
 
 
@@ -242,16 +268,46 @@ def _start(cli: StageCLI) -> None:
         start(cli.model, datamodule=cli.datamodule, ckpt_path=cli.config.ckpt_path, weights_only=True)
 
 
-def _check_no_other_fit(trainer: Trainer) -> None:
-    """Refuse a new fit in the directory of another with checkpoints or rounds, whose record it would overwrite."""
-    if not isinstance(trainer.logger, RunLogger):
+def _check_no_other_fit(trainer: Trainer, stage: str, resumed: str | None) -> None:
+    """Refuse to write to the directory of another fit, whose record and checkpoints would be replaced.
+
+    Args:
+        trainer: trainer of the stage.
+        stage: fit, validate, test or predict.
+        resumed: checkpoint of the fit that is resumed, which may continue in its own directory.
+
+    Raises:
+        OptionError: if the directory of the run, or that of its last checkpoint, contains another fit.
+    """
+    log_dir = trainer.log_dir  # the working directory without a logger
+    if log_dir is None or undeclared(trainer).fast_dev_run:
         return
-    folder = Path(trainer.logger.log_dir)
+    place = "--trainer.logger.version" if trainer.loggers else "--trainer.default_root_dir"
+    _check_own(Path(log_dir), _results(Path(log_dir)), resumed, place)
+    for callback in trainer.checkpoint_callbacks:
+        if stage == "fit" and isinstance(callback, LastCheckpoint) and callback.dirpath:
+            folder = Path(callback.dirpath)
+            _check_own(folder, list(folder.glob("*.ckpt")), resumed, "--last_checkpoint.dirpath")
+
+
+def _results(folder: Path) -> list[Path]:
+    """List checkpoints and rounds of the fit in a directory; empty without a record."""
+    record = folder / RECORD
+    if not record.is_file():
+        return []
     results = [*folder.glob("checkpoints/*.ckpt"), *folder.glob("rounds/*")]
-    if (folder / RECORD).is_file() and results:
+    with suppress(ModelError):  # of a damaged record, the usual places are known
+        results += [folder / path for path in RunFile.read(record).checkpoints.values()]
+    return [path for path in results if path.exists()]
+
+
+def _check_own(folder: Path, results: list[Path], resumed: str | None, place: str) -> None:
+    """Raise OptionError if a directory has results, but not the checkpoint that is resumed."""
+    own = resumed is not None and Path(resumed).resolve() in [path.resolve() for path in results]
+    if results and not own:
         raise OptionError(
-            f"{folder} contains another fit: use a different directory (--trainer.logger.version), remove this "
-            "one, or continue it with --ckpt_path"
+            f"{folder} contains another fit: use a different directory ({place}), remove this one, or continue it "
+            "with --ckpt_path"
         )
 
 
@@ -276,6 +332,8 @@ def parser_message(message: str) -> str:
     "Parser key 'n': not x"
     >>> parser_message("Parser key 'model':\n  Errors:\n    - Option 'scales' is not accepted\n  Given value: N(y=1)")
     "Parser key 'model': Option 'scales' is not accepted"
+    >>> parser_message("Parser key 'name':\n  Expected a <class 'str'>\n  Given value: False")
+    "Parser key 'name': Expected a <class 'str'>, not False (YAML reads no and off as False: put them in quotes)"
     """
     noise = ("Does not validate against", "Subtypes:", "Errors:", "Given value", "- Expected a <class 'NoneType'>")
     first, *lines = list(filter(None, map(str.strip, message.splitlines()))) or [""]
@@ -286,7 +344,11 @@ def parser_message(message: str) -> str:
         # The value of a class is its whole configuration; the last line names the wrong field.
         elif line.startswith("Given value:") and "(" not in line:
             values.append(line.replace("Given value:", "not"))
-    return f"{first} {', '.join(details + values[:1])}".strip().replace("Expected a typing.Literal", "one of ")
+    shortened = f"{first} {', '.join(details + values[:1])}".strip().replace("Expected a typing.Literal", "one of ")
+    if "Expected a <class 'str'>" in details and values[:1] in (["not False"], ["not True"]):
+        words = "no and off" if values[0] == "not False" else "yes and on"
+        shortened += f" (YAML reads {words} as {values[0].removeprefix('not ')}: put them in quotes)"
+    return shortened
 
 
 def silence() -> None:
@@ -358,21 +420,43 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> 
         _check_parameters(f"{option}.{name}", settings, content)
 
 
-def _check_checkpoint(path: str, resumes: bool) -> None:
+def _check_callbacks(configured: Any) -> None:
+    """Raise OptionError for a callback that is not supported, naming what to use instead."""
+    callbacks = configured if isinstance(configured, list) else [configured]
+    for callback in filter(None, callbacks):
+        module, _, name = callback.class_path.rpartition(".")
+        kind = getattr(import_module(module), name)
+        for unsupported, remedy in UNSUPPORTED.items():
+            if isinstance(kind, type) and issubclass(kind, unsupported):
+                raise OptionError(f"trainer.callbacks: {name} is not supported: {remedy}")
+
+
+def _check_checkpoint(path: str, logger: Any, resumes: bool) -> None:
     """Check that a file is a checkpoint, with the fields for resuming a fit: Lightning ignores some missing fields."""
     if not path.strip():
         raise OptionError("--ckpt_path is empty: give a checkpoint file, or leave out the option")
+    if path in LIGHTNING_CHECKPOINTS:
+        raise OptionError(f"--ckpt_path {path}: give the file, such as {_example_checkpoint(path, logger)}")
     if (Path(path) / "checkpoints").is_dir():
         raise OptionError(
             f"--ckpt_path {path}: this is the folder of a run; give {Path(path) / 'checkpoints' / 'last.ckpt'}"
         )
     if Path(path).is_dir():
         check_shard_table(Path(path))
-    elif path not in LIGHTNING_CHECKPOINTS:
-        content = read_checkpoint(Path(path))
-        required = RESUMED if resumes else {}
-        for name, kind in required.items():
-            if not isinstance(content.get(name), kind):
-                raise ModelError(
-                    f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"
-                )
+        return
+    content = read_checkpoint(Path(path))
+    required = RESUMED if resumes else {}
+    for name, kind in required.items():
+        if not isinstance(content.get(name), kind):
+            raise ModelError(
+                f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"
+            )
+
+
+def _example_checkpoint(name: str, logger: Any) -> Path:
+    """Find the newest checkpoint named `best` or `last` in the runs of a logger, as an example."""
+    settings = dict(logger.init_args) if logger else {}
+    runs = Path(settings.get("save_dir") or "") / (settings.get("name") or "")
+    pattern = "best*.ckpt" if name == "best" else "last.ckpt"
+    files = [*runs.glob(f"checkpoints/{pattern}"), *runs.glob(f"*/checkpoints/{pattern}")]
+    return max(files, key=lambda file: file.stat().st_mtime, default=Path("RUN/checkpoints/last.ckpt"))
