@@ -18,7 +18,12 @@ def test_it_prints_a_verdict_and_tables_and_writes_them(narrlit, world_files, tm
 
     check = read_json(tmp_path / "out/check_data.json")
     assert [entry["rows"] for entry in check["files"]] == [12, 9]
-    assert {entry["probe"] for entry in check["probes"] if entry["set"] == "validation"} >= {"always_a", "tfidf"}
+    assert {entry["probe"] for entry in check["probes"] if entry["set"] == "validation"} >= {
+        "always_a",
+        "tfidf",
+        "bm25",
+    }
+    assert [entry["stop_words"] for entry in check["files"]] == ["english", "english"]
     assert check["verdict"][0] in found.out
 
 

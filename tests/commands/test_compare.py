@@ -29,7 +29,7 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
 
     assert found.code == 0, found.err
 
-    names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "longer"]
+    names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "bm25", "longer"]
     content = read_json(tmp_path / "o/compare.json")
     assert [entry["system"] for entry in content["systems"]] == names
 
@@ -41,12 +41,14 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
         assert entry["correct"] == sum(right[entry["system"]])
         assert entry["difference"]["p"] == pytest.approx(mcnemar(right[entry["system"]], right[names[0]]))
     assert content["systems"][2]["accuracy"] == 1
+    stop_words = {entry["system"]: entry["stop_words"] for entry in content["systems"] if "stop_words" in entry}
+    assert stop_words == {"tfidf": "english", "bm25": "english"}
     assert [one["bin"] for one in content["by"]["kind"]] == ["film", "book"]
     assert (tmp_path / "o/compare.md").read_text() == found.out
     assert "## Accuracy by overlap" in found.out
     assert "cannot be shown at n = " in found.out
     assert r"\toprule" in (tmp_path / "o/compare.tex").read_text()
-    assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 7 + 3
+    assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 8 + 3
 
     again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options, "--overwrite")
     assert again.out == found.out
@@ -150,7 +152,10 @@ def test_a_submission_that_cannot_belong_to_the_triples_is_refused(
     [
         ([], "name systems: --models A,B, --answers FILE or --baselines all"),
         (["--baselines", "jaccard,tfidf,jaccard"], "jaccard is named twice"),
-        (["--baselines", "guess"], "--baselines guess: give all alone, or some of random, jaccard, tfidf, longer"),
+        (
+            ["--baselines", "guess"],
+            "--baselines guess: give all alone, or some of random, jaccard, tfidf, bm25, longer",
+        ),
         (["--answers", "run"], "--answers run: not a .jsonl, .ndjson, .json, .csv, .tsv, .npy, .zip file"),
         (["--models", "meanmax:"], "meanmax: must be followed by a model"),
         (["--models", "minilm", "--windows", "3"], "--tau need a system meanmax:MODEL"),

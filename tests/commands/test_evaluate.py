@@ -46,7 +46,7 @@ def test_json_is_one_object_and_nothing_else(narrlit, world_files, tiny):
     assert not {"reading", "gamma", "windows", "tau", "aligned", "seen_in_training"} & set(answer)
 
 
-@pytest.mark.parametrize("baseline", ["random", "jaccard", "tfidf", "longer"])
+@pytest.mark.parametrize("baseline", ["random", "jaccard", "tfidf", "bm25", "longer"])
 def test_baselines_print_accuracy_n_and_interval(narrlit, world_files, baseline):
     found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", baseline)
     assert found.code == 0, found.err

@@ -24,7 +24,7 @@ from narrlit.data.twice_told import (
     write_twice_told,
 )
 from narrlit.errors import OptionError
-from narrlit.metrics.retrieval import lexical_vectors
+from narrlit.metrics.words import lexical_vectors
 
 NUMBERS = {
     *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),

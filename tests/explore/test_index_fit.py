@@ -168,6 +168,21 @@ def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot
         path.write_bytes(b"x")
 
 
+@pytest.mark.parametrize("measure", ["fused", "lexical"])
+def test_words_that_an_earlier_version_weighted_in_another_way_are_weighted_again(snapshot, capsys, measure):
+    fit = IndexFit.current(measure, snapshot)
+    path = snapshot.path / "fits" / f"{measure}.npz"
+    whole = path.read_bytes()
+    with np.load(path) as arrays:
+        earlier = {name: arrays[name] for name in arrays if name not in ("words", "stop_words")}
+    earlier["rarity"] = np.ones(2**18)
+    np.savez(path, **earlier)
+
+    assert IndexFit.current(measure, snapshot).hubs == fit.hubs
+    assert capsys.readouterr().err.count("it is computed again") == 1
+    assert path.read_bytes() == whole
+
+
 def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapshot):
     IndexFit.current("cosine", snapshot)
     assert not (snapshot.path / "fits").exists()

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from random_contents import random_contents
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from narrlit.data.tales import sample_tales
 from narrlit.errors import OptionError
@@ -55,16 +55,37 @@ def test_centered_keeps_hubs_and_csls_removes_them():
 
 
 def test_the_lexical_measure_matches_scikit_learn():
-    stories = random_contents(14)
-    fit = MeasureFit.of("lexical", stories)
-    found = fit.reader.represent(stories)
-    vectors = TfidfVectorizer(token_pattern=r"\w+").fit_transform(stories.texts)
+    texts = [row["text"] for row in sample_tales()]
+    references, others = texts[:20], texts[20:]
+    fit = MeasureFit.of("lexical", Contents(np.ones((20, 2)), references))
+    words = fit.reader.represent(Contents(np.ones((20, 2)), references))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, stop_words="english")
+    vectors = vectorizer.fit_transform(references)
 
-    np.testing.assert_allclose(found.similarities(found), (vectors @ vectors.T).toarray(), atol=1e-6)
+    np.testing.assert_allclose(words.similarities(words), (vectors @ vectors.T).toarray(), atol=1e-6)  # float32
+    assert fit.record == {"measure": "lexical", "fitted_on": 20, "stop_words": "english"}
 
-    unseen = fit.reader.represent(Contents(stories.vectors[:1], ["king dragon"]))
-    weights = sorted(unseen.counts.data)
-    assert weights[1] > weights[0]  # a word of no reference is the rarest
+    # Words of no reference share no word with the references, but make other stories longer.
+    unknown = CountVectorizer(stop_words="english").fit([*references, *others])
+    known = [word in vectorizer.vocabulary_ for word in unknown.get_feature_names_out()]
+    rarity = np.full(len(known), 1 + np.log(21))
+    rarity[known] = vectorizer.idf_
+    counts = unknown.transform(texts).toarray()
+    weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * rarity
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    found = fit.reader.represent(Contents(np.ones((4, 2)), others))
+
+    np.testing.assert_allclose(found.similarities(words), weights[20:] @ weights[:20].T, atol=1e-6)
+    np.testing.assert_allclose(found.similarities(found), weights[20:] @ weights[20:].T, atol=1e-6)
+
+
+def test_stories_without_words_are_like_no_other():
+    stories = Contents(np.ones((3, 2)), ["it was", "!", "and the"])
+    for texts in (stories, Contents(np.ones((1, 2)), ["a wolf"])):
+        found = MeasureFit.of("lexical", stories).reader.represent(texts)
+        assert found.similarities(found).diagonal().tolist() == pytest.approx(
+            [float(texts is not stories)] * len(texts)
+        )
 
 
 def test_fused_is_the_mean_of_standardized_similarities_corrected_for_hubness():

@@ -39,12 +39,13 @@ def test_scores_belong_to_their_triples(name):
     assert len(BASELINES[name]([])) == 0
 
 
-@pytest.mark.parametrize("name", ["jaccard", "tfidf"])
+@pytest.mark.parametrize("name", ["jaccard", "tfidf", "bm25"])
 def test_word_overlap_scores_the_candidate_with_common_words_higher(name):
     [(a, b)] = BASELINES[name]([("The king dies.", "a KING who\ndies.", "ships sail west")])
     assert a > 0 == b
     [(a, b)] = BASELINES[name]([("the king dies", "the king dies", "the king dies")])
-    assert a == b == pytest.approx(1)
+    assert a == b > 0
+    assert name == "bm25" or a == pytest.approx(1)
     assert BASELINES[name]([("!", "?", "...")]).tolist() == [[0.0, 0.0]]
 
 
@@ -73,7 +74,6 @@ def test_random_depends_only_on_the_texts():
 def test_jaccard_uses_the_words_of_the_organizers():
     """`set(text.lower().split())`: punctuation belongs to words."""
     assert BASELINES["jaccard"]([("Don't go!", "DON'T go", "don t go!")]).tolist() == [[1 / 3, 1 / 4]]
-    assert BASELINES["tfidf"]([("Don't 'go'!", "DON'T, go", "x")]).tolist() == [[pytest.approx(1), 0]]
 
 
 def test_tfidf_matches_its_formula_over_all_texts_of_the_file():
@@ -83,7 +83,8 @@ def test_tfidf_matches_its_formula_over_all_texts_of_the_file():
 
     def vector(text):
         weights = {
-            w: n * (np.log((1 + len(stories)) / (1 + frequency[w])) + 1) for w, n in Counter(text.split()).items()
+            w: (1 + np.log(n)) * (np.log((1 + len(stories)) / (1 + frequency[w])) + 1)
+            for w, n in Counter(text.split()).items()
         }
         norm = np.sqrt(sum(x * x for x in weights.values()))
         return {word: x / norm for word, x in weights.items()}
@@ -102,7 +103,8 @@ def test_tfidf_matches_its_formula_over_all_texts_of_the_file():
     ("name", "file", "expected"),
     [
         ("jaccard", "dev/dev_track_a.jsonl", 0.45),
-        ("tfidf", "dev/dev_track_a.jsonl", 0.565),
+        ("tfidf", "dev/dev_track_a.jsonl", 0.53),
+        ("bm25", "dev/dev_track_a.jsonl", 0.535),
         ("longer", "dev/dev_track_a.jsonl", 0.585),
         ("random", "dev/dev_track_a.jsonl", 0.49),
         ("jaccard", SYNTHETIC, 0.976),

@@ -1,4 +1,4 @@
-"""Metrics of retrieval against scikit-learn and hand-computed values, and lexical baselines."""
+"""Metrics of retrieval against scikit-learn and hand-computed values."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from narrlit.metrics.retrieval import (
     LABELS,
     METRICS,
     METRICS_OF_VERSIONS,
-    lexical_vectors,
     ndcg,
     ranks,
     recall,
@@ -60,22 +59,6 @@ def test_ties_are_ranked_by_row():
     assert ranks(np.array([[1, 1, 1], [0, 1, 1]])).tolist() == [[1, 2, 3], [3, 1, 2]]
 
 
-def test_bm25_and_tfidf_match_a_computation_by_hand():
-    stories = ["the wolf ate the girl", "the wolf slept", "a girl in a wood, with a basket for her grandmother"]
-    queries, documents = lexical_vectors("bm25", ["wolf", "nothing known", "girl wood"], stories)
-    scores = (queries @ documents.T).toarray()
-    weight = np.log(1 + 1.5 / 2.5)
-    length = 3 / ((5 + 3 + 11) / 3)
-
-    assert scores[0, 1] == pytest.approx(weight * 2.2 / (1 + 1.2 * (0.25 + 0.75 * length)))
-    assert (scores[0, 2], *scores[1]) == (0, 0, 0, 0)
-    assert scores[2].argmax() == 2
-    assert scores[0, 1] > scores[0, 0] > 0
-
-    queries, documents = lexical_vectors("tfidf", stories, stories)
-    assert (queries @ documents.T).toarray().diagonal() == pytest.approx(1)
-
-
 def test_ties_of_many_stories_are_ranked_by_row():
     # Up to 16 numbers NumPy's unstable sort is stable, too.
     assert ranks(np.zeros(100)).tolist() == list(range(1, 101))
@@ -91,12 +74,3 @@ def test_metrics_at_10_include_rank_10_but_not_11(metrics):
 def test_every_metric_has_a_label():
     assert LABELS == {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}
     assert set(LABELS) == set(METRICS) == set(METRICS_OF_VERSIONS)
-
-
-def test_bm25_counts_a_repeated_word_once_more_and_ignores_case():
-    queries, documents = lexical_vectors("bm25", ["WOLF"], ["wolf wolf hid", "a wolf hid", "the girl hid"])
-    scores = (queries @ documents.T).toarray()[0]
-    weight = np.log(1 + 1.5 / 2.5)
-
-    # All stories are as long as their mean, so that the norm is k1 = 1.2.
-    assert scores == pytest.approx([weight * 2 * 2.2 / (2 + 1.2), weight * 2.2 / (1 + 1.2), 0])

@@ -27,7 +27,7 @@ class SystemOptions:
             compares sentences, passages:MODEL the best matching passages; files, as in --answers, are accepted too.
         answers: comma-separated files of answers to the triples: text_a_is_closer (.jsonl, .csv), as judge and predict
             write it, a submission (.zip), or embeddings (.npy).
-        baselines: comma-separated baselines: random, jaccard, tfidf, longer; or all.
+        baselines: comma-separated baselines: random, jaccard, tfidf, bm25, longer; or all.
     """
 
     models: str | None = None

@@ -29,6 +29,7 @@ from narrlit.metrics.significance import (
     paired,
     smallest_difference,
 )
+from narrlit.metrics.words import stop_words_text
 
 LEVEL = 0.05
 SEEN = "seen_in_training"
@@ -330,7 +331,7 @@ class ComparedSystem:
         if self.difference is not None:
             record["difference"] = self.difference.record()
         record["flags"] = self.answers.flags
-        return record
+        return record | self.answers.settings
 
     def row(self, first: str) -> Entry:
         """Format a row of a table; cells without a value are empty."""
@@ -517,6 +518,9 @@ class ComparisonFigures:
                 "mean of the systems' score differences, each divided by its root mean square, with weights (in the "
                 f"order of the table) that were best on the other folds: {'; '.join(map(_weights_text, self.weights))}"
             )
+        for system in self.systems:
+            if "stop_words" in system.settings:  # the same for all baselines, which read the same stories
+                notes["stop_words"] = stop_words_text(system.settings["stop_words"])
         for name in self.by:
             if name in FACETS:
                 notes[f"by_{name}"] = FACETS[name]

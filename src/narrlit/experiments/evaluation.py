@@ -111,7 +111,7 @@ def evaluate(
     Args:
         triples: a file of labeled triples (JSON Lines, CSV), or triples as `read_triples` returns them.
         system: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, a measure of
-            `narrlit.measures`, or a baseline: `random`, `jaccard`, `tfidf`, `longer`.
+            `narrlit.measures`, or a baseline: `random`, `jaccard`, `tfidf`, `bm25`, `longer`.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         strict: stop at the first invalid row instead of dropping and counting invalid rows.
         progress: print how files were read, and show a progress bar, on stderr.
@@ -143,6 +143,7 @@ def evaluate(
         settings |= {"triples": str(labeled.report.path), "dropped": labeled.report.dropped}
     if seen is not None:
         settings[SEEN] = seen
+    settings |= answers.settings
     if isinstance(system, Similarity):
         settings |= _settings_of(system, labeled, progress)
     return Evaluation(answers, labeled, settings)

@@ -27,8 +27,8 @@ from narrlit.explore.collection import Collection, measure_for
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
 from narrlit.metrics.factorial import FEWEST, Design, variance_shares
 from narrlit.metrics.names import MeasureName
-from narrlit.metrics.retrieval import lexical_vectors
 from narrlit.metrics.significance import AccuracySummary, group_intervals
+from narrlit.metrics.words import lexical_vectors
 
 TFIDF: Literal["tfidf"] = "tfidf"
 CELL, PLOT = "cell", "plot"

@@ -14,6 +14,7 @@ from narrlit.data.writers import write_table
 from narrlit.experiments.report import keep_report, write_svg
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.metrics.factorial import COMPONENTS, FEWEST, Share
+from narrlit.metrics.words import stop_words_text
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.tables import markdown_table
@@ -111,6 +112,7 @@ class Profile:
             "Fall: in standard deviations of the similarity of stories that share neither plot nor world.",
             "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. "
             "Strong: the negative shares the anchor's world; weak: it does not.",
+            f"tfidf: stop words: {stop_words_text('english')}.",
         ]
 
     @property

@@ -24,8 +24,8 @@ from narrlit.explore.options import index_at
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import MeasureName
-from narrlit.metrics.retrieval import Lexical, lexical_vectors
 from narrlit.metrics.versions import Versions
+from narrlit.metrics.words import Lexical, lexical_vectors, stop_words_of
 
 Scorer = Callable[[IntArray], Floats]
 """Function from rows of queries (B,) to similarities with all stories (B, N)."""
@@ -137,7 +137,8 @@ def _judged_retrieval(
         system = lexical_system(collections[first], baseline, own_queries)
         values[system.name] = relevance.metrics(system.score)
     systems = compare_systems(values, np.arange(len(qrels)))
-    return Retrieval(systems, [*qrels], len(collections[first]), file, None, {})
+    stop_words = stop_words_of(collections[first].frame["text"].tolist())
+    return Retrieval(systems, [*qrels], len(collections[first]), file, None, {}, stop_words)
 
 
 def _relevance(qrels: Qrels, queries: Collection | None, collection: Collection) -> Relevance:

@@ -20,6 +20,7 @@ from narrlit.metrics.diagnostics import SimilarityDiagnostics
 from narrlit.metrics.retrieval import LABELS
 from narrlit.metrics.significance import group_intervals, group_permutation_test, p_text
 from narrlit.metrics.versions import Permuted
+from narrlit.metrics.words import StopWords, stop_words_text
 from narrlit.optional import require
 from narrlit.tables import markdown_table
 
@@ -204,6 +205,7 @@ class Retrieval:
         qrels: file of relevance judgments; None without one.
         versions: assignment of stories to groups of versions; None if relevance comes from judgments.
         confounds: confounders of versions, by the name of the system.
+        stop_words: stop words that baselines and measures of words leave out; None: they count all words.
     """
 
     systems: Sequence[SystemRetrieval]
@@ -212,6 +214,7 @@ class Retrieval:
     qrels: str | None
     versions: VersionFacts | None
     confounds: Mapping[str, Confounds]
+    stop_words: StopWords | None
 
     @property
     def record(self) -> dict[str, object]:
@@ -226,6 +229,7 @@ class Retrieval:
             "versions": None if self.versions is None else asdict(self.versions),
             "queries": len(self.queries),
             "stories": self.stories,
+            "stop_words": self.stop_words,
             "measures": measures,
         }
 
@@ -279,17 +283,18 @@ class Retrieval:
 
     def __str__(self) -> str:
         """Format tables in Markdown, and warnings."""
+        words = f"Stop words: {stop_words_text(self.stop_words)}."
         if self.versions is None:
             title = f"{len(self.queries):,} queries among {self.stories:,} stories"
             note = "Intervals: 95 %, over queries; p: paired permutation test."
-            return f"{markdown_table(title, self._rows())}\n{note}"
+            return f"{markdown_table(title, self._rows())}\n{note} {words}"
         column = printable(self.versions.column, 60)
         title = (
             f"{len(self.queries):,} stories that share their {column} with another, among {self.stories:,}; "
             f"{self.versions.values:,} values"
         )
         note = f"Intervals: 95 %, over values of {column}; p: paired permutation test over these."
-        lines = [markdown_table(title, self._rows()), note, "", self._permutations(), "", self._lengths()]
+        lines = [markdown_table(title, self._rows()), f"{note} {words}", "", self._permutations(), "", self._lengths()]
         return "\n".join([*lines, *self._warnings()])
 
     def _rows(self) -> list[dict[str, str]]:

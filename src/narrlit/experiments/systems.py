@@ -24,6 +24,7 @@ from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
 from narrlit.metrics.meanmax import MeanMax
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.words import StopWords
 from narrlit.models.checkpoints import read_record, seen_in_training
 from narrlit.submission import check_vectors, read_answers, read_submission
 
@@ -56,6 +57,7 @@ class SystemAnswers:
         vectors: (N, 3, D) embeddings of anchor, A and B; None for baselines, answers and Mean-Max.
         flags: contamination and provenance flags, from the record of the run.
         stories: (N, 3) numbers of the stories of each triple; None: the triples share no stories.
+        settings: stop words of a baseline that weights words, by the name of the setting.
     """
 
     name: str
@@ -66,6 +68,7 @@ class SystemAnswers:
     vectors: FloatArray | None = None
     flags: Flags = field(default_factory=dict)
     stories: IntArray | None = None
+    settings: dict[str, StopWords | None] = field(default_factory=dict)
 
     @classmethod
     def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
@@ -187,7 +190,8 @@ def _computed(system: System, name: str | None, labeled: Triples, progress: bool
     similarity = measure_of(system).fitted_for(labeled.stories)
     name = name or similarity.name
     if isinstance(similarity, Lexical):
-        return SystemAnswers.scored(name, "baseline", labels, similarity.score(labeled))
+        scores, settings = similarity.score(labeled), similarity.settings(labeled)
+        return SystemAnswers.scored(name, "baseline", labels, scores, settings=settings)
     vectors = None
     if isinstance(similarity, Cosine):
         vectors = similarity.encoder.embed_triples(labeled, progress)

@@ -15,6 +15,7 @@ from narrlit.experiments.retrieval_report import Confounds, Retrieval, VersionFa
 from narrlit.metrics.diagnostics import similarity_diagnostics, word_counts
 from narrlit.metrics.retrieval import METRICS_OF_VERSIONS, ranks
 from narrlit.metrics.versions import Strata, Versions, permuted_figures
+from narrlit.metrics.words import stop_words_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,9 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
         values[name] = metrics
     facts = VersionFacts(stories.column, len(np.unique(versions.groups)), median_words, stories.control)
     ids = [stories.ids[row] for row in versions.queries.tolist()]
-    return Retrieval(compare_systems(values, versions.groups), ids, len(stories.ids), None, facts, confounds)
+    systems_compared = compare_systems(values, versions.groups)
+    stop_words = stop_words_of(stories.texts)
+    return Retrieval(systems_compared, ids, len(stories.ids), None, facts, confounds, stop_words)
 
 
 def ranks_of_others(similarities: Floats) -> IntArray:

@@ -302,7 +302,12 @@ def _reader_arrays(reader: Reader) -> dict[str, Floats]:
         matching = reader.matching
         return {"passage_mean": reader.mean, "matching": np.array([matching.spread, matching.support])}
     if isinstance(reader, WordReader):
-        return {"rarity": reader.rarity}
+        words = "\n".join(reader.words).encode()
+        return {
+            "words": np.frombuffer(words, np.uint8),
+            "rarity": reader.rarity,
+            "stop_words": np.array(reader.stop_words or ""),
+        }
     if isinstance(reader, FusedReader):
         scales = [[scale.mean, scale.deviation] for scale in reader.scales]
         return {**_reader_arrays(reader.first), **_reader_arrays(reader.second), "scales": np.array(scales)}
@@ -319,7 +324,10 @@ def _reader(name: MeasureName, arrays: Mapping[str, Floats]) -> Reader:
         case "passages":
             return PassageReader(arrays["passage_mean"], Matching(*arrays["matching"].tolist()))
         case "lexical":
-            return WordReader(arrays["rarity"])
+            if "words" not in arrays:
+                raise ValueError("an earlier version of narrlit weighted words in another way")
+            words = arrays["words"].tobytes().decode().splitlines()
+            return WordReader(words, arrays["rarity"], "english" if arrays["stop_words"] == "english" else None)
         case "fused":
             first, second = arrays["scales"].tolist()
             return FusedReader(_reader("passages", arrays), _reader("lexical", arrays), (Scale(*first), Scale(*second)))

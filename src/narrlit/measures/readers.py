@@ -4,19 +4,22 @@ Letters in shapes: N stories, D dimension, V words.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cached_property
+from zlib import crc32
 
 import numpy as np
 
-from narrlit.data.schema import Floats, normal_form
+from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
-from narrlit.metrics.baselines import WORD
+from narrlit.metrics.words import StopWords, stop_words_of, vectorizer_for
 
 HASHED_WORDS = 2**18
+"""Number of columns for words that are in no reference."""
 
 
 class Reader(ABC):
@@ -27,7 +30,7 @@ class Reader(ABC):
         """Compute the representations of stories or queries that the measure compares."""
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, object]:
         """Settings of the measure, as plain data for reports."""
         return {}
 
@@ -67,34 +70,73 @@ class PassageReader(Reader):
         return MatchedPassages(PassageVectors(vectors, passages.starts), self.matching)
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, object]:
         """Settings of matching."""
         return asdict(self.matching)
 
 
 @dataclass(frozen=True, eq=False)
 class WordReader(Reader):
-    """Reader of a story's words, weighted by TF-IDF with inverse document frequencies (V,).
+    """Reader of a story's words, weighted by TF-IDF like those of the baseline `tfidf`.
 
-    Words are represented by hashes, so that no vocabulary is stored. A word that is in no reference has the highest
-    inverse document frequency.
+    Each word of the references has a column. Other words have the highest inverse document frequency, and further
+    columns by their hashes, so that stories that are no references can share them.
+
+    Attributes:
+        words: the V words of the references.
+        rarity: (V + 1,) inverse document frequencies of these words, and of a word that is in no reference.
+        stop_words: stop words, which are left out; None: no word is left out.
     """
 
+    words: Sequence[str]
     rarity: Floats
+    stop_words: StopWords | None
 
     @classmethod
     def fit(cls, references: Contents) -> "WordReader":
-        """Compute the inverse document frequencies in the references."""
-        from sklearn.feature_extraction.text import TfidfTransformer  # measures without words need no scikit-learn
-
-        return cls(TfidfTransformer().fit(_word_counts(references.texts)).idf_)
+        """Compute the inverse document frequencies in the references, and choose the stop words of their language."""
+        highest = 1 + np.log(1 + len(references))
+        vectorizer = vectorizer_for(references.texts)
+        if vectorizer is None:
+            return cls([], np.array([highest]), stop_words_of(references.texts))
+        vectorizer.fit(references.texts)
+        words = vectorizer.get_feature_names_out().tolist()
+        return cls(words, np.append(vectorizer.idf_, highest), vectorizer.stop_words)
 
     def represent(self, stories: Contents) -> Words:
         """Represent stories by weighted words."""
+        from scipy.sparse import csr_array  # measures without words need neither
+        from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.preprocessing import normalize
 
-        weighted = _word_counts(stories.texts).multiply(self.rarity).tocsr()
+        words_of = CountVectorizer(stop_words=self.stop_words).build_analyzer()
+        num_known = len(self.words)
+        columns: list[int] = []
+        counts: list[int] = []
+        starts = [0]
+        for text in stories.texts:
+            for word, count in Counter(words_of(text)).items():
+                column = self._column_of.get(word)
+                if column is None:
+                    column = num_known + crc32(word.encode()) % HASHED_WORDS
+                columns.append(column)
+                counts.append(count)
+            starts.append(len(columns))
+        rarity = self.rarity[np.minimum(columns, num_known).astype(np.int64)]
+        weights = (1 + np.log(counts)) * rarity
+        weighted = csr_array((weights, columns, starts), shape=(len(stories), num_known + HASHED_WORDS))
+        weighted.sum_duplicates()  # different words with the same hash
         return Words(normalize(weighted))
+
+    @cached_property
+    def _column_of(self) -> dict[str, int]:
+        """Columns of the words of the references."""
+        return {word: column for column, word in enumerate(self.words)}
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Stop words."""
+        return {"stop_words": self.stop_words}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +160,7 @@ class FusedReader(Reader):
         return Fused(self.first.represent(stories), self.second.represent(stories), self.scales)
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, object]:
         """Settings of both readers."""
         return self.first.settings | self.second.settings
 
@@ -135,18 +177,3 @@ def _passages(stories: Contents) -> PassageVectors:
     if stories.passages is None:
         raise ValueError("a measure of passages needs contents with passages")
     return stories.passages
-
-
-def _word_counts(texts: Sequence[str]) -> Any:
-    """Count the words of N texts, sparse (N, V)."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    vectorizer = HashingVectorizer(
-        n_features=HASHED_WORDS, analyzer=_words_of, alternate_sign=False, norm=None, dtype=np.float32
-    )
-    return vectorizer.transform(texts)
-
-
-def _words_of(text: str) -> list[str]:
-    """List the words of a text in lower case."""
-    return WORD.findall(normal_form(text).lower())

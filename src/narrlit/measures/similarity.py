@@ -20,6 +20,7 @@ from narrlit.errors import OptionError, did_you_mean
 from narrlit.measures.matching import Matching, match_score
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, sentence_scores, vectors_by_story
+from narrlit.metrics.words import WEIGHTED, StopWords, stop_words_of
 from narrlit.preprocessing.passages import split_passages
 
 Scores = NDArray[np.float64]
@@ -187,7 +188,7 @@ class PassageSimilarity(Similarity):
 
 @dataclass(frozen=True)
 class Lexical(Similarity):
-    """Baseline without an encoder: random, jaccard, tfidf or longer.
+    """Baseline without an encoder: random, jaccard, tfidf, bm25 or longer.
 
     Attributes:
         name: name of the baseline.
@@ -210,6 +211,12 @@ class Lexical(Similarity):
         """Compare the words of the stories, (N, 2)."""
         return np.asarray(BASELINES[self.name](self.texts.prepare_triples(triples).texts()))
 
+    def settings(self, triples: Triples) -> dict[str, StopWords | None]:
+        """Return the stop words of `tfidf` and `bm25` for N triples, as plain data for reports."""
+        if self.name not in WEIGHTED:
+            return {}
+        return {"stop_words": stop_words_of(list(chain.from_iterable(triples.texts())))}
+
 
 def open_measure(
     name: str,
@@ -220,8 +227,8 @@ def open_measure(
     """Return the measure with the given name.
 
     Args:
-        name: a baseline (`random`, `jaccard`, `tfidf`, `longer`), a model (run, folder, checkpoint, hub id, `minilm`),
-            `meanmax:MODEL` or `passages:MODEL`.
+        name: a baseline (`random`, `jaccard`, `tfidf`, `bm25`, `longer`), a model (run, folder, checkpoint, hub id,
+            `minilm`), `meanmax:MODEL` or `passages:MODEL`.
         load_encoder: function that loads a model by its name.
         meanmax: settings of Mean-Max.
         texts: settings for preparing stories, for baselines.

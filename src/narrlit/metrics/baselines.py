@@ -5,7 +5,6 @@ scores mean more similar.
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import chain
@@ -14,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.schema import normal_form
+from narrlit.metrics.words import Lexical, lexical_vectors
 
 Texts = tuple[str, str, str]
 Scores = NDArray[np.float64]
-
-# A word includes inner apostrophes: "don't" is one word.
-WORD = re.compile(r"\w+(?:['’]\w+)*")
 
 
 def random_scores(triples: Sequence[Texts]) -> Scores:
@@ -74,15 +71,27 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     >>> bool(a > b)
     True
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer  # measures without words need no scikit-learn
+    return _lexical_scores("tfidf", triples)
 
+
+def bm25_scores(triples: Sequence[Texts]) -> Scores:
+    """Compute the BM25 scores of the candidates for the anchor as the query, 0 or more.
+
+    Document frequencies and the mean length come from all texts of the triples.
+
+    >>> [[a, b]] = bm25_scores([("a cat sat", "the cat sat", "a dog")])
+    >>> bool(a > b)
+    True
+    """
+    return _lexical_scores("bm25", triples)
+
+
+def _lexical_scores(kind: Lexical, triples: Sequence[Texts]) -> Scores:
+    """Compute the products of an anchor's vector with those of both candidates."""
     texts = list(chain.from_iterable(triples))
-    if not any(map(WORD.search, texts)):
-        return np.zeros((len(triples), 2))  # scikit-learn rejects an empty vocabulary
-    vectors = TfidfVectorizer(analyzer=lambda text: WORD.findall(normal_form(text).lower())).fit_transform(texts)
-    anchors, a, b = vectors[0::3], vectors[1::3], vectors[2::3]
-    scores_a, scores_b = anchors.multiply(a).sum(axis=1), anchors.multiply(b).sum(axis=1)
-    return np.asarray(np.column_stack([scores_a, scores_b]))
+    anchors, stories = lexical_vectors(kind, texts[0::3], texts)
+    a, b = stories[1::3], stories[2::3]
+    return np.column_stack([anchors.multiply(a).sum(axis=1), anchors.multiply(b).sum(axis=1)])
 
 
 def length_scores(triples: Sequence[Texts]) -> Scores:
@@ -98,6 +107,7 @@ BASELINES: dict[str, Callable[[Sequence[Texts]], Scores]] = {
     "random": random_scores,
     "jaccard": jaccard_scores,
     "tfidf": tfidf_scores,
+    "bm25": bm25_scores,
     "longer": length_scores,
 }
 """Baselines by their name in reports."""

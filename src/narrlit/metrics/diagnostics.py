@@ -3,14 +3,16 @@
 Letters in shapes: N stories.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from narrlit.data.schema import Floats, IntArray
-from narrlit.metrics.baselines import WORD
 
+WORD = re.compile(r"\w+(?:['’]\w+)*")
+"""Word of a story's length; inner apostrophes belong to it: "don't" is one word."""
 NEIGHBORS = 10
 """Number k of nearest neighbors for the skewness of the k-occurrence."""
 LARGE_CORRELATION = 0.3
@@ -27,7 +29,7 @@ class SimilarityDiagnostics:
 
     Attributes:
         stories: number N of stories.
-        length_correlation: Pearson correlation, -1 to 1, between a story's mean similarity to the others and the
+        length_correlation: Pearson correlation, -1 to 1, between the mean similarity of the others to a story and the
             logarithm of its number of words; None if all means or all lengths are equal.
         length_p: p of the correlation; None without a correlation.
         hub_skewness: skewness of the k-occurrence, which is the number of stories that have a story among their ten
@@ -70,7 +72,7 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
     """Measure how strongly the similarities of stories depend on their length, and the skewness of hubs.
 
     Args:
-        similarities: (N, N) similarities of all pairs of stories; the diagonal is ignored.
+        similarities: (N, N) similarities of all pairs of stories, with queries in rows; the diagonal is ignored.
         texts: N texts.
 
     Source: Radovanović, Nanopoulos and Ivanović (2010), "Hubs in space", skewness of the k-occurrence, k = 10.
@@ -85,7 +87,7 @@ def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> Simila
     correlation = p = skewness = None
     if count > 2:
         others = ~np.eye(count, dtype=bool)
-        means = similarities.mean(axis=1, where=others, dtype=np.float64)
+        means = similarities.mean(axis=0, where=others, dtype=np.float64)
         lengths = log_lengths(texts)
         if np.ptp(means) > 0 and np.ptp(lengths) > 0:
             result = pearsonr(means, lengths)

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from narrlit.errors import OptionError, did_you_mean
 
-BaselineName = Literal["random", "jaccard", "tfidf", "longer"]
+BaselineName = Literal["random", "jaccard", "tfidf", "bm25", "longer"]
 BASELINE_NAMES: tuple[BaselineName, ...] = get_args(BaselineName)
 MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)

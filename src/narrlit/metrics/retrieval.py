@@ -1,24 +1,17 @@
-"""Retrieval of relevant stories: metrics from the ranks of one query, and lexical baselines.
+"""Retrieval of relevant stories: metrics from the ranks of one query.
 
-Letters in shapes: Q queries, N stories, V words, R relevant stories of a query.
+Letters in shapes: Q queries, N stories, R relevant stories of a query.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from narrlit.data.schema import IntArray, normal_form
-from narrlit.metrics.baselines import WORD
+from narrlit.data.schema import IntArray
 
 Gains = NDArray[np.float64]
-Lexical = Literal["tfidf", "bm25"]
-K1, B = 1.2, 0.75
-"""Parameters of BM25: saturation of word counts, and influence of a story's length."""
 
 
 def ranks(scores: NDArray[np.floating]) -> IntArray:
@@ -71,37 +64,3 @@ METRICS: dict[str, Callable[[IntArray, Gains], float]] = {
 METRICS_OF_VERSIONS = METRICS | {"recall@1": partial(hit, k=1), "recall@10": partial(hit, k=10)}
 """Metrics for versions, of which one is enough: recall@k as in metric learning (Oh Song et al. 2016)."""
 LABELS = {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}
-
-
-def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:
-    """Compute sparse vectors of queries (Q, V) and stories (N, V), whose products are TF-IDF cosines or BM25 scores.
-
-    Vocabulary and document frequencies come from the stories.
-
-    Source of BM25: Robertson and Zaragoza (2009), k1 = 1.2, b = 0.75; the weight of a word is log(1 + (N - n + 0.5) /
-    (n + 0.5)), as in Lucene.
-    """
-
-    def words(text: str) -> list[str]:
-        return WORD.findall(normal_form(text).lower())
-
-    vectorizer_class = TfidfVectorizer if kind == "tfidf" else CountVectorizer
-    vectorizer = vectorizer_class(analyzer=words, dtype=np.float64)
-    story_vectors = csr_array(vectorizer.fit_transform(stories))
-    query_vectors = csr_array(vectorizer.transform(queries))
-    if kind == "bm25":
-        story_vectors.data = _bm25_weights(story_vectors)
-    return query_vectors, story_vectors
-
-
-def _bm25_weights(counts: Any) -> NDArray[np.float64]:
-    """Compute the BM25 weights of the words of stories, in the order of the values of their sparse counts (N, V)."""
-    num_stories, num_words = counts.shape
-    document_frequencies = np.bincount(counts.indices, minlength=num_words)
-    word_weights = np.log(1 + (num_stories - document_frequencies + 0.5) / (document_frequencies + 0.5))
-    lengths = counts.sum(axis=1)
-    norms = K1 * (1 - B + B * lengths / lengths.mean())
-    norm_of_count = np.repeat(norms, np.diff(counts.indptr))
-    weight_of_count = word_weights[counts.indices]
-    weights: NDArray[np.float64] = weight_of_count * counts.data * (K1 + 1) / (counts.data + norm_of_count)
-    return weights

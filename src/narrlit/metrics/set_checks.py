@@ -29,6 +29,7 @@ from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES, Texts
 from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.words import WEIGHTED, stop_words_of
 
 Check = dict[str, Any]
 Near = dict[str, dict[str, float]]
@@ -48,13 +49,14 @@ PROBES = {
     "shorter": "the shorter candidate",
     "jaccard": "word overlap (Jaccard)",
     "tfidf": "word overlap (TF-IDF)",
+    "bm25": "word overlap (BM25)",
 }
 """Names and descriptions of probes, which answer triples without a model."""
-QUICK_PROBES = [name for name in PROBES if name != "tfidf"]
+QUICK_PROBES = [name for name in PROBES if name not in WEIGHTED]
 SOURCE_PROBES = ("always_a", "jaccard")
 SIDED_PROBES = ("always_a", "always_b")
 """Probes of the order of the candidates; they do not apply to training examples, whose first text is the positive."""
-EASY = {("jaccard", "tfidf"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
+EASY = {("jaccard", "tfidf", "bm25"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
 """Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""
 COMPARED_SETS = (("validation", "train"), ("test", "train"), ("validation", "test"))
 """Pairs of sets; stories of the first are searched in the second."""
@@ -249,6 +251,8 @@ def _file_record(checked: CheckedSet, near: Near | None) -> Check:
     record |= {"rows": len(checked.rows), "stories": len(checked.stories)}
     if near is not None:
         record["near_duplicates"] = checked.num_near_duplicates(near, checked)
+        probed = [checked.rows[row][:3] for row in checked.labeled_rows]
+        record["stop_words"] = stop_words_of(list(chain.from_iterable(probed or checked.rows)))
     return record
 
 
@@ -549,4 +553,6 @@ def _cells(row: Check) -> dict[str, Any]:
         low, high = cells.pop("interval")
         cells["probe"] = PROBES[row["probe"]]
         cells["accuracy"] = f"{row['accuracy']:.3f} [{low:.3f}, {high:.3f}]"
+    if "stop_words" in row:
+        cells["stop words"] = row["stop_words"] or "none"
     return cells
