@@ -49,18 +49,16 @@ def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 def tales(chosen: argparse.Namespace) -> Result:
     """Count the sample tales whose nearest tale, or one of the three nearest, has the same type."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     from narrlit.explore.collection import Collection
     from narrlit.metrics.names import MEASURES
+    from narrlit.metrics.words import WEIGHTED, lexical_vectors
 
     rows = sample_tales()
     texts, types = [row["text"] for row in rows], np.array([row["atu"] for row in rows])
-    cosines = {
-        "tfidf": TfidfVectorizer().fit_transform(texts).toarray(),
-        "tfidf without stop words": TfidfVectorizer(stop_words="english").fit_transform(texts).toarray(),
-    }
-    counts: Result = {name: same_type(vectors @ vectors.T, types) for name, vectors in cosines.items()}
+    counts: Result = {}
+    for kind in WEIGHTED:
+        queries, stories = lexical_vectors(kind, texts, texts)
+        counts[kind] = same_type((queries @ stories.T).toarray(), types)
     for name, model in {"minilm": "minilm", "mpnet": chosen.mpnet}.items():
         collection = Collection.of(texts, model)
         for measure in MEASURES:

@@ -15,7 +15,7 @@ TALES = [tale["text"] for tale in sample_tales()]
 TRIPLES = [tuple(TALES[row : row + 3]) for row in range(0, 24, 3)]
 GERMAN = [
     "Ein Wolf traf im Wald das Mädchen, das der Großmutter Kuchen brachte, und er war listig und hungrig.",
-    "Das Mädchen brachte der Mutter einen Kuchen, und der Vater war auf dem Feld und kam erst am Abend zurück.",
+    "Das Mädchen brachte der Mutter einen Kuchen, und der Vater war auf dem Hof und kam erst am Abend zurück.",
 ]
 
 

@@ -54,14 +54,14 @@ def vectorizer_for(stories: Sequence[str], kind: Lexical = "tfidf") -> Any:
     from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer  # searches by vectors need none
 
     stop_words = stop_words_of(stories)
-    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words=stop_words, preprocessor=_lower_case)
+    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words=stop_words, preprocessor=lower_case)
     if kind == "bm25":
-        vectorizer = CountVectorizer(stop_words=stop_words, preprocessor=_lower_case, dtype=np.float64)
+        vectorizer = CountVectorizer(stop_words=stop_words, preprocessor=lower_case, dtype=np.float64)
     has_words = any(map(vectorizer.build_analyzer(), stories))
     return vectorizer if has_words else None
 
 
-def _lower_case(text: str) -> str:
+def lower_case(text: str) -> str:
     """Convert a text to the form in which words are compared, in lower case, as scikit-learn does."""
     return normal_form(text).lower()
 
