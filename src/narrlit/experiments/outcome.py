@@ -34,7 +34,7 @@ class Scored:
     ) -> "Scored":
         """Combine an evaluation in a record with its wrong answers, and the stories of the triples."""
         positions = None if wrong is None else frozenset(wrong)
-        stories_of = None
+        stories_of: dict[Hashable, Sequence[int]] | None = None
         if stories is not None and len(stories) == evaluation.n:  # else only some of the triples were evaluated
             stories_of = dict(enumerate(stories))
         return cls(summary_of(evaluation), positions, evaluation.epoch, stories_of)
