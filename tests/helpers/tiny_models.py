@@ -1,5 +1,6 @@
 """Small random models of the real architectures, with tokenizers trained on the spot."""
 
+import functools
 from pathlib import Path
 
 import torch
@@ -7,13 +8,17 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    AutoConfig,
+    AutoModel,
     BertConfig,
     BertModel,
+    ByT5Tokenizer,
     MPNetConfig,
     MPNetModel,
     PreTrainedTokenizerFast,
     Qwen3Config,
     Qwen3Model,
+    T5EncoderModel,
     XLMRobertaConfig,
     XLMRobertaModel,
 )
@@ -129,3 +134,65 @@ def tiny_transformer(kind, tokenizer):
     }
     config, model = classes[kind]
     return model(config(**shape, max_position_embeddings=160))
+
+
+SIZES = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+T5 = {"d_model": WIDTH, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+ARCHITECTURES = {
+    "bert": SIZES,
+    "roberta": SIZES,
+    "mpnet": SIZES,
+    "deberta": SIZES,
+    "deberta-v2": {**SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    "electra": {**SIZES, "embedding_size": 24},
+    "modernbert": {**SIZES, "local_attention": 8, "global_attn_every_n_layers": 2, "cls_token_id": 0},
+    "t5": T5,
+    "gpt2": {"n_embd": WIDTH, "n_layer": 2, "n_head": 4},
+    "llama": SIZES,
+    "qwen3": {**SIZES, "num_key_value_heads": 2, "head_dim": 8},
+    "xlnet": {"d_model": WIDTH, "n_layer": 2, "n_head": 4, "d_inner": 48},
+    "fnet": SIZES,
+}
+"""Sizes of small models by `model_type`."""
+WITHOUT_POSITIONS = ("t5", "xlnet")
+"""Architectures without a limit of length."""
+DECODERS = ("t5", "gpt2", "llama", "qwen3")
+"""Architectures without a token at the beginning of a text."""
+
+
+@functools.cache
+def tokenizer_of(kind, side="right", limit=128, offsets=True):
+    """A tokenizer that pads on this side and has this maximum length; none may change it. Without offsets: Python."""
+    options = {"padding_side": side, **({} if limit is None else {"model_max_length": limit})}
+    if not offsets:
+        return ByT5Tokenizer(**options)
+    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=list(special.values()))
+    tokenizer.train_from_iterator(world_texts(), trainer)
+    template = {"xlnet": "$A:0 </s>:0 <s>:2", **dict.fromkeys(DECODERS, "$A </s>")}.get(kind, "<s> $A </s>")
+    tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=[("<s>", 0), ("</s>", 2)])
+    if kind == "xlnet":  # which distinguishes the last token by its type
+        options["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special, **options)
+
+
+@torch.random.fork_rng(devices=[])
+def write_architecture(folder, kind, pooling="mean", **tokenizer_options):
+    """Write a random sentence-transformers model of an architecture whose word order and padding matter; return it."""
+    torch.manual_seed(3)
+    tokenizer = tokenizer_of(kind, **tokenizer_options)
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": 0}
+    positions = {} if kind in WITHOUT_POSITIONS else {"max_position_embeddings": 130}
+    config = AutoConfig.for_model(kind, **{**ARCHITECTURES[kind], **ids, **positions, "vocab_size": len(tokenizer)})
+    transformer = T5EncoderModel(config) if kind == "t5" else AutoModel.from_config(config)
+    for parameter in transformer.float().parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    transformer.save_pretrained(folder / "base")
+    tokenizer.save_pretrained(folder / "base")
+    modules = [Transformer(str(folder / "base")), Pooling(WIDTH, pooling_mode=pooling), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    return str(folder / "model")

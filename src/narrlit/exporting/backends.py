@@ -84,11 +84,16 @@ def check_exportable(encoder: Encoder, name: str) -> None:
     """Check that a model can be converted.
 
     Raises:
-        ModelError: if it reads views or sentences, or has more than 400 million weights.
+        ModelError: if it reads views or sentences, mixes padding into embeddings, or has more than 400 million weights.
     """
     if encoder.reads != "text":
         raise ModelError(
             f"{name} reads {encoder.reads}, for which sentence-transformers has torch alone: export it without `to`"
+        )
+    if encoder.mixes_padding:
+        raise ModelError(
+            f"{name}: padding changes the embeddings of {encoder.transformer.config.model_type}, and `to` pads texts: "
+            "export it without `to`"
         )
     weights = sum(weight.numel() for weight in encoder.parameters())
     if weights > MOST_WEIGHTS:

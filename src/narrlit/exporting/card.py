@@ -13,6 +13,7 @@ from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name
 from narrlit.metrics.triples import summary_of
+from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 
 TASK_TYPE = "sentence-similarity"
@@ -51,6 +52,10 @@ model.encode("A knight seeks the grail.\\n[theme]\\nDevotion.\\n[action]\\nHe ri
 ```
 {CODE}""",
 }
+ONE_LENGTH = """
+Padding changes the embeddings of this architecture: encode with `batch_size=1`, as narrlit does for texts of one
+length, or the embedding of a text depends on the other texts.
+"""
 POSTPROCESSED = """
 Embeddings are post-processed: `{steps}`, fitted on {stories} stories{files}. An evaluation on any of these stories is
 transductive.
@@ -108,6 +113,7 @@ class CardFacts:
         max_length: maximum length of a unit in tokens.
         postprocess: steps of the post-processing, and the stories on which they were fitted; None: none.
         strengths: strengths and weaknesses in Markdown; None: not measured.
+        mixes_padding: padding changes the embeddings.
         backend: backend of sentence-transformers for which the folder has files; None: torch alone.
         backend_files: these files.
     """
@@ -120,6 +126,7 @@ class CardFacts:
     max_length: int
     postprocess: Mapping[str, Any] | None = None
     strengths: str | None = None
+    mixes_padding: bool = False
     backend: Backend | None = None
     backend_files: Sequence[BackendFile] = ()
 
@@ -202,9 +209,9 @@ def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
 def _introduction(facts: CardFacts) -> str:
     """Describe what the model is, and what it reads and gives."""
     claim = TRAINED if facts.origin.trained else UNTRAINED
+    limit = "any number of" if facts.max_length == UNLIMITED else f"at most {facts.max_length}"
     return (
-        f"{claim} Exported by narrlit {__version__}; dimension {facts.dimension}, at most {facts.max_length} tokens of "
-        f"a {facts.unit}.\n"
+        f"{claim} Exported by narrlit {__version__}; dimension {facts.dimension}, {limit} tokens of a {facts.unit}.\n"
     )
 
 
@@ -216,6 +223,8 @@ def _use(facts: CardFacts) -> str:
         stories="first, second" if facts.reads == "views" else '"A story.", "Another story."',
         dimension=facts.dimension,
     )
+    if facts.mixes_padding:
+        text += ONE_LENGTH
     if facts.backend is not None:
         text += _backend(facts.name, facts.backend, facts.backend_files)
     text += NOTES[facts.reads]

@@ -12,6 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Dense
 
+from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -29,7 +30,7 @@ from narrlit.exporting.origin import AVERAGE, AverageFile, Origin
 from narrlit.exporting.strengths import describe
 from narrlit.files import atomic_folder, check_writable
 from narrlit.models.averaging import average_weights
-from narrlit.models.config import EncoderConfig
+from narrlit.models.config import UNLIMITED, EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import open_encoder
 from narrlit.models.weights import save_encoder
@@ -56,7 +57,8 @@ class ExportedModel:
 
     def __str__(self) -> str:
         """Format folder, dimension and maximum length as one line, and each file of a backend as another."""
-        line = f"{self.path}: {self.dimension} dimensions, {self.max_length} tokens at most"
+        limit = "any number of tokens" if self.max_length == UNLIMITED else f"{self.max_length} tokens at most"
+        line = f"{self.path}: {self.dimension} dimensions, {limit}"
         return "\n".join([line, *map(str, self.backend_files)])
 
 
@@ -115,6 +117,11 @@ def export(
     files = write_model_folder(
         module, Path(out), origin, to=to, weights=weights, name=name, postprocess=postprocess, strengths=strengths
     )
+    if module.mixes_padding:
+        say(
+            f"warning: padding changes the embeddings of {encoder.name}: with sentence-transformers, encode with "
+            "batch_size=1"
+        )
     return ExportedModel(Path(out), module.dimension, module.max_length, files)
 
 
@@ -258,6 +265,7 @@ def write_model_folder(
         max_length=encoder.max_length,
         postprocess=postprocess,
         strengths=strengths,
+        mixes_padding=encoder.mixes_padding,
     )
     encoder.merge()
     with atomic_folder(folder) as temporary:

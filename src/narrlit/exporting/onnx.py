@@ -142,7 +142,7 @@ def _write(module: Encoder, folder: Path) -> None:
 
 def _is_exportable(module: Encoder) -> bool:
     """Return True for a model of single texts in float32, not too large, whose tokenizer needs no Python."""
-    is_plain = module.reads == "text" and module.post is None and not module.quantized
+    is_plain = module.reads == "text" and module.post is None and not module.quantized and not module.mixes_padding
     is_small = sum(weight.numel() for weight in module.parameters()) <= MOST_WEIGHTS
     has_tokenizer = hasattr(module.model[0].tokenizer, "backend_tokenizer")
     return is_plain and is_small and has_tokenizer and module.rounding_error == torch.finfo(torch.float32).eps

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from narrlit.errors import ModelError, OptionError, reading
+from narrlit.models.config import UNLIMITED
 from narrlit.models.packaged import packaged_minilm
 
 PAIRS_PER_PASS = 32
@@ -70,7 +71,7 @@ class BERTScorer:
         self.transformer = transformer.eval()
         self.tokenizer = tokenizer
         self.layer = last_layer if layer is None else layer
-        positions = config.max_position_embeddings - RESERVED_POSITIONS.get(config.model_type, 0)
+        positions = getattr(config, "max_position_embeddings", UNLIMITED) - RESERVED_POSITIONS.get(config.model_type, 0)
         self.max_length = int(min(tokenizer.model_max_length, positions))
 
     def __call__(self, candidates: Sequence[str], references: Sequence[str], progress: bool = True) -> BERTScores:
@@ -103,6 +104,7 @@ class BERTScorer:
             truncation=True,
             max_length=self.max_length,
             padding=True,
+            padding_side="right",  # on the left it would shift the positions of a text
             return_special_tokens_mask=True,
             return_tensors="pt",
         ).to(self.transformer.device)

@@ -16,6 +16,8 @@ Precision = Literal["bf16", "fp32", "auto"]
 """Number format of an encoder's computations; `auto` is bfloat16 if the device has it in hardware, else float32."""
 DEFAULT_MODEL = "narrlit-mini"
 """Model that is used if none is named."""
+UNLIMITED = 2**31 - 1
+"""Maximum length in tokens of a model without a limit."""
 CONSENT = "NARRLIT_TRUST_REMOTE_CODE"
 
 

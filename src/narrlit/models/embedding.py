@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from narrlit.data.batch import PackedStories
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.errors import DataError, ModelError
 from narrlit.models.config import PARTS, Role
 from narrlit.models.coverage import LEAST, Coverage
-from narrlit.models.encoder import Encoder
+from narrlit.models.encoder import Encoder, packed
 from narrlit.models.heads import SentenceBiLSTM, apply_head
 from narrlit.models.onednn import fused_linears
 from narrlit.models.text_tokens import TokenizedTexts, mean_direction, token_chunks, tokenize_texts
@@ -211,18 +210,12 @@ def _embed_tokens(encoder: Encoder, tokens: TokenizedTexts, bar: "tqdm[NoReturn]
     vectors = np.empty((len(tokens.ids), encoder.text_dimension), dtype=np.float32)
     budget = TOKENS_PER_PASS.get(device.type, TOKENS_PER_PASS["cpu"])
     for rows in token_chunks(list(map(len, tokens.ids)), budget, padded=True):
-        packed = _packed([tokens.ids[row] for row in rows])
-        vectors[rows] = encoder(packed.to(device)).float().cpu().numpy()
+        batch = packed([tokens.ids[row] for row in rows])
+        vectors[rows] = encoder(batch.to(device)).float().cpu().numpy()
         bar.update(int((np.array(rows) < num_texts).sum()))  # further windows of a text do not count
     for row, windows in tokens.windows.items():
         vectors[row] = mean_direction(vectors[windows.rows], windows.added)
     return vectors[:num_texts]
-
-
-def _packed(ids: Sequence[list[int]]) -> PackedStories:
-    """Concatenate the token ids of texts."""
-    flat = torch.tensor(list(chain.from_iterable(ids)))
-    return PackedStories(flat, tuple(map(len, ids)), torch.arange(len(ids)))
 
 
 def _joined_readings(readings: NDArray[np.float64], starts: IntArray) -> NDArray[np.float64]:

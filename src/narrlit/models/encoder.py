@@ -12,6 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer, models
 from sentence_transformers.models import Normalize
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
 from narrlit.compat.torch import MovableModule
@@ -21,7 +22,10 @@ from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
 from narrlit.models.heads import SentenceBiLSTM, ViewFusion, copy_code
 from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, quiet
-from narrlit.models.text_tokens import EncodedText, split_windows, token_chunks
+from narrlit.models.text_tokens import EncodedText, encode_by_sentence, split_windows, token_chunks
+
+SAMPLE = "An old king had three sons, and the youngest set out to find the water of life."
+"""Text by which models are checked."""
 
 
 class Encoder(MovableModule):
@@ -34,6 +38,7 @@ class Encoder(MovableModule):
         views: fusion of the embeddings of a story's text and views, if any.
         post: post-processing of story embeddings, if any; applied by `models.embedding.embed`.
         packs: True if stories are concatenated without padding.
+        mixes_padding: True if padding would change the embeddings, as in FNet: only texts of one length share a pass.
         sharded: True if each process has a part of the weights.
         long: treatment of texts longer than `max_length` in `models.embedding.embed`; training truncates.
     """
@@ -59,7 +64,10 @@ class Encoder(MovableModule):
             adapters.add_adapters(self.transformer, config.lora)
         if config.gradient_checkpointing:
             adapters.checkpoint_gradients(self.transformer)
-        self.packs = config.packed and packing.packable(self.transformer.config)
+        self._first_position = first_position(self.transformer)
+        # Otherwise the model skips the positions of other tokens than padding.
+        skips_padding = self._first_position in (0, (self.model[0].tokenizer.pad_token_id or 0) + 1)
+        self.packs = config.packed and packing.packable(self.transformer.config) and skips_padding
         if self.packs:
             packing.prepare(self.transformer)
         for module in self.transformer.modules():
@@ -69,7 +77,10 @@ class Encoder(MovableModule):
         self.model[0].register_forward_hook(_in_float32)
         for module in list(self.model)[2:]:
             module.register_forward_pre_hook(_in_own_dtype)
-        self._first_position = first_position(self.transformer)
+        self._token_types = self._special_token_types()
+        self.mixes_padding = False
+        if not (empty or self.packs or self.quantized):
+            self.mixes_padding = self._padding_changes_embeddings()
 
     @property
     def transformer(self) -> Any:
@@ -245,15 +256,20 @@ class Encoder(MovableModule):
             OptionError: if the prompt leaves no room for the text.
         """
         prompt = self.prompt(role)
-        options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
-        encoded = self.model[0].tokenizer(prompt + text, **options)
-        ends = [end for _, end in encoded["offset_mapping"]]
-        tokens = EncodedText(encoded["input_ids"], encoded["special_tokens_mask"], ends)
+        tokenizer = self.model[0].tokenizer
+        if tokenizer.is_fast:
+            options = {"return_special_tokens_mask": True, "return_offsets_mapping": True, "verbose": False}
+            encoded = tokenizer(prompt + text, **options)
+            ends = [end for _, end in encoded["offset_mapping"]]
+            tokens = EncodedText(encoded["input_ids"], encoded["special_tokens_mask"], ends)
+        else:
+            tokens = encode_by_sentence(tokenizer, text, prompt)
         return split_windows(tokens, text, prompt, self.max_length)
 
     def forward(self, stories: PackedStories) -> Tensor:
         """Embed U texts, (U, text_dimension), in their order, without a BiLSTM or the fusion of views."""
-        chunks = token_chunks(stories.lengths, self.token_budget(stories.token_ids.device), padded=not self.packs)
+        budget = self.token_budget(stories.token_ids.device)
+        chunks = token_chunks(stories.lengths, budget, padded=not self.packs, equal=self.mixes_padding)
         embed: Callable[[PackedStories], Tensor] = self._embed
         if self.config.gradient_caching and torch.is_grad_enabled():
             # Gradient caching is checkpointing of whole passes, which restores the random state for dropout.
@@ -287,14 +303,48 @@ class Encoder(MovableModule):
 
     def _padded_features(self, stories: PackedStories) -> dict[str, Any]:
         """Build the padded input of a transformer that does not support packed stories."""
-        device = stories.token_ids.device
-        ids = [tokens.tolist() for tokens in torch.split(stories.token_ids, list(stories.lengths))]
-        padded = self.model[0].tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-        return {
-            "input_ids": padded["input_ids"].to(device),
-            "attention_mask": padded["attention_mask"].to(device),
+        ids = torch.split(stories.token_ids, list(stories.lengths))
+        padding = self.model[0].tokenizer.pad_token_id or 0
+        input_ids = pad_sequence(ids, batch_first=True, padding_value=padding)
+        positions = torch.arange(input_ids.shape[1], device=input_ids.device)
+        lengths = torch.tensor(stories.lengths, device=input_ids.device)
+        features = {
+            "input_ids": input_ids,
+            "attention_mask": (positions < lengths[:, None]).long(),
             "modality": "text",
         }
+        if self._token_types:
+            features["token_type_ids"] = torch.zeros_like(input_ids)
+            for token, token_type in self._token_types.items():
+                features["token_type_ids"][input_ids == token] = token_type
+        return features
+
+    def _special_token_types(self) -> dict[int, int]:
+        """Return the type of each special token whose type is not 0, as of the last token of XLNet."""
+        encoded = self.model[0].tokenizer(SAMPLE)
+        pairs = zip(encoded["input_ids"], encoded.get("token_type_ids", ()), strict=False)
+        return {token: token_type for token, token_type in pairs if token_type}
+
+    def _padding_changes_embeddings(self) -> bool:
+        """Compare the embeddings of a few tokens alone and padded.
+
+        Raises:
+            ModelError: if sentence-transformers gives another embedding for the same text.
+        """
+        [whole], _ = self.tokenize([SAMPLE])
+        beginning = whole[: max(1, len(whole) // 2)]
+        with torch.no_grad(), quiet():
+            alone = self._embed(packed([beginning]))[0]
+            padded, unpadded = self._embed(packed([beginning, whole]))
+            expected = self.model.encode(SAMPLE, convert_to_tensor=True)
+        # Sums are in another order: differences are below 1e-6 in float32, and of a rounding error in half precision.
+        tolerance = max(1e-5, 4 * self.rounding_error) * float(unpadded.abs().max())
+        if not torch.allclose(unpadded, expected.float(), rtol=0, atol=tolerance):
+            raise ModelError(
+                f"{self.config.model}: {self.transformer.config.model_type} is not supported: its embeddings differ "
+                "from those of sentence-transformers"
+            )
+        return not torch.allclose(padded, alone, rtol=0, atol=tolerance)
 
     def moved(self) -> None:
         """Also move the scales of a quantized model."""
@@ -338,6 +388,12 @@ class Encoder(MovableModule):
         model = SentenceTransformer(modules=modules, device=str(self.device))
         model.prompts, model.default_prompt_name = self.model.prompts, self.model.default_prompt_name
         return model
+
+
+def packed(ids: Sequence[list[int]]) -> PackedStories:
+    """Concatenate the token ids of texts."""
+    flat = torch.tensor(list(chain.from_iterable(ids)))
+    return PackedStories(flat, tuple(map(len, ids)), torch.arange(len(ids)))
 
 
 def _use_lasting_paths(path: Path) -> None:

@@ -20,16 +20,16 @@ from narrlit.compat.transformers import missing_weights
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models import adapters
-from narrlit.models.config import EncoderConfig, Prompts, Role, remote_code_allowed
+from narrlit.models.config import UNLIMITED, EncoderConfig, Prompts, Role, remote_code_allowed
 from narrlit.models.packaged import ADAPTED, model_folder
 
 POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Name of each role's prompt in sentence-transformers."""
+ADAPTER_SETTINGS = "adapter_config.json"
+"""File with the settings of an adapter in the format of peft."""
 LFS_POINTER = b"version https://git-lfs"
-OFFSET_TYPES = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
-"""Architectures (`model_type`) whose position ids begin after the padding index."""
 
 
 def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bool = False) -> SentenceTransformer:
@@ -54,6 +54,9 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
     if not model[1].include_prompt and any(model.prompts.values()):
         raise ModelError(f"model {config.model}: its pooling excludes prompts, which is not supported; use no prompt")
     _override_length(model, config)
+    # Padding on the left would shift the positions of a text by the lengths of the others in its batch. An exported
+    # folder keeps this side, for sentence-transformers.
+    model[0].tokenizer.padding_side = "right"
     if config.dropout is not None:
         set_dropout(transformer, config.dropout)
     # No objective uses the pooler of BERT-like models; its parameters would be trainable, but never get a gradient.
@@ -228,12 +231,18 @@ def _saved_settings(model: str, revision: str | None) -> dict[str, Any]:
 
 
 def _override_length(model: SentenceTransformer, config: EncoderConfig) -> None:
-    """Set the maximum length in tokens; raise OptionError if the model does not support it."""
+    """Set the maximum length in tokens; raise OptionError if the model does not support the config's."""
+    transformer = model[0].model
+    first = first_position(transformer)
+    positions = getattr(transformer.config, "max_position_embeddings", -1)  # XLNet's is -1
     if config.max_length is None:
+        own = model[0].max_seq_length
+        limit = UNLIMITED if own is None else min(int(own), UNLIMITED)
+        # sentence-transformers counts positions that no token can have.
+        model[0].max_seq_length = min(limit, positions - first) if first else limit
         return
-    settings = model[0].model.config
     minimum = model[0].tokenizer.num_special_tokens_to_add() + 1
-    maximum = getattr(settings, "max_position_embeddings", config.max_length) - first_position(model[0].model)
+    maximum = positions - first if positions > 0 else UNLIMITED
     if not minimum <= config.max_length <= maximum:
         raise OptionError(
             f"encoder.max_length is {config.max_length}: for {config.model} it must be from {minimum} to {maximum} "
@@ -243,8 +252,11 @@ def _override_length(model: SentenceTransformer, config: EncoderConfig) -> None:
 
 
 def first_position(transformer: Any) -> int:
-    """Return the position id of a text's first token."""
-    return int(transformer.config.pad_token_id) + 1 if transformer.config.model_type in OFFSET_TYPES else 0
+    """Return the position id of a text's first token, which follows the padding index in models such as RoBERTa."""
+    for name, module in transformer.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return int(module.padding_idx) + 1
+    return 0
 
 
 def set_dropout(transformer: Any, probability: float) -> None:
@@ -252,8 +264,9 @@ def set_dropout(transformer: Any, probability: float) -> None:
     for module in transformer.modules():
         if isinstance(module, nn.Dropout):
             module.p = probability
-        if isinstance(getattr(module, "attention_dropout", None), float):
-            module.attention_dropout = probability
+        for name, value in vars(module).items():
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, probability)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Tokens of texts before they are embedded: windows of long texts, truncation, and forward passes. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,37 @@ class EncodedText(NamedTuple):
     ends: Sequence[int]
 
 
+def encode_by_sentence(tokenizer: Callable[..., Any], text: str, prompt: str) -> EncodedText:
+    """Tokenize each sentence of a text by itself, for tokenizers in Python, which have no offsets.
+
+    Args:
+        tokenizer: a tokenizer of transformers.
+        text: the text.
+        prompt: the prompt before it.
+
+    Returns:
+        The tokens; each ends, as far as is known, where its sentence does.
+    """
+    whole = tokenizer(prompt + text, verbose=False)["input_ids"]
+
+    def token_ids(part: str) -> list[int]:
+        ids: list[int] = tokenizer(part, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    ordinary = token_ids(prompt + text)
+    begin = next(n for n in range(len(whole)) if whole[n : n + len(ordinary)] == ordinary)
+    last = whole[begin + len(ordinary) :]
+    ids = whole[:begin] + token_ids(prompt)
+    ends = [len(prompt)] * len(ids)
+    bounds = [0, *_sentence_starts(text)[1:], len(text)]
+    for start, end in pairwise(bounds):
+        tokens = token_ids(text[start:end])
+        ids += tokens
+        ends += [len(prompt) + end] * len(tokens)
+    special = [1] * begin + [0] * (len(ids) - begin) + [1] * len(last)
+    return EncodedText(ids + last, special, ends + [0] * len(last))
+
+
 def split_windows(encoded: EncodedText, text: str, prompt: str, max_length: int) -> tuple[list[list[int]], list[int]]:
     """Split the tokens of a text longer than `max_length` in windows, each with the prompt.
 
@@ -191,16 +222,18 @@ def window_bounds(edges: Sequence[int], room: int) -> list[tuple[int, int]]:
         start = int(starts[np.abs(starts - (end - overlap)).argmin()])
 
 
-def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list[int]]:
+def token_chunks(lengths: Sequence[int], budget: int, padded: bool, equal: bool = False) -> list[list[int]]:
     """Divide U texts, given by their lengths, into forward passes of at most `budget` tokens or of one longer text.
 
-    With `padded`, padding counts as tokens, and texts are sorted by length first to keep it small. Returns the
-    positions, 0 to U - 1, of the texts in each pass.
+    With `padded`, padding counts as tokens, and texts are sorted by length first to keep it small. With `equal`, too,
+    the texts of a pass have the same length. Returns the positions, 0 to U - 1, of the texts in each pass.
 
     >>> token_chunks([5, 9, 4], 10, padded=False)
     [[0], [1], [2]]
     >>> token_chunks([5, 9, 4], 10, padded=True)
     [[1], [0, 2]]
+    >>> token_chunks([5, 9, 5, 4], 30, padded=True, equal=True)
+    [[1], [0, 2], [3]]
     """
     order: Sequence[int] = range(len(lengths))
     if padded:
@@ -212,7 +245,7 @@ def token_chunks(lengths: Sequence[int], budget: int, padded: bool) -> list[list
         length = lengths[position]
         longest = max(longest, length)
         tokens = longest * (len(chunk) + 1) if padded else tokens + length
-        if chunk and tokens > budget:
+        if chunk and (tokens > budget or (equal and length != longest)):
             chunks.append(chunk)
             chunk, tokens, longest = [], length, length
         chunk.append(position)

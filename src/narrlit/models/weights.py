@@ -14,7 +14,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from narrlit.distributed import rank, together, world_size
+from narrlit.distributed import from_first, rank, together, world_size
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.adapters import transformer_layers
 from narrlit.models.config import EncoderConfig
@@ -93,6 +93,11 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     _check_shardable(config)
     encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
+    if from_first(lambda: encoder.mixes_padding):
+        raise OptionError(
+            f"padding changes the embeddings of {config.model}, so that each pass has texts of one length, but sharded "
+            "weights need the same number of passes in every process: use trainer.strategy ddp"
+        )
     layers = transformer_layers(encoder.transformer)
     # Adapters are sharded separately from frozen weights, which may have another dtype and have no gradients.
     adapters = list(filter(None, map(_adapter_parts, layers)))
