@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from jsonargparse import ArgumentParser
+from safetensors.torch import load_file
 from torch import nn
 
 import narrlit
@@ -23,6 +24,7 @@ from narrlit.compat.datasets import offline
 from narrlit.compat.openai import http_library
 from narrlit.compat.torchmetrics import is_synced
 from narrlit.compat.transformers import missing_weights
+from narrlit.models.adapters import merge_loaded
 
 SOURCE = Path(narrlit.__file__).parent
 X86 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -271,6 +273,22 @@ def test_sentence_transformers_loads_by_the_method_that_is_watched(tiny, empty):
         weight = model[0].auto_model.get_input_embeddings().weight
         assert (weight.device.type, weight.dtype) == ("meta" if empty else "cpu", torch.float16)
     assert PreTrainedModel.__dict__["from_pretrained"] is original
+
+
+def test_a_model_whose_adapter_is_forgotten_is_saved_as_one_without(tiny, tmp_path):
+    from peft import LoraConfig
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(tiny(), device="cpu")
+    names = set(model[0].model.state_dict())
+    model.add_adapter(LoraConfig(target_modules=["query"]))
+    model.save(str(tmp_path / "adapted"))
+    transformer = SentenceTransformer(str(tmp_path / "adapted"), device="cpu")[0].model
+    with canary("transformers", "transformers.forget_adapter"):
+        merge_loaded(transformer)
+        transformer.save_pretrained(tmp_path / "plain")
+        assert not list((tmp_path / "plain").glob("adapter*"))
+        assert set(load_file(tmp_path / "plain" / "model.safetensors")) == names
 
 
 # datasets

@@ -34,3 +34,13 @@ def missing_weights(empty: bool) -> Iterator[set[str]]:
         yield missing
     finally:
         PreTrainedModel.from_pretrained = original
+
+
+def forget_adapter(transformer: Any) -> None:
+    """Make a model whose adapter was merged one that never had an adapter, so that it is saved as such.
+
+    The public `delete_adapter` needs the adapted layers, and saved weights would keep the names of the adapter's file.
+    """
+    del transformer.peft_config
+    transformer._hf_peft_config_loaded = False
+    vars(transformer).pop("_weight_conversions", None)

@@ -1,12 +1,16 @@
-"""LoRA adapters and quantized weights: added when a model is loaded, merged into plain layers for export."""
+"""Adapters and quantized weights: LoRA is added when a model is loaded, all are merged into plain layers."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig, inject_adapter_in_model
+from peft import LoraConfig, inject_adapter_in_model, load_peft_weights, set_peft_model_state_dict
+from peft.tuners.tuners_utils import BaseTunerLayer
+from peft.utils import AuxiliaryTrainingWrapper
 from torch import Tensor, nn
 from transformers import BitsAndBytesConfig
 
+from narrlit.compat.transformers import forget_adapter
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.optional import require
@@ -79,6 +83,47 @@ def adapted_layers(transformer: nn.Module) -> dict[str, Any]:
     """Return the layers with adapters that are not merged, by name."""
     # Recognized by an attribute, not by their class: models without adapters need not import peft.
     return {name: module for name, module in transformer.named_modules() if hasattr(module, "lora_A")}
+
+
+def read_adapter(transformer: Any, folder: Path) -> set[str]:
+    """Read the weights of the adapter in a model's folder by peft, and return the names of all weights not in its file.
+
+    transformers 5.23 does not read all weights of every kind, such as the magnitudes of DoRA.
+
+    Raises:
+        ValueError: if the file has other weights, as of X-LoRA, which is more than a change of weights.
+    """
+    weights = load_peft_weights(str(folder), device="cpu")
+    weights = {name.removeprefix("base_model.model."): weight for name, weight in weights.items()}
+    result = set_peft_model_state_dict(transformer, weights, ADAPTER)
+    if result.unexpected_keys:
+        raise ValueError(f"its adapter has weights that are not used, for example {min(result.unexpected_keys)}")
+    # AdaLoRA's ranks, which peft does not save.
+    return {name for name in result.missing_keys if not name.endswith("ranknum.default")}
+
+
+def merge_loaded(transformer: Any) -> None:
+    """Merge the adapter with which a model was saved, of any kind that peft can merge, in place.
+
+    Merged weights are computed in float32. All weights can be trained afterwards, as those of a model without adapter.
+
+    Raises:
+        Exception: if peft can't merge it; the type depends on the kind of the adapter.
+    """
+    kinds = (BaseTunerLayer, AuxiliaryTrainingWrapper)
+    # One at a time: an adapted module may contain others.
+    while adapted := [name for name, module in transformer.named_modules() if isinstance(module, kinds)]:
+        module = transformer.get_submodule(adapted[0])
+        dtype = next(weight.dtype for weight in module.parameters() if weight.is_floating_point())
+        module.float()
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+            plain = module.get_base_layer()
+        else:
+            plain = module.unload_and_optionally_merge_module(merge=True, safe_merge=False, adapter_names=None)
+        transformer.set_submodule(adapted[0], plain.to(dtype).train(module.training))
+    forget_adapter(transformer)
+    transformer.requires_grad_(True)
 
 
 def merge_adapters(transformer: Any) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
@@ -90,9 +91,13 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
     quantization = adapters.quantization_options(config)
     if folder is not None:
         _check_files(config.model, folder)
-    remedy = _remedy(folder)
+    adapter = _adapter_file(config, folder)
+    remedy = _remedy(folder, adapter)
     with quiet(), reading("model", config.model, remedy, ModelError), missing_weights(empty) as missing:
         model = _load(config, folder, trust, quantization, empty)
+        is_adapted = hasattr(model[0], "model") and hasattr(model[0].model, "peft_config")
+        if is_adapted and adapter is not None:
+            missing.intersection_update(adapters.read_adapter(model[0].model, adapter.parent))
     _check_modules(model, config.model)
     if missing:
         raise ModelError(
@@ -102,11 +107,58 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
     if not empty and not quantization:
         with quiet(), reading("model", config.model, remedy, ModelError):
             _check_embedding(model)
+    if is_adapted:
+        _merge_adapter(model, config.model)
     return model
 
 
-def _remedy(folder: Path | None) -> str:
-    """Describe what to do if a model can't be loaded from a local folder (None: from a hub)."""
+def _adapter_file(config: EncoderConfig, folder: Path | None) -> Path | None:
+    """Find the settings of a model's adapter, in its folder or among the files from a hub; None without an adapter."""
+    if folder is not None:
+        paths = (folder / ADAPTER_SETTINGS, folder / "0_Transformer" / ADAPTER_SETTINGS)
+        return next((path for path in paths if path.is_file()), None)
+    try:
+        path = load_file_path(config.model, ADAPTER_SETTINGS, revision=config.revision)
+    except (OSError, ValueError):
+        return None
+    return Path(path) if path else None
+
+
+def _merge_adapter(model: SentenceTransformer, name: str) -> None:
+    """Merge the adapter of a model into its weights; raise ModelError if that changes embeddings."""
+    transformer = model[0].model
+    settings = transformer.peft_config[adapters.ADAPTER]
+    kind = settings.peft_type.value
+    problem = f"model {name}: its adapter ({kind}) can't be merged"
+    if adapters.is_quantized(transformer):
+        raise ModelError(f"{problem} into quantized weights: export the model, and quantize the exported folder")
+    if getattr(settings, "layer_replication", None):
+        raise ModelError(f"{problem}: it repeats layers of the model")
+    texts = ["A story.", "An old king had three sons, and the youngest set out to find the water of life."]
+    with quiet(), reading("adapter of model", name, f"an adapter of the kind {kind} can't be merged", ModelError):
+        before = model.encode(texts)
+        adapters.merge_loaded(transformer)
+        change = float(np.abs(model.encode(texts) - before).max() / np.abs(before).max())
+    # Sums are in another order, and weights in half precision are rounded.
+    if not change <= max(1e-4, 8 * torch.finfo(transformer.dtype).eps):
+        raise ModelError(f"{problem}: embeddings would change by {change:.0e}")
+
+
+def _remedy(folder: Path | None, adapter: Path | None) -> str:
+    """Describe what to do if a model can't be loaded from a local folder (None: from a hub).
+
+    Args:
+        folder: the folder.
+        adapter: settings of the model's adapter; None: it has none.
+    """
+    if adapter is not None:
+        with reading("adapter", adapter, "save the model again", ModelError):
+            settings = json.loads(adapter.read_text(encoding="utf-8"))
+            kind, base = settings.get("peft_type"), settings.get("base_model_name_or_path")
+        return (
+            f"it is an adapter ({kind}) for {base}: that model must be available, and peft must be able to merge the "
+            "adapter into its weights"
+        )
     if folder is not None:
         return "is the folder complete? Download or export it again"
     remedy = "there is no such folder, and the hub does not provide it"
