@@ -197,7 +197,6 @@ def test_nothing_is_stated_that_is_not_recorded(tiny):
     [
         ("license: mit\nlanguage: [en, de]\nbase_model: ann/base", "mit"),
         ("license: other\nlicense_name: own\nlicense_link: LICENSE", "other"),
-        ("language: no", None),  # False in YAML
         ("license: [", None),
         ("- a list", None),
     ],
@@ -210,6 +209,34 @@ def test_license_and_language_come_from_the_card_of_the_model(make, tmp_path, he
     assert data.get("license_name") == ("own" if license_ == "other" else None)
     assert data.get("language") == (["en", "de"] if license_ == "mit" else None)
     assert data.get("base_model") == ("ann/base" if license_ == "mit" else None)
+
+
+@pytest.mark.parametrize(
+    ("head", "language", "base_model"),
+    [
+        ("language: no", "no", None),  # False in YAML
+        ("language: [en-GB, zh-Hans, pt_BR, eng_Latn, en]", ["en", "zh", "pt", "eng"], None),
+        ("language: [English, '']", None, None),
+        ("language: multilingual\nbase_model: /data/base", "multilingual", None),
+        ("base_model: [ann/base, ../base, C:\\base, a b]", None, "ann/base"),
+    ],
+)
+def test_metadata_are_those_that_a_hub_accepts(make, tmp_path, head, language, base_model):
+    make("README.md", f"---\n{head}\n---\n# A model\n")
+    data = metadata(facts_of(Origin.of(str(tmp_path), str(tmp_path)))).to_dict()
+
+    assert data.get("language") == language
+    assert data.get("base_model") == base_model
+
+
+def test_a_folder_of_this_machine_is_no_base_model(tiny, tmp_path, monkeypatch):
+    folder = Path(tiny())
+    monkeypatch.chdir(folder.parent.parent)
+    name = str(folder.relative_to(folder.parent.parent))  # as a hub id: OWNER/NAME
+    (tmp_path / "README.md").write_text(f"---\nbase_model: {name}\n---\n", encoding="utf-8")
+
+    assert name.count("/") == 1
+    assert Origin.of(str(tmp_path), str(tmp_path)).base_model == ()
 
 
 def test_a_model_of_the_hub_is_its_own_base_model():
@@ -244,7 +271,7 @@ def test_names_are_escaped_in_yaml_and_markdown():
     again = ModelCard(str(card))
 
     assert again.data.to_dict() == card.data.to_dict()
-    assert again.data.datasets == [HOSTILE]
+    assert again.data.datasets is None  # a hub accepts no such name
     assert again.text.lstrip().startswith('# a: "b" --- \\# c \\| \\`d\\` \\*e\\* \\[f\\](g) \\<script\\> \\{h\\}\n')
     assert '- Objective: ``a: "b" --- # c | `d` *e* [f](g) <script> {h}``\n' in again.text
 

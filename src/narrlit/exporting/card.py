@@ -11,7 +11,7 @@ from narrlit import __version__
 from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
-from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name
+from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
 from narrlit.metrics.triples import summary_of
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
@@ -162,7 +162,7 @@ def metadata(facts: CardFacts) -> ModelCardData:
     if origin.trained:
         tags.append(TAG)
     result = facts.result
-    datasets = [name for name in origin.training_data if name != STORYWORLD]
+    datasets = [name for name in origin.training_data if name != STORYWORLD and is_hub_id(name)]
     license = origin.license or {}
     return ModelCardData(
         base_model=_one_or_list(origin.base_model),

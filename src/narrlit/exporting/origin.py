@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 from huggingface_hub import metadata_load, try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # documented, not in `__all__`
 from pydantic import BaseModel, ConfigDict
 
 from narrlit.json_records import read_json
@@ -82,7 +83,7 @@ class Origin:
             trained=checkpoint is not None or has_weights_only or TAG in _strings(own_card.get("tags")),
             base_model=_base_model(base, {**base_card, **own_card}),
             license=_license(own_card) or _license(base_card),
-            language=_strings(own_card.get("language")) or _strings(base_card.get("language")),
+            language=_languages(own_card) or _languages(base_card),
             run=run,
             evaluation=evaluation,
             average=_read_average(folder),
@@ -159,13 +160,39 @@ def _downloaded_card(model: str) -> Path | None:
 
 
 def _base_model(base: str, card: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the hub id of a base model; for a folder, the base models that a card names."""
+    """Return the hub id of a base model; for a folder, the base models on a hub that a card names."""
     if base == "minilm":
         return (MINILM,)
     if model_folder(base) is not None:
-        return _strings(card.get("base_model"))
+        names = _strings(card.get("base_model"))
+        return tuple(name for name in names if is_hub_id(name) and not Path(name).exists())
     is_short = "/" not in base and isinstance(try_to_load_from_cache(f"sentence-transformers/{base}", CARD), str)
     return (f"sentence-transformers/{base}" if is_short else base,)
+
+
+def is_hub_id(name: str) -> bool:
+    """Return True for a name that a hub accepts.
+
+    >>> is_hub_id("sentence-transformers/all-MiniLM-L6-v2"), is_hub_id("/models/minilm"), is_hub_id("my stories.csv")
+    (True, False, False)
+    """
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
+
+
+def _languages(card: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the languages of a card as ISO codes, without regions and scripts, which a hub refuses."""
+    tags = card.get("language")
+    codes: list[str] = []
+    for tag in tags if isinstance(tags, list) else [tags]:
+        # Unquoted, YAML reads the code of Norwegian as a Boolean.
+        code = re.split("[-_]", "no" if tag is False else str(tag))[0].lower()
+        if re.fullmatch(r"[a-z]{2,3}|multilingual|code", code):
+            codes.append(code)
+    return tuple(dict.fromkeys(codes))
 
 
 def _license(card: Mapping[str, object]) -> dict[str, str] | None:
