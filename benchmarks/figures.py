@@ -530,7 +530,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if chosen.mpnet is None and any(MPNET in command for command in measurement.commands):
             print(f"{name}: left out, since it needs --mpnet FOLDER")
             continue
-        entry = measured(measurement, folders, chosen.work.resolve() / name, chosen.mpnet, bool(chosen.only), chosen.keep)
+        entry = measured(
+            measurement, folders, chosen.work.resolve() / name, chosen.mpnet, bool(chosen.only), chosen.keep
+        )
         record = read_record()  # two runs may measure different figures
         record["figures"][name] = entry
         write_record(record)
