@@ -162,7 +162,7 @@ def _interval(outcomes: BySeed, name: str) -> tuple[float, float] | None:
     stories = first.stories
     positions = range(first.summary.n) if stories is None else stories
     shares = 1 - np.array(_counts(wrong, positions)) / len(wrong)
-    shared = SharedStories([[n] for n in positions] if stories is None else [*stories.values()])
+    shared = SharedStories(np.arange(len(shares))[:, None] if stories is None else [*stories.values()])
     return interval_by_story(shares, shared)
 
 

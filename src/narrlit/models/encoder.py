@@ -303,7 +303,7 @@ class Encoder(MovableModule):
 
     def _padded_features(self, stories: PackedStories) -> dict[str, Any]:
         """Build the padded input of a transformer that does not support packed stories."""
-        ids = torch.split(stories.token_ids, list(stories.lengths))
+        ids = list(torch.split(stories.token_ids, list(stories.lengths)))
         padding = self.model[0].tokenizer.pad_token_id or 0
         input_ids = pad_sequence(ids, batch_first=True, padding_value=padding)
         positions = torch.arange(input_ids.shape[1], device=input_ids.device)
@@ -314,9 +314,10 @@ class Encoder(MovableModule):
             "modality": "text",
         }
         if self._token_types:
-            features["token_type_ids"] = torch.zeros_like(input_ids)
+            token_types = torch.zeros_like(input_ids)
             for token, token_type in self._token_types.items():
-                features["token_type_ids"][input_ids == token] = token_type
+                token_types[input_ids == token] = token_type
+            features["token_type_ids"] = token_types
         return features
 
     def _special_token_types(self) -> dict[int, int]:
