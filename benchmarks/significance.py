@@ -442,6 +442,17 @@ def tables(tests: Sequence[TestRow], intervals: Sequence[IntervalRow]) -> str:
     )
 
 
+def coverage_ranges(rows: Sequence[GroupRow]) -> dict[str, dict[str, list[float]]]:
+    """Lowest and highest coverage of each interval over the settings, by number of groups."""
+    ranges: dict[str, dict[str, list[float]]] = {}
+    for groups in NUM_GROUPS:
+        ranges[str(groups)] = {}
+        for name in GROUP_INTERVALS:
+            coverages = [row.coverage for row in rows if (row.groups, row.interval) == (groups, name)]
+            ranges[str(groups)][name] = [min(coverages), max(coverages)]
+    return ranges
+
+
 def group_table(rows: Sequence[GroupRow]) -> str:
     """Format the coverage (and mean width) of intervals over groups, in percent."""
     by_setting: dict[tuple[int, str, str], dict[str, str]] = {}
@@ -473,6 +484,7 @@ def main() -> None:
             "tests": [asdict(row) for row in tests],
             "intervals": [asdict(row) for row in intervals],
             "groups": [asdict(row) for row in groups],
+            "coverage_ranges": coverage_ranges(groups),
         }
         with atomic_path(options.out) as temporary:
             temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
