@@ -145,7 +145,12 @@ def published_figures() -> dict[str, list[float]]:
 
 
 def measured(
-    measurement: Measurement, folders: Mapping[str, Path], work: Path, mpnet: Path | None, again: bool, keep: bool
+    measurement: Measurement,
+    folders: Mapping[str, Path],
+    work: Path,
+    mpnet: Path | None,
+    again: bool,
+    keep: bool = False,
 ) -> dict[str, Any]:
     """Run a measurement's commands, unless the working folder has their results, and return its record.
 

@@ -3,6 +3,7 @@
 import io
 import json
 import signal
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -102,8 +103,7 @@ def test_a_sheet_holds_the_embeddings_and_all_columns(embedded):
 
 
 def test_a_column_that_the_file_of_embeddings_needs_is_refused(embedded, narrlit, tiny):
-    embed, _ = embedded
-    embed("v.jsonl")
+    Path("v.jsonl").write_text('{"plot": "A b.", "row": 7}\n')
     result = narrlit("embed", "v.jsonl", "--model", tiny(), "--text-column", "plot", "--out", "w.jsonl")
 
     assert result.code == 2

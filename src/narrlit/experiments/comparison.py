@@ -574,7 +574,7 @@ def conclusion(compared: Sequence[ComparedSystem], shared: SharedStories) -> str
     >>> independent = SharedStories([[n] for n in range(200)])
     >>> compared = [ComparedSystem.of(minilm, independent), ComparedSystem.of(other, independent, difference)]
     >>> conclusion(compared, independent)
-    'other: a difference to minilm cannot be shown at n = 200; about 8 points would be needed.'
+    'other: a difference to minilm cannot be shown at n = 200; about 9 points would be needed.'
     """
     first, *others = compared
     if first.is_trained_on_triples:

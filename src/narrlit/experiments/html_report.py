@@ -23,8 +23,7 @@ from narrlit.experiments.report import Entry, Report, Row, accuracy_cell, differ
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.metrics.set_checks import check_tables
-from narrlit.metrics.significance import AccuracySummary
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import AccuracySummary, summary_of
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page

@@ -3,8 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired, summary_of
 from narrlit.models.run_file import Evaluation, RunFile
 
 LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"

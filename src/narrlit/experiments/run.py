@@ -8,8 +8,7 @@ import pandas as pd
 from narrlit.errors import ModelError, OptionError
 from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored
 from narrlit.json_records import read_json
-from narrlit.metrics.significance import AccuracySummary
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import AccuracySummary, summary_of
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, AnswersFile, NewerRecordError, RunFile
 

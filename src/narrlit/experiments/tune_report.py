@@ -14,8 +14,7 @@ from narrlit.experiments.outcome import EVALUATIONS, REFERENCE, Outcome, compare
 from narrlit.experiments.plan import FinishedFit
 from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
-from narrlit.metrics.significance import PairedComparison
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import PairedComparison, summary_of
 from narrlit.models.run_file import Evaluation, Part
 
 

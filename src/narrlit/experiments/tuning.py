@@ -29,7 +29,7 @@ from narrlit.experiments.outcome import BEST, Scored
 from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlanResult, keep_config, pooled_accuracies
 from narrlit.experiments.tune_report import HeldOut, Trial, outcome_cells, settings_text, tune_report, winner_of
 from narrlit.files import exclusive
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import summary_of
 from narrlit.optional import require
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
-from narrlit.metrics.triples import summary_of
+from narrlit.metrics.significance import summary_of
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 

@@ -15,6 +15,7 @@ from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import DataError
+from narrlit.models.run_file import Evaluation
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems answers correctly."""
@@ -138,6 +139,15 @@ class AccuracySummary:
         low, high = self.interval
         ties = f", {self.ties} {'tie' if self.ties == 1 else 'ties'}" if self.ties else ""
         return f"{self.accuracy:.3f} [{low:.3f}, {high:.3f}] ({self.correct} of {self.n}{ties})"
+
+
+def summary_of(evaluation: Evaluation) -> AccuracySummary:
+    """Return the counts of an evaluation in a record."""
+    by_story = None
+    if evaluation.interval_method == "by_story" and evaluation.interval is not None:
+        low, high = evaluation.interval
+        by_story = low, high
+    return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined, by_story)
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:

@@ -6,7 +6,6 @@ from torchmetrics import Metric
 
 from narrlit.compat.torchmetrics import is_synced
 from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.run_file import Evaluation
 
 
 class TripleAccuracy(Metric):
@@ -79,12 +78,3 @@ class TripleAccuracy(Metric):
 def answered_correctly(score_a: Tensor, score_b: Tensor, a_is_closer: Tensor) -> Tensor:
     """Mark correct answers, (N,) bool: the answer is A if it scores strictly higher; a tie counts as answer B."""
     return (score_a > score_b) == a_is_closer
-
-
-def summary_of(evaluation: Evaluation) -> AccuracySummary:
-    """Return the counts of an evaluation in a record."""
-    by_story = None
-    if evaluation.interval_method == "by_story" and evaluation.interval is not None:
-        low, high = evaluation.interval
-        by_story = low, high
-    return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined, by_story)
