@@ -113,13 +113,17 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
                 folder.rmdir()
 
 
-def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> None:
+def check_writable(
+    target: str | Path, *suffixes: str, folder: bool = False, replaces: str = "", overwrite: bool = False
+) -> None:
     """Check before a long computation that its result can be written; nothing is created.
 
     Args:
         target: the file to write.
         *suffixes: allowed suffixes; empty: any.
         folder: True if the target is a folder, which must be new or empty.
+        replaces: name of the file by which an earlier folder is recognized that `overwrite` may replace; empty: none.
+        overwrite: an earlier folder may be replaced.
 
     Raises:
         OptionError: if the suffix is not allowed, the path is taken by a folder or a device, or the parent can't be
@@ -128,7 +132,8 @@ def check_writable(target: str | Path, *suffixes: str, folder: bool = False) -> 
     target = Path(target)
     check_suffix(target, suffixes)
     with _writing(target):
-        _check_free(target, folder)
+        if not (overwrite and _is_earlier(target, replaces)):
+            _check_free(target, folder, replaces)
         nearest = next((parent for parent in target.parents if os.path.lexists(parent)), Path())
         with tempfile.TemporaryFile(dir=nearest):
             pass
@@ -268,15 +273,22 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 @contextmanager
-def atomic_folder(target: str | Path) -> Iterator[Path]:
+def atomic_folder(target: str | Path, *, replaces: str = "", overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary folder next to `target`, which is renamed to `target` if the block ends without an error.
 
+    Args:
+        target: the folder to write; must be new or empty.
+        replaces: name of the file by which an earlier folder is recognized that `overwrite` may replace; empty: none.
+        overwrite: an earlier folder may be replaced; it is removed after the new one is complete.
+
     Raises:
-        OptionError: if `target` exists and is not an empty folder, or its parent can't be written to.
+        OptionError: if `target` exists and is neither empty nor may be replaced, or its parent can't be written to.
     """
     target = Path(target)
+    earlier = overwrite and _is_earlier(target, replaces)
     with _writing(target):
-        _check_free(target, folder=True)
+        if not earlier:
+            _check_free(target, True, replaces)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -287,7 +299,12 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
                 for file in files:
                     _sync(Path(folder, file))
                 sync_folder(Path(folder))
-            temporary.replace(target)
+            if earlier:
+                with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as removed:
+                    target.rename(Path(removed, target.name))
+                    temporary.rename(target)
+            else:
+                temporary.replace(target)
             sync_folder(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -301,8 +318,15 @@ def _writing(target: Path) -> Iterator[None]:
         raise OptionError(f"cannot write {target}: {reason(error)}") from error
 
 
-def _check_free(target: Path, folder: bool) -> None:
+def _is_earlier(target: Path, replaces: str) -> bool:
+    """Return True for a folder with the file by which an earlier result of the same kind is recognized."""
+    return bool(replaces) and not target.is_symlink() and (target / replaces).is_file()
+
+
+def _check_free(target: Path, folder: bool, replaces: str = "") -> None:
     if folder:
+        if _is_earlier(target, replaces):
+            raise OptionError(f"{target} exists: give `overwrite` to replace it, or name another folder")
         if os.path.lexists(target) and (not target.is_dir() or any(path.name != LOCK for path in target.iterdir())):
             raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
     elif target.is_dir():

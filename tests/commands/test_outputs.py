@@ -308,6 +308,36 @@ def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files
     assert contents(files).keys() == first.keys()
 
 
+@pytest.mark.parametrize(
+    ("words", "record"),
+    [
+        ("export MODEL", "modules.json"),
+        ("average MODEL", "average.json"),
+        ("index test_stories.jsonl --model MODEL", "index.json"),
+    ],
+)
+def test_a_folder_is_replaced_with_overwrite_if_the_same_command_wrote_it(narrlit, files, tiny, words, record):
+    words = words.replace("MODEL", tiny()).split()
+    (files / "others").mkdir()
+    (files / "others" / "notes.txt").write_text("mine\n")
+    assert narrlit(*words, "--out", "others", "--overwrite").code == 2
+    assert contents(files / "others") == {"notes.txt": b"mine\n"}
+
+    assert narrlit(*words, "--out", "new").code == 0
+    (files / "new" / "old.txt").write_text("old\n")
+    if words[0] != "index":  # which adds stories
+        found = narrlit(*words, "--out", "new")
+        assert found.code == 2
+        assert "new exists: give --overwrite to replace it" in found.err
+        assert (files / "new" / "old.txt").exists()
+
+    found = narrlit(*words, "--out", "new", "--overwrite")
+    assert found.code == 0, found.err
+    assert (files / "new" / record).is_file()
+    assert not (files / "new" / "old.txt").exists()
+    assert not [path.name for path in files.iterdir() if path.name.startswith(".")]
+
+
 @pytest.mark.parametrize(("case", "file"), each_file([*REPLACED, *UNREACHED]))
 def test_a_file_of_another_run_stays(narrlit, files, case, file):
     (files / file).parent.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
 from narrlit.errors import OptionError
 from narrlit.explore.options import TableOptions, VectorFormat, is_address
-from narrlit.files import Output
+from narrlit.files import Output, OutputOptions
 from narrlit.models.config import DEFAULT_MODEL
 
 
@@ -20,6 +20,7 @@ def index(
     files: InputOptions,
     parts: TableOptions,
     vectors: VectorFormat | None = None,
+    output_options: OutputOptions,
 ) -> None:
     """Create an index of stories, or add stories to an existing one; a story with a known id replaces the old version.
 
@@ -37,11 +38,12 @@ def index(
         parts: size and workers of the parts of a vector table.
         vectors: number format of the stories' vectors; int8 and binary are float16 with an index of 8 bits or 1 bit
             per dimension, which selects candidates in an index of more than 1,000 stories; default: float32.
+        output_options: option to replace an index by one of these stories alone, with any model.
     """
     model = loading.model or DEFAULT_MODEL
     if is_address(out):
-        if vectors is not None:
-            raise OptionError(f"--out {out}: --vectors applies to an index in a folder only")
+        if vectors is not None or output_options.overwrite:
+            raise OptionError(f"--out {out}: --vectors and --overwrite apply to an index in a folder only")
         encoder = reading.load(model, loading, cache=None)
         table = narrlit.VectorTable.create(out, stories, encoder, layout=files.layout, options=parts)
         say(f"{out}: {counted(len(table), 'story')}")
@@ -52,6 +54,7 @@ def index(
         )
     source = files.read(stories)
     encoder = reading.load(model, loading)
-    result = narrlit.Index.create(out, source, encoder, vectors=vectors, progress=True)
+    overwrite = output_options.overwrite
+    result = narrlit.Index.create(out, source, encoder, vectors=vectors, overwrite=overwrite, progress=True)
     result.prepare_search()
     say(f"{out}: {counted(len(result), 'story')}")

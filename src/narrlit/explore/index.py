@@ -102,6 +102,7 @@ class Index:
         model: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         vectors: VectorFormat | None = None,
+        overwrite: bool = False,
         progress: bool = False,
         on_progress: OnProgress = lambda _: None,
     ) -> "Index":
@@ -118,6 +119,7 @@ class Index:
             vectors: number format of the stories' vectors: `float32`, `float16`, or `int8` or `binary`, which are
                 `float16` with an index of 8 bits or 1 bit per dimension that selects candidates in a large index; None:
                 `float32`, or the format of the index.
+            overwrite: replace an index by one of these stories alone.
             progress: print messages and a progress bar on stderr.
             on_progress: function that is called with the number of stories and words in the index, at the beginning and
                 whenever stories are committed.
@@ -138,6 +140,9 @@ class Index:
         record = IndexRecord.of(encoder, vectors or "float32")
         if not index_at(path):
             IndexStorage.create(path, new.frame, record)
+        elif overwrite:
+            with exclusive(path):
+                IndexStorage.create(path, new.frame, record, overwrite=True)
         with exclusive(path):
             index = cls(path)
             index._check_settings(record.settings.model_dump())
@@ -528,7 +533,7 @@ def check_settings(path: str | Path, index_settings: IndexSettings, settings: Ma
         difference = f"{_parameter(name, recorded.get(name))}, not with {_parameter(name, value)}"
         if name == "files":
             difference = "a model whose files have changed"
-        raise OptionError(f"{path} was made with {difference}: give the same, or make a new index")
+        raise OptionError(f"{path} was made with {difference}: give the same, or `overwrite` to replace it")
 
 
 def _parameter(name: str, value: object) -> str:

@@ -104,13 +104,14 @@ class IndexStorage:
             return database.open_table(TABLE)
 
     @staticmethod
-    def create(path: str | Path, frame: pd.DataFrame, record: IndexRecord) -> None:
+    def create(path: str | Path, frame: pd.DataFrame, record: IndexRecord, *, overwrite: bool = False) -> None:
         """Create an empty index atomically, unless another process creates it first.
 
         Args:
             path: the folder.
             frame: stories; the table gets their columns.
             record: contents of index.json.
+            overwrite: replace an index.
 
         Raises:
             MissingExtraError: if LanceDB is not installed.
@@ -127,11 +128,11 @@ class IndexStorage:
         fields = [(name, array.type) for name, array in column_arrays(frame).items()]
         fields[3:3] = embedded  # after id, title and text
         try:
-            with atomic_folder(Path(path)) as temporary:
+            with atomic_folder(Path(path), replaces=INDEX_RECORD, overwrite=overwrite) as temporary:
                 lancedb.connect(str(temporary)).create_table(TABLE, schema=pa.schema(fields))
                 record.write(temporary)
         except (OptionError, OSError):
-            if not index_at(path):
+            if overwrite or not index_at(path):
                 raise
 
     # Reading ---------------------------------------------------------------------------------------------------------

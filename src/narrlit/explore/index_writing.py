@@ -72,7 +72,7 @@ class NewStories:
         if not any(self.rows.ids) and known.notna().any() and len(fresh) == len(self):
             raise DataError(
                 f"{self.rows.report.path} has no column of ids, and its numbers from 1 are ids of other stories in "
-                f"{path}: give the stories ids, or make a new index"
+                f"{path}: give the stories ids, or `overwrite` to replace the index"
             )
         return fresh
 

@@ -35,6 +35,8 @@ from narrlit.models.encoder import Encoder
 from narrlit.models.registry import open_encoder
 from narrlit.models.weights import save_encoder
 
+MODULES = "modules.json"
+"""File that every sentence-transformers folder contains."""
 LARGEST_DIFFERENCE = 1e-5
 """Maximum difference of two float32 embeddings that differ only in the order of summation."""
 
@@ -70,6 +72,7 @@ def export(
     weights: WeightFormat = "float32",
     name: str | None = None,
     profile: str | Path | None = None,
+    overwrite: bool = False,
 ) -> ExportedModel:
     """Write a sentence-transformers folder that loads without narrlit and gives the same embeddings.
 
@@ -79,11 +82,12 @@ def export(
     Args:
         model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
             encoder from `narrlit.load`, with its fusion and post-processing. It is not changed.
-        out: folder to write; must be new or empty.
+        out: folder to write; must be new, empty, or with `overwrite` an exported model.
         to: `onnx` or `openvino`: also write a file in float32 that sentence-transformers loads with `backend=`.
         weights: also write a file with smaller weights for the backend: `float16`, or `int8` for `onnx`.
         name: name of the model in its card, such as OWNER/NAME on a hub; None: that of the folder.
         profile: profile.json of this model, from `narrlit.profile`: the card then states what the model is good for.
+        overwrite: replace an exported model.
 
     Returns:
         An `ExportedModel`: `.path`, `.dimension`, `.max_length`, `.backend_files`.
@@ -99,7 +103,7 @@ def export(
     >>> print(export("minilm", getfixture("tmp_path") / "model").dimension)
     384
     """
-    check_writable(out, folder=True)
+    check_writable(out, folder=True, replaces=MODULES, overwrite=overwrite)
     if to is not None:
         check_backend(to, weights)
     elif weights != "float32":
@@ -115,7 +119,15 @@ def export(
         origin = replace(origin, evaluation=None)
     postprocess = encoder.about.get("postprocess")
     files = write_model_folder(
-        module, Path(out), origin, to=to, weights=weights, name=name, postprocess=postprocess, strengths=strengths
+        module,
+        Path(out),
+        origin,
+        to=to,
+        weights=weights,
+        name=name,
+        postprocess=postprocess,
+        strengths=strengths,
+        overwrite=overwrite,
     )
     if module.mixes_padding:
         say(
@@ -186,6 +198,7 @@ def average(
     *,
     trained_share: float = 1.0,
     trust_remote_code: bool = False,
+    overwrite: bool = False,
 ) -> AveragedModel:
     """Average the weights of several training runs of one encoder, such as the seeds of a config, into a folder.
 
@@ -195,9 +208,10 @@ def average(
     Args:
         models: runs (their best checkpoints) or checkpoints; a single one is interpolated with the weights before
             training.
-        out: folder to write; must be new or empty.
+        out: folder to write; must be new, empty, or with `overwrite` an average of weights.
         trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
         trust_remote_code: run Python files that come with the model.
+        overwrite: replace an average of weights.
 
     Returns:
         An `AveragedModel`: `.path`, `.config`.
@@ -211,20 +225,20 @@ def average(
     """
     if not models:
         raise OptionError("`models`: name at least one")
-    check_writable(out, folder=True)
+    check_writable(out, folder=True, replaces=AVERAGE, overwrite=overwrite)
     names = tuple(str(model) for model in models)
     encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
     config, weights = average_weights(encoders, trained_share)
     if config.lora is not None:  # halves the file size; embeddings change by less than 1e-3
         weights = {name: value.half() for name, value in weights.items()}
-    with atomic_folder(Path(out)) as temporary:
+    with atomic_folder(Path(out), replaces=AVERAGE, overwrite=overwrite) as temporary:
         save_encoder(temporary, config, weights)
         record = AverageFile(models=list(names), trained_share=trained_share)
         (temporary / AVERAGE).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return AveragedModel(Path(out), names, trained_share, config)
 
 
-def write_model_folder(
+def write_model_folder(  # noqa: PLR0913 (options)
     encoder: Encoder,
     folder: Path,
     origin: Origin,
@@ -234,6 +248,7 @@ def write_model_folder(
     name: str | None = None,
     postprocess: Mapping[str, Any] | None = None,
     strengths: str | None = None,
+    overwrite: bool = False,
 ) -> tuple[BackendFile, ...]:
     """Write an encoder as a sentence-transformers folder with a model card, atomically.
 
@@ -241,13 +256,14 @@ def write_model_folder(
 
     Args:
         encoder: encoder to export.
-        folder: folder to write; must be new or empty.
+        folder: folder to write; must be new, empty, or with `overwrite` an exported model.
         origin: recorded facts about the encoder, for the card.
         to: backend for which files are added; None: no backend but torch.
         weights: number format of a second file for the backend.
         name: name of the model in the card; None: that of the folder.
         postprocess: steps and stories of the encoder's post-processing, for the card.
         strengths: strengths and weaknesses of the model in Markdown, for the card.
+        overwrite: replace an exported model.
 
     Returns:
         The files of the backend.
@@ -268,7 +284,7 @@ def write_model_folder(
         mixes_padding=encoder.mixes_padding,
     )
     encoder.merge()
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(folder, replaces=MODULES, overwrite=overwrite) as temporary:
         encoder.save(temporary)
         files = () if to is None else write_backend_files(temporary, to, weights)
         card = model_card(replace(facts, backend=to, backend_files=files))

@@ -15,10 +15,8 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from narrlit import __version__
 from narrlit.console import counted
 from narrlit.errors import ModelError, NarrlitError, OptionError, printable, reason
-from narrlit.exporting.folders import export
+from narrlit.exporting.folders import MODULES, export
 
-MODULES = "modules.json"
-"""File that every sentence-transformers folder contains."""
 MODEL_FOLDERS = re.compile(r"inner|onnx|openvino|\d+_[A-Z]\w*")
 MODEL_FILES = re.compile(
     r"README\.md|LICENSE(\.md|\.txt)?|\.gitattributes|modules\.json|views\.json|bilstm\.json|heads\.py|sentences\.py"
