@@ -9,6 +9,8 @@ import pytest
 from fake_hub import TOKEN, Repository, fake_hub
 from head_encoders import sentence_encoder, view_encoder
 from huggingface_hub import ModelCard
+from peft import LoraConfig
+from sentence_transformers import SentenceTransformer
 
 import narrlit as library
 from narrlit.errors import ModelError, OptionError
@@ -119,6 +121,16 @@ def test_a_folder_with_other_files_is_refused_before_anything_is_sent(hub, folde
         push(folder, NAME)
     assert other in str(caught.value)
     assert hub.requests == []
+
+
+def test_a_folder_with_an_adapter_is_exported_first(tiny, tmp_path):
+    model = SentenceTransformer(tiny(), device="cpu")
+    model.add_adapter(LoraConfig(target_modules=["query"]))
+    model.save(str(tmp_path / "adapted"))
+    names = {file.path for file in library.push(tmp_path / "adapted", NAME, dry_run=True).files}
+
+    assert "model.safetensors" in names
+    assert not [name for name in names if "adapter" in name]
 
 
 def test_exported_heads_are_models(tiny, tmp_path):

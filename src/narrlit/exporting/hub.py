@@ -16,6 +16,7 @@ from narrlit import __version__
 from narrlit.console import counted
 from narrlit.errors import ModelError, NarrlitError, OptionError, printable, reason
 from narrlit.exporting.folders import MODULES, export
+from narrlit.models.pretrained import ADAPTER_SETTINGS
 
 MODEL_FOLDERS = re.compile(r"inner|onnx|openvino|\d+_[A-Z]\w*")
 MODEL_FILES = re.compile(
@@ -101,7 +102,7 @@ def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run
     _check_name(name)
     if not dry_run and get_token() is None:
         raise OptionError(f"no token: {LOG_IN}")
-    if (Path(model) / MODULES).is_file():
+    if (Path(model) / MODULES).is_file() and not (Path(model) / ADAPTER_SETTINGS).is_file():
         return _push_folder(Path(model), name, private, dry_run)
     with tempfile.TemporaryDirectory() as temporary:
         exported = export(model, Path(temporary, "model"), name=name)

@@ -308,7 +308,7 @@ class Encoder(MovableModule):
         input_ids = pad_sequence(ids, batch_first=True, padding_value=padding)
         positions = torch.arange(input_ids.shape[1], device=input_ids.device)
         lengths = torch.tensor(stories.lengths, device=input_ids.device)
-        features = {
+        features: dict[str, Any] = {
             "input_ids": input_ids,
             "attention_mask": (positions < lengths[:, None]).long(),
             "modality": "text",
