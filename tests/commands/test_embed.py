@@ -211,7 +211,7 @@ def test_export_gives_the_same_embeddings_and_never_overwrites(narrlit, tiny, tm
 
     found = narrlit("export", tiny(), "--out", "out")
     assert found.code == 2
-    assert "not empty" in found.err
+    assert "--overwrite" in found.err
 
 
 def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, monkeypatch):

@@ -20,7 +20,7 @@ from narrlit.experiments.ablation import Ablated, System, ablation_report, find_
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.outcome import Outcome, Scored
 from narrlit.experiments.run import Run
-from narrlit.metrics.significance import AccuracySummary, mcnemar, wilson_interval
+from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story
 from narrlit.models.registry import load_encoder
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
@@ -133,14 +133,17 @@ def check_report(found, text):
     assert full["difference_to_full"] is None
     for entry in found["systems"]:
         record = read_json(f"out/{entry['system']}/run.json")
-        assert entry["best_epoch"]["interval"] == list(wilson_interval(record["best"]["correct"], EVALUATED))
+        assert entry["best_epoch"]["correct"] == record["best"]["correct"]
+        assert entry["best_epoch"]["interval"] == record["best"]["interval"]
+        assert entry["best_epoch"]["interval_method"] == "by_story"
         assert entry["last_epoch"]["accuracy"] == record["validations"][-1]["accuracy"]
         assert entry["num_evaluations"] == 2
         assert entry["flags"] == []
+    neighbors = SharedStories([[i, i + 1, i + 2] for i in range(EVALUATED)])  # triples share stories with the next
     for entry in (scale, triplet):
         ours, theirs = (right(name) for name in (entry["system"], "full"))
         last = entry["difference_to_full"]["last_epoch"]
-        assert last["p"] == mcnemar(ours, theirs)
+        assert last["p"] == pytest.approx(mcnemar_by_story(ours, theirs, neighbors))
         assert last["difference"] == pytest.approx((sum(ours) - sum(theirs)) / EVALUATED)
     assert last["lost"] > 0
     assert last["won"] > 0
