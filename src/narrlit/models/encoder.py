@@ -21,11 +21,8 @@ from narrlit.errors import ModelError, OptionError
 from narrlit.models import adapters, capabilities, packing
 from narrlit.models.config import EncoderConfig, Long, Precision, Role
 from narrlit.models.heads import SentenceBiLSTM, ViewFusion, copy_code
-from narrlit.models.pretrained import PROMPT_NAMES, first_position, load_model, quiet
+from narrlit.models.pretrained import PROMPT_NAMES, SAMPLE, first_position, load_model, quiet
 from narrlit.models.text_tokens import EncodedText, encode_by_sentence, split_windows, token_chunks
-
-SAMPLE = "An old king had three sons, and the youngest set out to find the water of life."
-"""Text by which models are checked."""
 
 
 class Encoder(MovableModule):

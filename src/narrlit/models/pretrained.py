@@ -28,6 +28,8 @@ POOLING_NAMES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
 STORY_PROMPT = "story"
 PROMPT_NAMES: dict[Role, str] = {"anchor": "query", "candidate": "document", "story": STORY_PROMPT}
 """Name of each role's prompt in sentence-transformers."""
+SAMPLE = "An old king had three sons, and the youngest set out to find the water of life."
+"""Text by which models are checked when they are loaded."""
 ADAPTER_SETTINGS = "adapter_config.json"
 """File with the settings of an adapter in the format of peft."""
 LFS_POINTER = b"version https://git-lfs"
@@ -134,7 +136,7 @@ def _merge_adapter(model: SentenceTransformer, name: str) -> None:
         raise ModelError(f"{problem} into quantized weights: export the model, and quantize the exported folder")
     if getattr(settings, "layer_replication", None):
         raise ModelError(f"{problem}: it repeats layers of the model")
-    texts = ["A story.", "An old king had three sons, and the youngest set out to find the water of life."]
+    texts = ["A story.", SAMPLE]
     with quiet(), reading("adapter of model", name, f"an adapter of the kind {kind} can't be merged", ModelError):
         before = model.encode(texts)
         adapters.merge_loaded(transformer)
