@@ -14,7 +14,7 @@ from narrlit.lightning_cli import StageCLI, parse_fit
 ROOT = packaged_configs()
 MENDEL292 = [f"mendel292{name}.yaml" for name in ("", "_linear", "_mlp", "_inductive", "_transductive")]
 SYSTEMS = ["quickstart.yaml", "quickstart_hits.yaml", "nlp_fsdm.yaml", "hits.yaml", "comhis.yaml", *MENDEL292]
-SYSTEMS += ["ttda704.yaml", "quickstart_ttda704.yaml", "ttda704_track_a.yaml", "narrlit_mini.yaml"]
+SYSTEMS += ["ttda704.yaml", "quickstart_ttda704.yaml", "ttda704_track_a.yaml", "narrlit_mini.yaml", "versions.yaml"]
 SYSTEMS += ["baselines/triplet.yaml", "baselines/frozen.yaml"]
 HITS = [
     f"ablations/hits_{name}.yaml" for name in ("baseline", "multi_negative", "one_iteration", "mask_only", "kd_only")

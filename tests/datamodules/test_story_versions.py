@@ -1,6 +1,7 @@
 """Versions: stories of one group are each other's positives and never negatives, whatever they are read from."""
 
 import unicodedata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,3 +157,119 @@ def test_a_decomposed_copy_is_no_other_version_and_is_in_one_group(make):
     rows[1]["größe"] = "other"
     with pytest.raises(DataError, match="in größe 'Thule' as well as 'other'"):
         read_versions(Versions(str(make("w.jsonl", rows)), same="größe"), strict=True, stories=StoryTable())
+
+
+NAMED = [
+    {"text": "One day Anna met Bert. The fox saw Anna, and Bert ran home.", "plot": "a"},
+    {"text": "There came Cleo with Dora. A fox saw Cleo, so Dora ran home.", "plot": "a"},
+    {"text": "Here Emil sat with Fritz. The hen heard Emil, and Fritz ran home.", "plot": "b"},
+    {"text": "Now Gerda sat with Hugo. A hen heard Gerda, so Hugo ran home.", "plot": "b"},
+]
+NAMES = ["Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Gerda", "Hugo"]
+
+
+def names_in(text):
+    return {name for name in NAMES if name in text}
+
+
+def test_renamed_pairs_have_other_names_and_the_same_words(make):
+    path = str(make("named.jsonl", NAMED))
+    found, examples = read(Versions(path, renamed=1.0))
+    originals = [row["text"] for row in NAMED]
+    of_group = {"a": originals[:2], "b": originals[2:]}
+    assert len(examples) == 4
+    for row, texts in zip(examples, examples.texts(), strict=True):
+        for text in texts:
+            assert text not in originals
+            same = [other for other in of_group[row.group] if without_names(other) == without_names(text)]
+            assert len(same) == 1
+            assert len(names_in(text)) == 2
+            assert not names_in(text) & names_in(same[0])
+    assert found.originals == originals
+
+    as_read, none = read(Versions(path))
+    assert {text for texts in none.texts() for text in texts} == {*originals}
+    assert as_read.originals == []
+
+
+def without_names(text):
+    for name in NAMES:
+        text = text.replace(name, "")
+    return text
+
+
+def test_a_share_of_the_pairs_is_renamed(make):
+    rows = [
+        {**row, "text": f"{row['text']} Part {part}.", "plot": f"{row['plot']}{part}"}
+        for part in range(200)
+        for row in NAMED
+    ]
+    path = str(make("many.jsonl", rows))
+    _, examples = read(Versions(path, renamed=0.7))
+    originals = {row["text"] for row in rows}
+    pairs = [[text in originals for text in texts] for texts in examples.texts()]
+    assert len(pairs) == 800
+    assert all(anchor == positive for anchor, positive in pairs)
+    # The standard deviation of a share of 800 is 0.016.
+    assert np.mean([anchor for anchor, _ in pairs]) == pytest.approx(0.3, abs=0.06)
+
+
+def test_renamed_stories_of_the_validation_set_are_still_found(make):
+    versions = Versions(str(make("named.jsonl", NAMED)), renamed=1.0)
+    others = ["Some other story.", "A third one."]
+    triple = {"anchor_text": NAMED[0]["text"], "text_a": others[0], "text_b": others[1], "text_a_is_closer": True}
+    data = FileData(validation=str(make("dev.jsonl", [triple])), versions=versions, loading=Loading(batch_size=2))
+    data.setup("fit")
+    assert data.train_validation_overlap().shared_stories == 1
+
+
+def test_groups_that_are_near_each_other_are_in_no_batch(make):
+    rows = [{"text": f"Tale {plot} number {number}.", "plot": plot} for plot in "abcdef" for number in range(2)]
+    path = str(make("tales.jsonl", rows))
+    near = path.replace("tales.jsonl", "near.tsv")
+    Path(near).write_text("a\tb\t0.4\nc\ta\nzz\ta\n", encoding="utf-8")
+    _, examples = read(Versions(path, near=near))
+    groups = dict(zip((row.group for row in examples), examples.groups[examples.anchors].tolist(), strict=True))
+    assert {row.group: set(row.near) for row in examples} == {
+        "a": {"b", "c", "zz"},
+        "b": {"a"},
+        "c": {"a"},
+        "d": set(),
+        "e": set(),
+        "f": set(),
+    }
+
+    def batches_of(near):
+        sampler = DistinctBatchSampler(
+            examples.groups[examples.anchors], examples.groups[examples.positives], 6, seed=1, near=near
+        )
+        found = []
+        for epoch in range(20):
+            sampler.set_epoch(epoch)
+            found += [{int(examples.groups[examples.anchors[row]]) for row in batch} for batch in sampler]
+        return found
+
+    a, b, c = groups["a"], groups["b"], groups["c"]
+    assert any({a, b} <= batch for batch in batches_of(None))
+    assert not any({a, b} <= batch or {a, c} <= batch for batch in batches_of(examples.near))
+    assert any({b, c} <= batch for batch in batches_of(examples.near))
+
+
+def test_a_row_with_one_group_names_its_line(make):
+    path = str(make("tales.jsonl", TALES))
+    near = path.replace("tales.jsonl", "near.csv")
+    Path(near).write_text("a,b\nc\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"near.csv:2: one column"):
+        read(Versions(path, near=near))
+    with pytest.raises(DataError, match=r"none.csv"):
+        read(Versions(path, near=near.replace("near", "none")))
+
+
+def test_different_versions_are_drawn_more_often_than_copies(make):
+    rows = [{"text": "The king had three sons and a mill.", "plot": "a"}]
+    rows += [{"text": f"The king had three sons and a mill {number}.", "plot": "a"} for number in range(3)]
+    rows += [{"text": f"A merchant lost ring {number} at sea.", "plot": "a"} for number in range(3)]
+    _, examples = read(Versions(str(make("tales.jsonl", rows)), versions=2))
+    different = [texts[1].startswith("A merchant") for texts in examples.texts() if texts[0].startswith("The king")]
+    assert len(different) == 8
+    assert np.mean(different) > 0.7  # half of the other versions

@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from narrlit.cache.teacher import TeacherEmbeddings
-from narrlit.data.batch import ExampleBatch, PackedStories, PackedViews, UnlabelledBatch, ViewBatch
+from narrlit.data.batch import ExampleBatch, PackedParts, PackedStories, UnlabelledBatch, ViewBatch
 from narrlit.datamodules import StoryWorldData, story_tables
 from narrlit.datamodules.story_data import Loading
 from narrlit.distributed import averages, rank, world_size
@@ -27,6 +27,7 @@ from narrlit.objectives import (
     MLPHead,
     MultipleNegativesRanking,
     MultiView,
+    PassageMatching,
     Projection,
     SelfDistillation,
     Triplet,
@@ -34,6 +35,7 @@ from narrlit.objectives import (
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 STORIES, STEPS, WORLD = 16, 5, 2
+PASSAGES = 3
 
 
 def in_processes(folder, function, *arguments):
@@ -149,6 +151,8 @@ def objectives():
     lookup["sum"] = MultipleNegativesRanking(unused, scale=5.0, reduction="sum")
     lookup["triplet"] = Triplet(unused, margin=0.8)
     lookup["adaptive"] = Triplet(unused, distance="squared_euclidean", margin=0.5, maximum_margin=1.5)
+    lookup["passages"] = PassageMatching(unused, scale=5.0, passages=PASSAGES, whole=0.5)
+    lookup["soft passages"] = PassageMatching(unused, scale=5.0, passages=PASSAGES, sharpness=10.0)
     lookup["distillation"] = SelfDistillation(unused, use_triple_negative=True, mask_margin=0.3)
     lookup["views"] = MultiView(unused, hidden=6)
     lookup["aligned views"] = MultiView(unused, hidden=6, alignment_terms="views")
@@ -200,14 +204,26 @@ def own_batch(name, step, rows):
         batch.unlabelled = UnlabelledBatch(unlabelled, labels)
     elif name in ("projection", "mlp"):
         batch.stories = packed([1] * STORIES, 0, seed=step)
+    elif name in ("passages", "soft passages"):
+        whole = name == "passages"
+        batch.stories = stories_in_passages(1 + step % 2, whole)
     elif name in ("views", "aligned views"):
         others = joint_batch(step).anchors.roll(-1)[rows]
         pieces = PackedStories(torch.zeros(4 * STORIES), (1,) * 4 * STORIES, torch.arange(4 * STORIES))
-        views = PackedViews(pieces, torch.arange(4 * STORIES).view(STORIES, 4), torch.arange(STORIES))
+        views = PackedParts(pieces, torch.arange(4 * STORIES).view(STORIES, 4), torch.arange(STORIES))
         return ViewBatch(views, batch.anchors, others)
     else:
         batch.stories = PackedStories(torch.zeros(STORIES), (1,) * STORIES, torch.arange(STORIES))
     return batch
+
+
+def stories_in_passages(shortest, whole):
+    """Stories with `shortest` to 3 passages, and with their whole texts if `whole`."""
+    parts = torch.arange(4 * STORIES).view(STORIES, 4)
+    counts = torch.arange(STORIES) % (PASSAGES + 1 - shortest) + shortest
+    parts[:, :PASSAGES][torch.arange(PASSAGES) >= counts[:, None]] = -1
+    pieces = PackedStories(torch.zeros(4 * STORIES), (1,) * 4 * STORIES, torch.arange(4 * STORIES))
+    return PackedParts(pieces, parts if whole else parts[:, :PASSAGES], torch.arange(STORIES))
 
 
 def train_each():

@@ -83,25 +83,29 @@ class PackedFeatures(_Concatenated):
 
 
 @dataclass
-class PackedViews(Batch):
-    """Texts and views of U stories, each distinct text once."""
+class PackedParts(Batch):
+    """Parts of U stories, each distinct text once: a story's text and its views, or its passages in order."""
 
-    pieces: PackedStories  # the P distinct texts and views
-    parts: Tensor  # (U, 4) int64, positions in `pieces` of each story's text, theme, action and outcome
+    pieces: PackedStories  # the P distinct texts
+    parts: Tensor  # (U, K) int64, positions in `pieces` of each story's parts, PADDING where it has fewer
     indices: Tensor  # (U,) int64 story indices
 
     def __len__(self) -> int:
         """U, the number of stories."""
         return len(self.indices)
 
-    def select(self, chosen: Sequence[int]) -> "PackedViews":
+    def select(self, chosen: Sequence[int]) -> "PackedParts":
         """Pack the stories at these positions of the batch."""
         positions = torch.as_tensor(chosen, device=self.indices.device)
-        needed, parts = torch.unique(self.parts[positions], return_inverse=True)
-        return PackedViews(self.pieces.select(needed.tolist()), parts, self.indices[positions])
+        parts = self.parts[positions]
+        needed = torch.unique(parts[parts >= 0])
+        place = torch.full((len(self.pieces),), PADDING, device=parts.device)
+        place[needed] = torch.arange(len(needed), device=parts.device)
+        new_parts = torch.where(parts < 0, PADDING, place[parts.clamp(min=0)])
+        return PackedParts(self.pieces.select(needed.tolist()), new_parts, self.indices[positions])
 
 
-Packed = PackedStories | PackedFeatures | PackedViews
+Packed = PackedStories | PackedFeatures | PackedParts
 
 
 @dataclass
@@ -165,12 +169,12 @@ class TripleBatch(Batch):
 class ViewBatch(Batch):
     """B anchors with views, each paired with another story; indices point to the U stories of the batch."""
 
-    stories: PackedViews  # the U distinct stories
+    stories: PackedParts  # the U distinct stories
     anchors: Tensor  # (B,) int64
     others: Tensor  # (B,) int64, for each anchor the story whose views are its negatives
 
 
-P = TypeVar("P", PackedStories, PackedFeatures, PackedViews)
+P = TypeVar("P", PackedStories, PackedFeatures, PackedParts)
 
 
 class StoryInputs(ABC, Generic[P]):
@@ -277,7 +281,7 @@ def _text_of(story: Story | str) -> str:
     return story if isinstance(story, str) else story.text
 
 
-class TokenizedViews(StoryInputs[PackedViews]):
+class TokenizedViews(StoryInputs[PackedParts]):
     """Token ids of stories and their views, each distinct text once; all texts have the same prompt.
 
     Attributes:
@@ -301,13 +305,13 @@ class TokenizedViews(StoryInputs[PackedViews]):
         self.truncated = self._tokens.truncated
         self.provenance = {"truncated": self.truncated, "pieces": len(pieces)}
 
-    def select(self, positions: IntArray) -> PackedViews:
+    def select(self, positions: IntArray) -> PackedParts:
         """Pack the stories at these positions (U,), in their order."""
         needed, parts = np.unique(self._parts[positions], return_inverse=True)
         if needed.size and needed[0] < 0:
             raise DataError("a story of this batch has no views: give `views=FILE` (in a config data.views.files)")
         shaped = torch.from_numpy(parts.reshape(len(positions), -1))
-        return PackedViews(self._tokens.select(needed), shaped, torch.from_numpy(positions))
+        return PackedParts(self._tokens.select(needed), shaped, torch.from_numpy(positions))
 
 
 Collator = Callable[[list[int]], Any]

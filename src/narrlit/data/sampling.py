@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
-from narrlit.data.batch import Collator, ExampleBatch, PackedViews, StoryInputs, TripleBatch, UnlabelledBatch, ViewBatch
+from narrlit.data.batch import Collator, ExampleBatch, PackedParts, StoryInputs, TripleBatch, UnlabelledBatch, ViewBatch
 from narrlit.data.schema import PADDING, IntArray, TrainingExamples, Triples
 
 EPOCHS_TRIED = 8
@@ -54,7 +54,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
     not divide evenly among the processes are dropped, since gathering needs equal shares.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (what the examples share, and how an epoch is drawn)
         self,
         anchors: IntArray,
         positives: IntArray,
@@ -64,6 +64,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
         settings: Settings | None = None,
+        near: Sequence[Sequence[int]] | None = None,
     ) -> None:
         """Initialize the sampler of N examples.
 
@@ -77,10 +78,13 @@ class DistinctBatchSampler(Sampler[list[int]]):
                 example twice. None: an epoch draws each example once.
             limit: largest number of examples per epoch, drawn anew in each epoch; None: all.
             settings: settings of the examples, ignored with `weights`; None: batches mix all examples.
+            near: stories or groups that are not in a batch with each of the N examples, ignored with `weights`; None:
+                there are none.
         """
         self._settings = settings
         self._chances = None if weights is None else weights / weights.sum()
         self._pairs = list(zip(anchors.tolist(), positives.tolist(), strict=True))
+        self._near = near
         self._batch_size = batch_size
         self._seed = seed
         self._limit = limit
@@ -130,7 +134,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         elif self._settings is not None:
             batches = self._batches_by_setting(order, size, self._settings, rng)
         else:
-            batches = distinct_batches(order, self._pairs, size)
+            batches = distinct_batches(order, self._pairs, size, self._near)
         divisible = [batch[: len(batch) // world * world] for batch in batches]
         return list(filter(None, divisible))
 
@@ -158,12 +162,12 @@ class DistinctBatchSampler(Sampler[list[int]]):
                 mixed.append(position)
         batches: list[list[int]] = []
         for positions in of_setting.values():
-            for batch in distinct_batches(positions, self._pairs, size):
+            for batch in distinct_batches(positions, self._pairs, size, self._near):
                 if 2 * len(batch) >= size:
                     batches.append(batch)
                 else:
                     mixed += batch
-        batches += distinct_batches(rng.permutation(mixed).tolist(), self._pairs, size)
+        batches += distinct_batches(rng.permutation(mixed).tolist(), self._pairs, size, self._near)
         return [batches[number] for number in rng.permutation(len(batches))]
 
 
@@ -191,8 +195,16 @@ def equalized(batches: list[list[int]], count: int, world: int = 1) -> list[list
     return batches
 
 
-def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) -> list[list[int]]:
+def distinct_batches(
+    order: list[int], pairs: list[tuple[int, int]], size: int, near: Sequence[Sequence[int]] | None = None
+) -> list[list[int]]:
     """Cut `order` into batches of at most `size` positions whose pairs share no story.
+
+    Args:
+        order: positions.
+        pairs: two stories by position.
+        size: maximum size of a batch.
+        near: stories that are not in a batch with each pair, by position; if A is near B, B is near A.
 
     >>> distinct_batches([0, 1, 2], [(7, 8), (7, 9), (5, 6)], 2)
     [[0, 2], [1]]
@@ -207,7 +219,7 @@ def distinct_batches(order: list[int], pairs: list[tuple[int, int]], size: int) 
             position = rest.popleft()
             if taken.isdisjoint(pairs[position]):
                 batch.append(position)
-                taken.update(pairs[position])
+                taken.update(pairs[position], () if near is None else near[position])
             else:
                 passed.append(position)
         rest.extendleft(reversed(passed))
@@ -250,7 +262,7 @@ class ViewCollator:
     """Collator of anchors, each paired with the next anchor of the batch, whose order is random."""
 
     examples: TrainingExamples
-    inputs: StoryInputs[PackedViews]
+    inputs: StoryInputs[PackedParts]
 
     def __call__(self, chosen: list[int]) -> ViewBatch:
         """Make the batch of the anchors at these positions; a single anchor is paired with one outside the batch."""

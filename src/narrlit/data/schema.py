@@ -205,6 +205,7 @@ class TrainingExample:
         group: name of a group of examples that are versions of one story, or copies of one source such as
             back-translations; None: unknown.
         setting: what the anchor shares with stories of other groups, such as the place or the author; None: unknown.
+        near: groups that are not in a batch with this example, because their stories are too similar for negatives.
     """
 
     anchor: int
@@ -213,6 +214,7 @@ class TrainingExample:
     kinds: tuple[str | None, ...] = ()
     group: str | None = None
     setting: str | None = None
+    near: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.kinds) != len(self.negatives):
@@ -308,6 +310,15 @@ class TrainingExamples(Rows[TrainingExample]):
         if not links:
             return np.arange(len(self.stories), dtype=np.int64)
         return connected(links, len(self.stories))
+
+    @cached_property
+    def near(self) -> list[list[int]]:
+        """Groups, as in `groups`, that are not in a batch with each of the N examples."""
+        number_of: dict[str, int] = {}
+        for row in self.rows:
+            if row.group is not None:
+                number_of[row.group] = int(self.groups[row.anchor])
+        return [[number_of[name] for name in row.near if name in number_of] for row in self.rows]
 
     @cached_property
     def settings(self) -> IntArray:

@@ -97,6 +97,7 @@ class FileData(StoryData):
         train = [read_examples(path, strict, stories) for path in self.train]
         synthetic = [read_examples(path, strict, stories) for path in _listed(self.extra.synthetic)]
         versions = read_versions(self.versions, strict, stories)
+        self.original_texts = versions.originals
         self.synthetic_rows = sum(map(len, synthetic))
         rows: list[TrainingExample] = [*versions.examples]
         reports = []

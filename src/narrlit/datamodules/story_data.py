@@ -57,6 +57,7 @@ class StoryData(L.LightningDataModule):
         setting_share: share of the examples with a setting that are put in batches with a single setting.
         provenance: provenance of each set, as plain data for run.json.
         synthetic_rows: number of training examples written by a language model, which come last.
+        original_texts: training stories before their names were replaced by other ones.
     """
 
     has_views = False
@@ -82,6 +83,7 @@ class StoryData(L.LightningDataModule):
         self.minable = TripleSet(Triples(self.tables.source, []), Triples(self.stories, []))
         self.provenance: dict[str, dict[str, object]] = {}
         self.synthetic_rows = 0
+        self.original_texts: list[str] = []
         self._records: dict[str, Provenance] = {}
         self._inputs: StoryInputs[Any] | None = None
         self._loader: ResumableLoader | None = None
@@ -257,6 +259,7 @@ class StoryData(L.LightningDataModule):
             rows += [minable[number] for number in self.prepared.mined]
         if anchors_only:
             rows = [row[:1] for row in rows]
+        rows += [(text,) for text in self.original_texts]
         return overlap(rows, self._original_validation().texts())
 
     def _original_training_texts(self) -> list[tuple[str, ...]]:
@@ -295,6 +298,7 @@ class StoryData(L.LightningDataModule):
             weights=prepared.weights,
             limit=loading.samples_per_epoch,
             settings=self._settings(examples),
+            near=examples.near,
         )
         collator = self.reader.collator(examples, inputs)
         if prepared.labels is not None:

@@ -1,18 +1,25 @@
 """Training examples from versions of the same story, which have the same value in a column."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
 
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
 from narrlit.data.rows import column_names
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, normal_form, normal_text
 from narrlit.data.twice_told import training_rows
-from narrlit.errors import DataError, OptionError, printable
+from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.preprocessing.passages import positions, split_passages
+from narrlit.preprocessing.renaming import find_names, rename
 
 TWICE_TOLD = "twice-told"
 """Name of the training data of Twice Told, in place of a file of versions."""
+LEAST_DIFFERENCE = 0.01
+"""Added to the differences of versions, so that copies are drawn too where there are no others."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,12 @@ class Versions:
             or collection; None: no such column.
         setting_share: share of the examples, 0 to 1, that are put in batches with a single setting, so that the model
             learns to ignore the setting. Needs `setting`.
-        versions: maximum number of other versions that each story is paired with per epoch.
+        versions: maximum number of other versions that each story is paired with per epoch, drawn in proportion to how
+            much their words differ.
+        renamed: share of the pairs, 0 to 1, in which all names are replaced, by other ones in each story, so that the
+            model learns to ignore names. Names are found by their capitals, so not in German.
+        near: table of two groups in each row, separated by tabs (.tsv) or commas, whose stories are too similar to be
+            each other's negatives; they are never in one batch. None: there are none.
         passage_words: number of words of the passages into which longer stories are split. Each passage is paired with
             the passage at the same relative position of the other version. None: stories are not split.
     """
@@ -36,9 +48,13 @@ class Versions:
     setting: str | None = None
     setting_share: float = 0.5
     versions: int = 3
+    renamed: float = 0.0
+    near: str | None = None
     passage_words: int | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.renamed <= 1:
+            raise OptionError(f"versions.renamed is {self.renamed}: must be between 0 and 1")
         if not 0 <= self.setting_share <= 1:
             raise OptionError(f"versions.setting_share is {self.setting_share}: must be between 0 and 1")
         if self.versions < 1:
@@ -58,15 +74,24 @@ class Version:
 
     Attributes:
         passages: (P,) story indices of its passages in order, or the single index of a story that is not split.
+        renamed: the same with other names.
         setting: its setting; None: unknown.
+        words: its distinct words in lower case.
     """
 
     passages: Sequence[int]
+    renamed: Sequence[int]
     setting: str | None
+    words: frozenset[str]
 
-    def passage_at(self, position: float) -> int:
-        """Return the story index of the passage at a relative position, at least 0 and below 1."""
-        return self.passages[int(position * len(self.passages))]
+    def parts(self, renamed: bool) -> Sequence[int]:
+        """Return the story indices of its passages, with other names if `renamed`."""
+        return self.renamed if renamed else self.passages
+
+    def difference(self, other: "Version") -> float:
+        """Compute the share of the words of both that only one of them has, from 0 to 1."""
+        either = len(self.words | other.words)
+        return len(self.words ^ other.words) / max(either, 1)
 
 
 @dataclass
@@ -88,22 +113,9 @@ class Group:
         elif not any(story.passages == other.passages for other in self.versions):
             self.versions.append(story)
 
-    def negatives(self, positive: Version, position: float) -> tuple[list[int], list[str]]:
-        """Select the hard negatives with the same setting as a positive.
-
-        Args:
-            positive: version that is the positive.
-            position: relative position of the passage in its story.
-
-        Returns:
-            Story index of each negative's passage at this position, and the aspect in which each negative differs.
-        """
-        passages, aspects = [], []
-        for story, aspect in self.changed:
-            if story.setting == positive.setting:
-                passages.append(story.passage_at(position))
-                aspects.append(aspect)
-        return passages, aspects
+    def negatives(self, positive: Version) -> list[tuple[Version, str]]:
+        """Select the hard negatives with the same setting as a positive, each with the aspect in which it differs."""
+        return [(story, aspect) for story, aspect in self.changed if story.setting == positive.setting]
 
 
 @dataclass(frozen=True)
@@ -115,12 +127,14 @@ class ReadVersions:
         reports: report of the reader for each file.
         num_stories: number of versions in groups of at least two.
         num_groups: number of groups of at least two versions.
+        originals: texts before their names were replaced; empty if they were not.
     """
 
     examples: list[TrainingExample]
     reports: list[ReadReport]
     num_stories: int
     num_groups: int
+    originals: list[str]
 
     def summary(self) -> str:
         """Summarize the numbers of stories, groups and examples in one line."""
@@ -142,57 +156,98 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
         DataError: if a file can't be read, a column is missing, or a story is in two groups.
         OptionError: if no group has two versions.
     """
+    read = list(_read_rows(settings, strict))
+    reports = [table.report for table, _ in read]
+    rows = [row for _, of_table in read for row in of_table]
+    names = find_names(row.text for row in rows) if settings.renamed else []
+    rng = np.random.default_rng(0)
     grouped = GroupedVersions()
     index_of: dict[str, int] = {}  # copies of a passage have the index of the first one
-    reports = []
-    for source in settings.sources:
-        table = _read(source, strict)
-        reports.append(table.report)
-        columns = TWICE_TOLD_COLUMNS if source == TWICE_TOLD else Columns.of(settings)
-        for row in _rows(table, columns):
-            passages = []
-            for text in _passages(row.text, settings.passage_words):
-                normal = normal_text(text)
-                if normal not in index_of:
-                    index_of[normal] = stories.add(text)
-                passages.append(index_of[normal])
-            grouped.add(row, passages, columns.same)
+
+    def add_passages(text: str) -> list[int]:
+        passages = []
+        for passage in _passages(text, settings.passage_words):
+            normal = normal_text(passage)
+            if normal not in index_of:
+                index_of[normal] = stories.add(passage)
+            passages.append(index_of[normal])
+        return passages
+
+    for row in rows:
+        passages = add_passages(row.text)
+        renamed = add_passages(rename(row.text, names, rng)) if settings.renamed else passages
+        grouped.add(row, Version(passages, renamed, row.setting, frozenset(row.text.lower().split())))
+    near = _read_near(settings.near)
     examples: list[TrainingExample] = []
     num_stories = num_groups = 0
     for name, group in grouped.groups.items():
         if len(group.versions) > 1:
-            examples += pair_versions(group, name, settings.versions)
+            for example in pair_versions(group, name, settings, rng):
+                examples.append(replace(example, near=tuple(near.get(name, ()))))
             num_stories += len(group.versions)
             num_groups += 1
     if settings.sources and not num_groups:
         raise OptionError("`data.versions.same`: no two stories have the same value; name another column")
-    return ReadVersions(examples, reports, num_stories, num_groups)
+    originals = [row.text for row in rows] if settings.renamed else []
+    return ReadVersions(examples, reports, num_stories, num_groups, originals)
 
 
-def pair_versions(group: Group, name: str, versions: int) -> Iterator[TrainingExample]:
-    """Create the training examples of a group.
-
-    Each version is paired, as the anchor, with the versions after it; after the last version comes the first.
+def pair_versions(group: Group, name: str, settings: Versions, rng: np.random.Generator) -> Iterator[TrainingExample]:
+    """Create the training examples of a group: each version, as the anchor, with some of the others.
 
     Args:
         group: group of two or more versions.
         name: name of the group.
-        versions: maximum number of other versions with which a version is paired.
+        settings: number of other versions for each, and share of pairs with other names.
+        rng: source of the choice.
     """
     count = len(group.versions)
     for number, anchor in enumerate(group.versions):
-        for step in range(1, min(versions, count - 1) + 1):
-            positive = group.versions[(number + step) % count]
-            for passage, position in zip(anchor.passages, positions(anchor.passages), strict=True):
-                negatives, aspects = group.negatives(positive, position)
+        others = [other for other in range(count) if other != number]
+        differences = np.array([anchor.difference(group.versions[other]) for other in others]) + LEAST_DIFFERENCE
+        size = min(settings.versions, len(others))
+        for other in rng.choice(others, size, replace=False, p=differences / differences.sum()).tolist():
+            positive, renamed = group.versions[other], bool(rng.random() < settings.renamed)
+            changed = group.negatives(positive)
+            aspects = tuple(aspect for _, aspect in changed)
+            passages, of_positive = anchor.parts(renamed), positive.parts(renamed)
+            for passage, position in zip(passages, positions(passages), strict=True):
+                negatives = [_at(position, story.parts(renamed)) for story, _ in changed]
                 yield TrainingExample(
                     passage,
-                    positive.passage_at(position),
+                    _at(position, of_positive),
                     tuple(negatives),
-                    tuple(aspects),
+                    aspects,
                     group=name,
                     setting=anchor.setting,
                 )
+
+
+def _at(position: float, passages: Sequence[int]) -> int:
+    """Return the passage at a relative position, at least 0 and below 1."""
+    return passages[int(position * len(passages))]
+
+
+def _read_near(file: str | None) -> dict[str, list[str]]:
+    """Read pairs of groups: the groups near each group, in both directions.
+
+    Raises:
+        DataError: if the file can't be read, or a row has fewer than two groups.
+    """
+    near: dict[str, list[str]] = {}
+    if file is None:
+        return near
+    with reading("pairs of groups", file, "give a table with two groups in each row"):
+        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+    for number, row in enumerate(csv.reader(lines, delimiter="\t" if file.endswith(".tsv") else ","), 1):
+        if not row:
+            continue
+        if len(row) < 2:
+            raise DataError(f"{file}:{number}: one column; give two groups, separated by a tab (.tsv) or a comma")
+        first, second = row[:2]
+        near.setdefault(first, []).append(second)
+        near.setdefault(second, []).append(first)
+    return near
 
 
 @dataclass(frozen=True)
@@ -215,10 +270,11 @@ CHANGED = "changed"
 
 @dataclass(frozen=True)
 class VersionRow:
-    """Row of a table of versions; `place` is its file and line, for messages."""
+    """Row of a table of versions; `place` is its file and line, and `column` that of its group, for messages."""
 
     text: str
     group: str
+    column: str
     setting: str | None
     changed: str | None
     place: str
@@ -235,29 +291,34 @@ class GroupedVersions:
         self.groups: dict[str, Group] = {}
         self._group_of: dict[int, str] = {}
 
-    def add(self, row: VersionRow, passages: Sequence[int], column: str) -> None:
+    def add(self, row: VersionRow, story: Version) -> None:
         """Add the story of a row to its group.
 
         Args:
             row: row of the story.
-            passages: (P,) story indices of its passages.
-            column: column with the names of groups, for messages.
+            story: indices of its passages.
 
         Raises:
             DataError: if a passage is also in another group.
         """
-        for index in passages:
+        for index in story.passages:
             group = self._group_of.setdefault(index, row.group)
             if group != row.group:
                 raise DataError(
-                    f"{row.place}: this story is in {column} {printable(group, 60)!r} as well as "
+                    f"{row.place}: this story is in {row.column} {printable(group, 60)!r} as well as "
                     f"{printable(row.group, 60)!r}; leave one row out"
                 )
-        self.groups.setdefault(row.group, Group()).add(Version(passages, row.setting), row.changed)
+        self.groups.setdefault(row.group, Group()).add(story, row.changed)
 
 
-def _read(source: str, strict: bool) -> Stories:
-    return parse_stories(training_rows(), strict) if source == TWICE_TOLD else read_stories(source, strict)
+def _read_rows(settings: Versions, strict: bool) -> Iterator[tuple[Stories, list[VersionRow]]]:
+    """Read each file: its table, and its rows that have a group."""
+    for source in settings.sources:
+        if source == TWICE_TOLD:
+            table, columns = parse_stories(training_rows(), strict), TWICE_TOLD_COLUMNS
+        else:
+            table, columns = read_stories(source, strict), Columns.of(settings)
+        yield table, list(_rows(table, columns))
 
 
 def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
@@ -276,7 +337,7 @@ def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
         if changed is not None and changed not in ASPECTS:
             raise DataError(f"{place}: column {CHANGED!r} is {printable(changed, 60)!r}; give {', '.join(ASPECTS)}")
         setting = None if columns.setting is None else _value(row, columns.setting)
-        yield VersionRow(story.text, group, setting, changed, place)
+        yield VersionRow(story.text, group, columns.same, setting, changed, place)
 
 
 def _check_columns(table: Stories, columns: Columns) -> None:

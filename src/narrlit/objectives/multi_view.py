@@ -9,7 +9,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from narrlit.data.batch import Collator, Packed, PackedViews, StoryInputs, TokenizedViews, ViewBatch
+from narrlit.data.batch import Collator, Packed, PackedParts, StoryInputs, TokenizedViews, ViewBatch
 from narrlit.data.sampling import ViewCollator
 from narrlit.data.schema import ASPECTS, Story, TrainingExamples
 from narrlit.errors import OptionError
@@ -121,7 +121,7 @@ class MultiView(Objective):
 
     def training_embeddings(self, stories: Packed) -> Tensor:
         """Embed texts and views without heads, (U, 4, D), each distinct text once."""
-        if not isinstance(stories, PackedViews):
+        if not isinstance(stories, PackedParts):
             raise TypeError(f"stories with views are needed, not {type(stories).__name__}")
         embeddings: Tensor = self.encoder(stories.pieces)[stories.parts]
         return embeddings
