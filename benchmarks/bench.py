@@ -32,6 +32,7 @@ PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "embedding": inference.embedding,
     "exported": runtimes.embedding,
     "ranking": training.ranking,
+    "passages": training.matching,
     "cached": training.cached,
     "distillation": training.distillation,
     "frozen": frozen.epochs,

@@ -45,11 +45,14 @@ from narrlit.data.batch import ExampleBatch
 from narrlit.data.sampling import DistinctBatchSampler
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.datamodules import Loading, StoryData
+from narrlit.losses.contrastive import info_nce
+from narrlit.losses.matching import passage_scores
 from narrlit.models.config import EncoderConfig
 from narrlit.models.embedding import embed
 from narrlit.models.pretrained import set_dropout
-from narrlit.objectives import MultipleNegativesRanking, Optimization, SelfDistillation
+from narrlit.objectives import MultipleNegativesRanking, Optimization, PassageMatching, SelfDistillation
 from narrlit.objectives.base import Objective
+from narrlit.preprocessing.passages import split_passages
 
 SEED = 1
 LEARNING_RATE = 2e-5
@@ -92,9 +95,10 @@ class Examples(StoryData):
         return Triples(stories, [])
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Return the loader; the texts are tokenized here."""
-        self.preparation = timed(self.prepare_inputs, "cpu")
-        return super().train_dataloader()
+        """Return the loader; the texts and passages are tokenized here."""
+        loaders: list[DataLoader[Any]] = []
+        self.preparation = timed(lambda: loaders.append(super(Examples, self).train_dataloader()), "cpu")
+        return loaders[0]
 
 
 def examples_of(texts: Sequence[str], stories: StoryTable, each: int = 3) -> TrainingExamples:
@@ -240,6 +244,64 @@ def _rows(job: str, texts: Texts, clocks: Mapping[Any, list[Clock]], comparisons
             side: [clock.step for clock in clocks[side, how]] for side, how in (("peer", peer), ("ours", own))
         }
         yield Row(name, texts.name, own.precision, **sides, aim=aim, note=note, **work)
+
+
+def match_by_loop(examples: Sequence[tuple[str, ...]], batch_size: int, device: str) -> Clock:
+    """Match passages in a plain loop over sentence-transformers' model, one epoch: passages padded, the same loss."""
+    model, clock = peer_model(device).train(), Clock(device)
+    set_dropout(model[0].model, 0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, fused=True)
+    fill_state(optimizer)
+    for start in range(0, len(examples), batch_size):
+        anchors, positives = zip(*examples[start : start + batch_size], strict=True)
+        stories = [split_passages(text) for text in (*anchors, *positives)]
+        features = model.preprocess([passage for passages in stories for passage in passages])
+        features = {name: x.to(device) for name, x in features.items() if isinstance(x, Tensor)}
+        loss = matching_loss(model(features)["sentence_embedding"], [len(passages) for passages in stories])
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        clock.mark()
+        clock.losses.append(loss.detach())
+    return clock
+
+
+def matching_loss(vectors: Tensor, counts: Sequence[int]) -> Tensor:
+    """Compute the loss of the passages (P, D) of anchors, then positives, with these numbers of passages."""
+    unit = torch.nn.functional.normalize(vectors - vectors.mean(0), dim=-1)
+    padded = torch.nn.utils.rnn.pad_sequence(list(torch.split(unit, list(counts))), batch_first=True)
+    present = (torch.arange(padded.shape[1]) < torch.tensor(counts)[:, None]).to(vectors.device)
+    (anchors, positives), (of_anchors, of_positives) = padded.chunk(2), present.chunk(2)
+    scores = passage_scores(anchors, positives, of_anchors, of_positives)
+    target = torch.arange(len(scores), device=scores.device)
+    return (info_nce(scores, target, None, 1 / 20) + info_nce(scores.T, target, None, 1 / 20)) / 2
+
+
+def match_fit(texts: Sequence[str], batch_size: int, device: str) -> Clock:
+    """Train narrlit one epoch by the match scores of all passages."""
+    objective = PassageMatching(config(0.0), Optimization(learning_rate=LEARNING_RATE), passages=100)
+    return ours(objective, Examples(texts, batch_size, 2), device, "fp32")
+
+
+def matching(setting: Setting) -> Iterator[Row]:
+    """Matching of passages, 20 stories a batch as in the recipe of narrlit-mini, without dropout on both sides."""
+    batch, steps, device = 2 if setting.quick else 10, setting.steps, setting.device
+    for texts in setting.texts(2 * batch * steps):
+        examples = examples_of(texts.texts, StoryTable(), each=2)
+        sampler = DistinctBatchSampler(examples.anchors, examples.positives, batch, SEED)
+        rows = examples.texts()
+        ordered = [rows[position] for positions in sampler for position in positions]
+        variants: dict[Any, Callable[[], Clock]] = {
+            ("peer", FP32_PLAIN): partial(match_by_loop, ordered, batch, device),
+            ("ours", FP32_PLAIN): partial(match_fit, texts.texts, batch, device),
+        }
+        clocks: dict[Any, list[Clock]] = interleave(variants, setting.rounds)
+        first = [float(clocks[side, FP32_PLAIN][0].losses[0]) for side in ("peer", "ours")]
+        work = {"unit": "pairs/s", "count": batch}
+        for row in _rows("passages", texts, clocks, [(FP32_PLAIN, FP32_PLAIN, None)], **work):
+            row.wrong = _apart("the first losses", *first)
+            yield row
 
 
 def cached(setting: Setting) -> Iterator[Row]:

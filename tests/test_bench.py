@@ -16,7 +16,7 @@ from narrlit.models.capabilities import has_bf16
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 JOBS = {"embedding", "ranking", "cached ranking", "self-distillation", "step with cached teacher", "search", "memory"}
-JOBS |= {"frozen projection", "frozen BiLSTM", "start: --help", "exported"}
+JOBS |= {"frozen projection", "frozen BiLSTM", "start: --help", "exported", "passages"}
 
 
 @pytest.fixture
