@@ -8,6 +8,7 @@ from narrlit.losses.batch_hard import BatchHard, batch_hard, subspace_sizes, sub
 from narrlit.losses.contrastive import alignment_loss, candidate_cosines, info_nce, ranking_loss, view_contrast
 from narrlit.losses.distillation import distillation_loss, linear_weight
 from narrlit.losses.masks import duplicates_mask, teacher_mask
+from narrlit.losses.matching import passage_scores
 from narrlit.losses.matryoshka import unit_prefixes
 from narrlit.losses.triplet import adaptive_margin, distances, triplet_loss
 
@@ -22,6 +23,7 @@ __all__ = [
     "duplicates_mask",
     "info_nce",
     "linear_weight",
+    "passage_scores",
     "ranking_loss",
     "subspace_sizes",
     "subspaces",

@@ -1,0 +1,312 @@
+"""Stories that people told more than once: what trains narrlit-mini of them, and what is held back to choose it by.
+
+    python benchmarks/retellings.py train FOLDER --triples tell_me_again_triplets.jsonl --out retellings.jsonl
+    python benchmarks/retellings.py measure FOLDER MODEL [MODEL ...]
+
+FOLDER has JSON Lines files of versions (`group`, `text`): `tale_types`, which never trains, and `gutenberg_*` and
+`gospel_parallels`, which train, except the families in HELD_BACK and every fifth fable. `train` writes their stories,
+with the summaries of Tell Me Again! as one more family; near_groups.tsv in FOLDER lists groups that are no negatives.
+
+`measure` prints a JSON object a model: how well a version finds another one of its group, by passages and by cosine,
+in tale_types, in the families held back together, and in fables of which one telling has other animals and things.
+"""
+
+import argparse
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import narrlit
+from narrlit.data.schema import Floats
+from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.explore.collection import passage_vectors
+from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.representations import Contents
+from narrlit.metrics.names import MeasureName
+
+HELD_BACK = ("gutenberg_norse", "gutenberg_india")
+"""Families that never train."""
+FABLES = "gutenberg_aesop"
+FABLES_APART = 5
+"""Every fifth fable never trains."""
+MEASURES: tuple[MeasureName, ...] = ("passages", "cosine")
+ANIMALS = {
+    "ant": "ants",
+    "ape": "apes",
+    "ass": "asses",
+    "badger": "badgers",
+    "bat": "bats",
+    "bear": "bears",
+    "beaver": "beavers",
+    "bee": "bees",
+    "beetle": "beetles",
+    "boar": "boars",
+    "bull": "bulls",
+    "calf": "calves",
+    "camel": "camels",
+    "cat": "cats",
+    "cock": "cocks",
+    "cow": "cows",
+    "crab": "crabs",
+    "crane": "cranes",
+    "crow": "crows",
+    "deer": "deer",
+    "dog": "dogs",
+    "dolphin": "dolphins",
+    "donkey": "donkeys",
+    "dove": "doves",
+    "eagle": "eagles",
+    "elephant": "elephants",
+    "fawn": "fawns",
+    "fly": "flies",
+    "fox": "foxes",
+    "frog": "frogs",
+    "gnat": "gnats",
+    "goat": "goats",
+    "goose": "geese",
+    "grasshopper": "grasshoppers",
+    "hare": "hares",
+    "hawk": "hawks",
+    "hedgehog": "hedgehogs",
+    "hen": "hens",
+    "heron": "herons",
+    "horse": "horses",
+    "jackdaw": "jackdaws",
+    "kid": "kids",
+    "kite": "kites",
+    "lamb": "lambs",
+    "lion": "lions",
+    "lizard": "lizards",
+    "mole": "moles",
+    "monkey": "monkeys",
+    "mouse": "mice",
+    "mule": "mules",
+    "nightingale": "nightingales",
+    "otter": "otters",
+    "owl": "owls",
+    "ox": "oxen",
+    "oyster": "oysters",
+    "parrot": "parrots",
+    "partridge": "partridges",
+    "peacock": "peacocks",
+    "pig": "pigs",
+    "pigeon": "pigeons",
+    "rabbit": "rabbits",
+    "ram": "rams",
+    "rat": "rats",
+    "raven": "ravens",
+    "sheep": "sheep",
+    "snake": "snakes",
+    "sparrow": "sparrows",
+    "spider": "spiders",
+    "stag": "stags",
+    "stork": "storks",
+    "swallow": "swallows",
+    "swan": "swans",
+    "tiger": "tigers",
+    "tortoise": "tortoises",
+    "viper": "vipers",
+    "vulture": "vultures",
+    "wasp": "wasps",
+    "weasel": "weasels",
+    "wolf": "wolves",
+}
+"""Animals of fables, with their plurals."""
+THINGS = {
+    "apple": "apples",
+    "arrow": "arrows",
+    "axe": "axes",
+    "basket": "baskets",
+    "bone": "bones",
+    "bowl": "bowls",
+    "bread": "loaves",
+    "brook": "brooks",
+    "cart": "carts",
+    "cheese": "cheeses",
+    "coat": "coats",
+    "corn": "seeds",
+    "cup": "cups",
+    "egg": "eggs",
+    "feather": "feathers",
+    "fig": "figs",
+    "grape": "grapes",
+    "hill": "hills",
+    "jar": "jars",
+    "jewel": "jewels",
+    "lamp": "lamps",
+    "meat": "steaks",
+    "milk": "creams",
+    "mountain": "mountains",
+    "nest": "nests",
+    "net": "nets",
+    "nut": "nuts",
+    "oak": "oaks",
+    "pearl": "pearls",
+    "pitcher": "pitchers",
+    "pond": "ponds",
+    "pot": "pots",
+    "purse": "purses",
+    "reed": "reeds",
+    "river": "rivers",
+    "rope": "ropes",
+    "sack": "sacks",
+    "spear": "spears",
+    "stick": "sticks",
+    "stone": "stones",
+    "sword": "swords",
+    "thorn": "thorns",
+    "tree": "trees",
+    "vine": "vines",
+    "wheat": "oats",
+}
+"""Things in fables, with a plural or a word that takes its place."""
+WORD = re.compile(r"[A-Za-z]+")
+
+
+def read_versions(path: Path) -> list[dict[str, str]]:
+    """Read the stories of a family."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def is_apart(group: str, groups: Sequence[str]) -> bool:
+    """Return True for every fifth of the fables, which never trains."""
+    return groups.index(group) % FABLES_APART == 0
+
+
+def groups_of(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """List the groups of a family in their order."""
+    return sorted({row["group"] for row in rows})
+
+
+def training_rows(folder: Path, triples: Path | None) -> list[dict[str, str]]:
+    """Collect the stories that train, with columns text, group and family."""
+    found = []
+    for path in sorted([*folder.glob("gutenberg_*.jsonl"), folder / "gospel_parallels.jsonl"]):
+        rows = read_versions(path)
+        groups = groups_of(rows)
+        for row in rows:
+            is_held_back = path.stem in HELD_BACK or (path.stem == FABLES and is_apart(row["group"], groups))
+            if not is_held_back:
+                found.append({"group": row["group"], "family": path.stem, "text": row["text"]})
+    if triples is not None:
+        for number, (anchor, positive, _) in enumerate(narrlit.read_triples(str(triples)).texts()):
+            group = f"summary-{number}"
+            found += [{"group": group, "family": "summaries", "text": text} for text in (anchor, positive)]
+    return found
+
+
+def swapped(text: str, rng: np.random.Generator) -> str:
+    """Replace the animals and things of a fable by others, the same word always by the same other.
+
+    >>> swapped("The Fox saw grapes; the fox jumped.", np.random.default_rng(3))
+    'The Ram saw spears; the ram jumped.'
+    """
+    words = {word.lower() for word in WORD.findall(text)}
+    new_word: dict[str, str] = {}
+    for names in (ANIMALS, THINGS):
+        own = [name for name, plural in names.items() if not words.isdisjoint((name, plural))]
+        others = [name for name in names if name not in own]
+        for name, other in zip(own, rng.permutation(others).tolist(), strict=False):
+            new_word |= {names[name]: names[other], name: other}
+
+    def replaced(word: re.Match[str]) -> str:
+        """Return the other animal or thing, with the capitals of the word."""
+        other = new_word.get(word[0].lower(), word[0])
+        if word[0].isupper():
+            return other.upper()
+        return other.capitalize() if word[0].istitle() else other
+
+    return WORD.sub(replaced, text)
+
+
+def swapped_fables(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the held-back fables: one telling of each, and another of its tellings with other animals and things."""
+    rows = read_versions(folder / f"{FABLES}.jsonl")
+    groups = groups_of(rows)
+    of_group = defaultdict(list)
+    for row in rows:
+        if is_apart(row["group"], groups):
+            of_group[row["group"]].append(row["text"])
+    rng = np.random.default_rng(0)
+    originals, others = [], []
+    for texts in of_group.values():
+        if len(texts) > 1:
+            originals.append(texts[0])
+            others.append(swapped(texts[1], rng))
+    return originals, others
+
+
+def first_ranks(similarities: Floats, names: Sequence[str]) -> list[int]:
+    """Rank the first version of each story that has others, from 1.
+
+    Args:
+        similarities: (N, N) of the stories.
+        names: N groups.
+    """
+    groups = np.array(names)
+    others = np.array(similarities, dtype=np.float64)
+    np.fill_diagonal(others, -np.inf)
+    ranks = []
+    for row, order in enumerate(np.argsort(-others, axis=1, kind="stable")):
+        is_version = groups[order[:-1]] == groups[row]
+        if is_version.any():
+            ranks.append(int(is_version.argmax()) + 1)
+    return ranks
+
+
+def figures(ranks: Sequence[int]) -> dict[str, float]:
+    """Compute recall@1 and mean reciprocal rank."""
+    counted = np.array(ranks)
+    return {"n": len(ranks), "recall@1": float((counted == 1).mean()), "mrr": float((1 / counted).mean())}
+
+
+def measured(folder: Path, model: str) -> dict[str, dict[str, dict[str, float]]]:
+    """Measure a model on everything that is held back."""
+    encoder = narrlit.load(model)
+    found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for family, name in (("tale_types", "tale_types"), *((family, "families") for family in HELD_BACK)):
+        rows = read_versions(folder / f"{family}.jsonl")
+        for measure, similarities in similarities_of([row["text"] for row in rows], encoder).items():
+            found[name][measure] += first_ranks(similarities, [row["group"] for row in rows])
+    originals, others = swapped_fables(folder)
+    for measure, similarities in similarities_of([*originals, *others], encoder).items():
+        from_others = similarities[len(originals) :, : len(originals)]
+        order = np.argsort(-from_others, axis=1, kind="stable")
+        found["swapped_fables"][measure] = [int((row == n).argmax()) + 1 for n, row in enumerate(order)]
+    return {
+        name: {measure: figures(ranks) for measure, ranks in of_measure.items()} for name, of_measure in found.items()
+    }
+
+
+def similarities_of(texts: Sequence[str], encoder: StoryEncoder) -> dict[MeasureName, Floats]:
+    """Compare stories by each measure, (N, N)."""
+    contents = Contents(encoder.embed(texts), texts, passage_vectors(encoder.passages(texts)))
+    return {measure: CollectionSimilarity.of(measure, contents).matrix() for measure in MEASURES}
+
+
+def main() -> None:
+    """Write the training stories, or measure models."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    training = commands.add_parser("train")
+    training.add_argument("folder", type=Path)
+    training.add_argument("--triples", type=Path)
+    training.add_argument("--out", type=Path, required=True)
+    measuring = commands.add_parser("measure")
+    measuring.add_argument("folder", type=Path)
+    measuring.add_argument("models", nargs="+")
+    options = parser.parse_args()
+    if options.command == "train":
+        rows = training_rows(options.folder, options.triples)
+        options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return
+    for model in options.models:
+        print(json.dumps({"model": model, **measured(options.folder, model)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
