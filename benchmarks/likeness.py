@@ -1,4 +1,4 @@
-"""Which measure finds the other version of a story? Measures side by side, with what length and hubs do to each.
+"""Which measure finds the other version of a story? Measures side by side, with the hubs of each.
 
     python benchmarks/likeness.py                        the 24 sample tales, and pairs of StoryWorld
     python benchmarks/likeness.py twins/stories.jsonl --same work

@@ -99,11 +99,9 @@ def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, 
 
     encoder = load(tiny())
     texts = list(dict.fromkeys(text for triple in read_triples(files[1]).texts() for text in triple))
-    expected = similarity_diagnostics(similarity(texts, encoder), texts)
+    expected = similarity_diagnostics(similarity(texts, encoder))
     record = read_json(tmp_path / "out/check_data.json")["diagnostics"][str(files[1])]
 
     assert record["stories"] == 27
-    assert record["length_correlation"] == pytest.approx(expected.length_correlation, abs=1e-4)  # float32
-    assert (
-        f"{files[1]}: correlation of mean similarity with log length {record['length_correlation']:+.2f}" in found.out
-    )
+    assert record["hub_skewness"] == pytest.approx(expected.hub_skewness, abs=1e-4)  # float32
+    assert f"{files[1]}: skewness of hubs {record['hub_skewness']:.1f}" in found.out

@@ -36,7 +36,7 @@ def test_tales_are_drawn_and_compared_with_their_types(narrlit, tales, tmp_path)
 
     page = (tmp_path / "map.html").read_text()
     for text in (result.out, page):
-        assert "correlation of mean similarity with log length" in text
+        assert "skewness of hubs" in text
     assert "Grandaunt Tiger" in page
     assert "not measured on labeled triples" in page
     assert "Grandaunt Tiger" in (tmp_path / "map.svg").read_text()

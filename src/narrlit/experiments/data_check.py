@@ -32,7 +32,7 @@ class DataCheck:
         threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
         independence: by file, a sentence about the independence of embeddings from other stories; empty without an
             encoder.
-        diagnostics: by file, length bias and hubness of the cosines of its stories; empty without an encoder.
+        diagnostics: by file, hubness of the cosines of its stories; empty without an encoder.
     """
 
     record: dict[str, Any]
@@ -157,4 +157,4 @@ def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: 
     different = list(by_text.values())
     sample = [different[row] for row in reference_rows(len(different))]
     vectors = unit_vectors(encoder.embed(sample, progress=progress))
-    return similarity_diagnostics(vectors @ vectors.T, [story.text for story in sample])
+    return similarity_diagnostics(vectors @ vectors.T)

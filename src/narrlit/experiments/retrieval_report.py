@@ -327,28 +327,26 @@ class Retrieval:
         return f"{markdown_table(title, rows)}\n{note}"
 
     def _lengths(self) -> str:
-        """Format the metrics of short and long stories, with length bias and hubness of the similarities."""
+        """Format the metrics of short and long stories, and hubness of the similarities."""
         rows = []
         for system in self.systems:
             confounds = self.confounds[system.name]
-            diagnostics = confounds.diagnostics
-            length, hubs = diagnostics.length_correlation, diagnostics.hub_skewness
+            hubs = confounds.diagnostics.hub_skewness
             row = {"system": system.name}
             for name, estimates in (("short", confounds.short), ("long", confounds.long)):
                 row[f"{LABELS[PRINTED]}, {name}"] = str(estimates[PRINTED]) if estimates else ""
                 row[f"MRR, {name}"] = f"{estimates[TESTED].mean:.3f}" if estimates else ""
-            row["length"] = "" if length is None else f"{length:+.2f}"
             row["hubs"] = "" if hubs is None else f"{hubs:.1f}"
             rows.append(row)
         words = 0.0 if self.versions is None else self.versions.median_words
         note = (
-            f"Short: fewer than {words:g} words, the median. Length: correlation of a story's mean similarity with its "
-            "log length. Hubs: skewness of how often a story is among the ten nearest stories of others."
+            f"Short: fewer than {words:g} words, the median. Hubs: skewness of how often a story is among the ten "
+            "nearest stories of others."
         )
-        return f"{markdown_table('Short and long stories, length and hubs', rows)}\n{note}"
+        return f"{markdown_table('Short and long stories, and hubs', rows)}\n{note}"
 
     def _warnings(self) -> list[str]:
-        """List warnings about length bias and hubness of the first system."""
+        """List warnings about hubness of the first system."""
         first = self.systems[0].name
         warnings = self.confounds[first].diagnostics.warnings
         return [f"{first}: {warning}" for warning in warnings]

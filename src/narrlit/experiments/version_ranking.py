@@ -68,7 +68,7 @@ def rank_versions(systems: Iterable[tuple[str, Floats]], stories: VersionedStori
             permuted=[permuted_figures(story_ranks, versions, strata) for strata in stories.strata()],
             short=estimates_of(metrics[is_short], versions.groups[is_short]),
             long=estimates_of(metrics[~is_short], versions.groups[~is_short]),
-            diagnostics=similarity_diagnostics(similarities, stories.texts),
+            diagnostics=similarity_diagnostics(similarities),
         )
         values[name] = metrics
     facts = VersionFacts(stories.column, len(np.unique(versions.groups)), median_words, stories.control)

@@ -34,7 +34,7 @@ class CollectionMap:
         agreement: agreement of the nearest stories with a column; None without a column.
         values: (N) values of that column; empty without one.
         accuracy: sentence about the accuracy of the encoder, if known.
-        diagnostics: length bias and hubness of the similarities.
+        diagnostics: hubness of the similarities.
     """
 
     collection: Collection
@@ -91,7 +91,7 @@ class CollectionMap:
         lines = [f"{len(self.collection):,} stories, {groups}: {arranged.arrangement.method}"]
         for name, central in zip(arranged.names, arranged.central, strict=True):
             lines.append(f"  {name} ({arranged.labels[central]})")
-        lines += ["Length and hubs: " + str(self.diagnostics), *self.diagnostics.warnings]
+        lines += ["Hubs: " + str(self.diagnostics), *self.diagnostics.warnings]
         if self.agreement is None:
             return "\n".join(lines)
         lines += self.agreement.lines()
@@ -118,7 +118,7 @@ class CollectionMap:
             ("Read", f"{100 * about['share_read']:.4g} % of the words"),
             ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
             ("Accuracy", self.accuracy),
-            ("Length, hubs", " ".join(self.diagnostics.warnings) or str(self.diagnostics)),
+            ("Hubs", " ".join(self.diagnostics.warnings) or str(self.diagnostics)),
         ]
 
 

@@ -196,10 +196,9 @@ class CollectionSimilarity:
         return matrix
 
     def diagnostics(self) -> SimilarityDiagnostics:
-        """Measure how strongly similarities depend on length, and the hubness, in all stories or a sample of 1,000."""
+        """Measure the skewness of hubs in all stories or a sample of 1,000."""
         rows = reference_rows(len(self))
-        texts = [self._contents.texts[row] for row in rows]
-        return similarity_diagnostics(self.between(rows, rows), texts)
+        return similarity_diagnostics(self.between(rows, rows))
 
     def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
         """Compare all pairs of stories in blocks: yield rows (B,), and a copy of their similarities (B, N)."""

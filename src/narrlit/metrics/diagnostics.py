@@ -1,4 +1,4 @@
-"""Diagnostics of a similarity: its dependence on the length of stories, and hubs, which are close to most stories.
+"""Hubs, which are close to most stories of a collection, and lengths of stories in words.
 
 Letters in shapes: N stories.
 """
@@ -15,46 +15,29 @@ WORD = re.compile(r"\w+(?:['’]\w+)*")
 """Word of a story's length; inner apostrophes belong to it: "don't" is one word."""
 NEIGHBORS = 10
 """Number k of nearest neighbors for the skewness of the k-occurrence."""
-LARGE_CORRELATION = 0.3
-"""Correlation with length above which there is a warning: length then explains a tenth of the variance."""
 LARGE_SKEWNESS = 1.2
 """Skewness of hubs above which there is a warning, by the rule of thumb of scikit-hubness (Feldbauer et al. 2020)."""
-LEVEL = 0.05
-"""Largest p of a correlation for a warning: with 24 stories, a correlation of 0.3 is often due to chance."""
 
 
 @dataclass(frozen=True)
 class SimilarityDiagnostics:
-    """Dependence of the similarities of N stories on length, and hubness.
+    """Hubness of the similarities of N stories.
 
     Attributes:
         stories: number N of stories.
-        length_correlation: Pearson correlation, -1 to 1, between the mean similarity of the others to a story and the
-            logarithm of its number of words; None if all means or all lengths are equal.
-        length_p: p of the correlation; None without a correlation.
         hub_skewness: skewness of the k-occurrence, which is the number of stories that have a story among their ten
             nearest; large if a few stories are close to many others, None if all numbers are equal.
     """
 
     stories: int
-    length_correlation: float | None
-    length_p: float | None
     hub_skewness: float | None
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about large values, one sentence each."""
-        lines = []
-        correlation, p, skewness = self.length_correlation, self.length_p, self.hub_skewness
-        if correlation is not None and p is not None and abs(correlation) > LARGE_CORRELATION and p < LEVEL:
-            kind = "long" if correlation > 0 else "short"
-            lines.append(
-                f"Similarity depends on length: {kind} stories are close to all others "
-                f"(correlation {correlation:+.2f})."
-            )
-        if skewness is not None and skewness > LARGE_SKEWNESS:
-            lines.append(f"A few stories are close to many others (hubs; skewness {skewness:.1f}).")
-        return lines
+        """A sentence if the skewness is large."""
+        if self.hub_skewness is None or self.hub_skewness <= LARGE_SKEWNESS:
+            return []
+        return [f"A few stories are close to many others (hubs; skewness {self.hub_skewness:.1f})."]
 
     @property
     def record(self) -> dict[str, object]:
@@ -62,40 +45,31 @@ class SimilarityDiagnostics:
         return {**asdict(self), "warnings": self.warnings}
 
     def __str__(self) -> str:
-        """Figures in one line."""
-        length = "undefined" if self.length_correlation is None else f"{self.length_correlation:+.2f}"
-        hubs = "undefined" if self.hub_skewness is None else f"{self.hub_skewness:.1f}"
-        return f"correlation of mean similarity with log length {length}, skewness of hubs {hubs}"
+        """The skewness in a few words."""
+        return "skewness of hubs " + ("undefined" if self.hub_skewness is None else f"{self.hub_skewness:.1f}")
 
 
-def similarity_diagnostics(similarities: Floats, texts: Sequence[str]) -> SimilarityDiagnostics:
-    """Measure how strongly the similarities of stories depend on their length, and the skewness of hubs.
+def similarity_diagnostics(similarities: Floats) -> SimilarityDiagnostics:
+    """Measure the skewness of hubs.
 
     Args:
         similarities: (N, N) similarities of all pairs of stories, with queries in rows; the diagonal is ignored.
-        texts: N texts.
 
     Source: Radovanović, Nanopoulos and Ivanović (2010), "Hubs in space", skewness of the k-occurrence, k = 10.
 
     >>> similarities = np.array([[1, 0.1, 0.2], [0.1, 1, 0.4], [0.2, 0.4, 1]])
-    >>> print(similarity_diagnostics(similarities, ["one", "one two", "one two three four"]))
-    correlation of mean similarity with log length +0.98, skewness of hubs undefined
+    >>> print(similarity_diagnostics(similarities))
+    skewness of hubs undefined
     """
-    from scipy.stats import pearsonr, skew  # searches need no diagnostics
+    from scipy.stats import skew  # searches need no diagnostics
 
-    count = len(texts)
-    correlation = p = skewness = None
+    count = len(similarities)
+    skewness = None
     if count > 2:
-        others = ~np.eye(count, dtype=bool)
-        means = similarities.mean(axis=0, where=others, dtype=np.float64)
-        lengths = log_lengths(texts)
-        if np.ptp(means) > 0 and np.ptp(lengths) > 0:
-            result = pearsonr(means, lengths)
-            correlation, p = float(result.statistic), float(result.pvalue)
         occurrences = k_occurrences(similarities)
         if np.ptp(occurrences) > 0:
             skewness = float(skew(occurrences))
-    return SimilarityDiagnostics(count, correlation, p, skewness)
+    return SimilarityDiagnostics(count, skewness)
 
 
 def log_lengths(texts: Sequence[str]) -> Floats:
