@@ -5,6 +5,7 @@ python benchmarks/studies.py postprocessing --data narrative-similarity-dataset
 python benchmarks/studies.py windows --data narrative-similarity-dataset
 python benchmarks/studies.py retellings --data narrative-similarity-dataset
 python benchmarks/studies.py view_anchors --data narrative-similarity-dataset
+python benchmarks/studies.py split_types --data narrative-similarity-dataset
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from twins import twins
 
@@ -214,13 +216,23 @@ def view_anchors(chosen: argparse.Namespace) -> Result:
     return {"anchors": len(rows)}
 
 
+def split_types(chosen: argparse.Namespace) -> Result:
+    """Write types_train.csv and types_test.csv: folk tales of every other tale type, and those of the others."""
+    tales = pd.read_json(chosen.data / "../retellings/tale_types.jsonl", lines=True)[["title", "group", "text"]]
+    even = set(sorted(tales["group"].unique())[::2])
+    trains = tales["group"].isin(even)
+    tales[trains].to_csv("types_train.csv", index=False)
+    tales[~trains].to_csv("types_test.csv", index=False)
+    return {"train": int(trains.sum()), "test": int((~trains).sum())}
+
+
 def read_jsonl(path: Path) -> list[dict[str, str]]:
     """Read a file of JSON Lines."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 STUDIES: dict[str, Callable[[argparse.Namespace], Result]] = {
-    study.__name__: study for study in (tales, postprocessing, windows, retellings, view_anchors)
+    study.__name__: study for study in (tales, postprocessing, windows, retellings, view_anchors, split_types)
 }
 
 
