@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from random_contents import random_contents
+from tiny_models import world_texts
 
+import narrlit
 from narrlit.explore import index_fit
-from narrlit.explore.index_fit import IndexFit, reference_rows
-from narrlit.measures import MEASURES
-from narrlit.measures.collection import CollectionSimilarity
+from narrlit.explore.index_fit import IndexFit
+from narrlit.measures import MEASURES, collection
+from narrlit.measures.collection import CollectionSimilarity, reference_rows
 from narrlit.measures.corrections import centered
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import READ_PASSAGES
@@ -91,6 +94,7 @@ def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
 
 
 def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(snapshot, monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 10)
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fewer = snapshot.take(range(15))
     before = IndexFit.updated("passages", fewer)
@@ -119,6 +123,7 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
 
 
 def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubled(snapshot, monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 10)
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fit = IndexFit.updated("csls", snapshot.take(range(12)))
     assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
@@ -142,6 +147,7 @@ def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch)
 
 
 def test_references_do_not_depend_on_the_order_of_stories(monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 3)
     monkeypatch.setattr(index_fit, "REFERENCES", 3)
     digests = ["d", "a", "e", "c", "b"]
     assert reference_rows(digests).tolist() == [1, 3, 4]
@@ -192,3 +198,20 @@ def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapsh
     fit = IndexFit.current("csls", snapshot)
 
     np.testing.assert_allclose(fit.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["csls", "lexical", "passages", "fused"])
+def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(tiny, tmp_path, monkeypatch, measure):
+    """Also beyond the number of references, and although the index lists its stories in another order."""
+    monkeypatch.setattr(collection, "REFERENCES", 12)
+    monkeypatch.setattr(index_fit, "REFERENCES", 12)
+    frame = pd.DataFrame({"id": [f"t{number}" for number in range(30)], "text": world_texts(10), "year": range(30)})
+    encoder = narrlit.load(tiny())
+    of_file = narrlit.Collection.of(frame, encoder).similarities_by(measure)
+    index = narrlit.Index.create(tmp_path / "i", frame[::-1], encoder)
+    in_order = np.array(index.collection().frame["id"].map(frame.set_index("id").index.get_loc))
+    found = index.collection().similarities_by(measure)
+
+    assert of_file.record["fitted_on"] == found.record["fitted_on"] == 12
+    # The index keeps vectors of passages in half precision.
+    np.testing.assert_allclose(found.matrix(), of_file.matrix()[np.ix_(in_order, in_order)], atol=5e-3)

@@ -11,7 +11,7 @@ from narrlit.data.schema import Story, Views
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError
 from narrlit.explore import index_storage
-from narrlit.explore.arrow_columns import content_digests
+from narrlit.explore.collection import content_digests
 from narrlit.explore.conditions import quoted
 from narrlit.explore.index_record import FORMAT, IndexRecord, IndexSettings
 from narrlit.explore.index_storage import EmbeddedStories, IndexStorage

@@ -10,8 +10,7 @@ from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import OptionError
 from narrlit.explore import index_storage, ranking
-from narrlit.explore.arrow_columns import content_digests
-from narrlit.explore.collection import stories_of, story_frame
+from narrlit.explore.collection import content_digests, stories_of, story_frame
 from narrlit.explore.index import Index
 from narrlit.explore.index_record import IndexRecord
 from narrlit.explore.index_snapshot import DIGEST

@@ -147,7 +147,7 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
     measured = CollectionSimilarity.of("csls", random_contents(40))
     assert measured.record == {"measure": "csls", "fitted_on": 20}
 
-    rows = collection.reference_rows(40)
+    rows = collection.sample_rows(40)
     assert len(set(rows.tolist())) == 20
 
     stories = random_contents(40)

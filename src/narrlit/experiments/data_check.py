@@ -15,7 +15,7 @@ from narrlit.data.schema import Story
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import OptionError
 from narrlit.experiments.report import keep_report
-from narrlit.measures.collection import reference_rows
+from narrlit.measures.collection import sample_rows
 from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, read_set
 from narrlit.submission import check_independence
@@ -155,6 +155,6 @@ def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: 
     """Measure length bias and hubness of the cosines of different stories, at most 1,000."""
     by_text = {story.text: story for story in stories}
     different = list(by_text.values())
-    sample = [different[row] for row in reference_rows(len(different))]
+    sample = [different[row] for row in sample_rows(len(different))]
     vectors = unit_vectors(encoder.embed(sample, progress=progress))
     return similarity_diagnostics(vectors @ vectors.T)

@@ -3,7 +3,6 @@
 Letters in shapes: N stories, D dimension.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from narrlit.data.schema import Story
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError
 from narrlit.explore.collection import passage_vectors
@@ -24,16 +22,6 @@ if TYPE_CHECKING:
 
 EMBEDDED = (VECTOR, PASSAGES, PASSAGE_TEXTS)
 """Columns that the encoder computes."""
-
-
-def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
-    """Hash the content of N stories: id, title, text and metadata in the rows of a frame, and views."""
-    digests = []
-    for row, story in zip(frame.to_dict("records"), stories, strict=True):
-        values = {name: value for name, value in row.items() if value is not None}
-        content = json.dumps([values, story.views and story.views.texts], default=str)
-        digests.append(hashlib.sha256(content.encode()).hexdigest())
-    return digests
 
 
 def fitted_columns(table: Any, arrays: Mapping[str, "pa.Array"], path: str | Path) -> "pa.Table":

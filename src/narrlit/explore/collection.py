@@ -1,5 +1,7 @@
 """Collections of stories in memory, with their embeddings."""
 
+import hashlib
+import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -142,7 +144,12 @@ class Collection:
 
     def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
         """Fit another measure on the collection."""
-        return CollectionSimilarity.of(measure, self.contents(measure))
+        return CollectionSimilarity.of(measure, self.contents(measure), digests=self._digests)
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        """Digests of the stories, by which the references of a measure are chosen as in an index of these stories."""
+        return content_digests(self.frame, self.stories)
 
     def compared_by(self, measure: MeasureName | None) -> "Collection":
         """Return the collection with another measure; None returns it unchanged.
@@ -193,6 +200,16 @@ class Collection:
     def _repr_html_(self) -> str:
         shown = self.frame.head().to_html(index=False)
         return f"<p>{escape(repr(self))}</p>{shown}"
+
+
+def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
+    """Hash the content of N stories: id, title, text and metadata in the rows of a frame, and views."""
+    digests = []
+    for row, story in zip(frame.to_dict("records"), stories, strict=True):
+        values = {name: value for name, value in row.items() if value is not None}
+        content = json.dumps([values, story.views and story.views.texts], default=str)
+        digests.append(hashlib.sha256(content.encode()).hexdigest())
+    return digests
 
 
 def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureName:

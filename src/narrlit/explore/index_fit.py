@@ -21,7 +21,7 @@ from narrlit.errors import DataError, OptionError, reason
 from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.files import atomic_path
 from narrlit.measures.candidates import principal_components
-from narrlit.measures.collection import REFERENCES, MeasureFit, highest
+from narrlit.measures.collection import REFERENCES, MeasureFit, highest, reference_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
@@ -251,12 +251,6 @@ def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
     """Return everything that measures read of some stories of an index."""
     passages = snapshot.passage_vectors(rows) if snapshot.has_passages else None
     return Contents(snapshot.vectors_at(rows), snapshot.texts(rows), passages)
-
-
-def reference_rows(digests: Sequence[str]) -> IntArray:
-    """Return the rows of the stories with the smallest digests, at most 1,000, in ascending order."""
-    smallest = np.argsort(np.array(digests), kind="stable")[:REFERENCES]
-    return np.sort(smallest)
 
 
 def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray, rows: IntArray) -> Floats:

@@ -16,8 +16,7 @@ from narrlit.data.readers import Stories
 from narrlit.data.schema import Story, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, on_interrupt
-from narrlit.explore.arrow_columns import content_digests
-from narrlit.explore.collection import languages, stories_of, story_frame
+from narrlit.explore.collection import content_digests, languages, stories_of, story_frame
 from narrlit.explore.index_snapshot import DIGEST
 from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
 

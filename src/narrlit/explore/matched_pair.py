@@ -17,7 +17,7 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.explore.collection import Collection, centered_passages, passage_vectors
 from narrlit.explore.faithfulness import DeletionCurve
-from narrlit.measures.collection import reference_rows
+from narrlit.measures.collection import sample_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches
 from narrlit.measures.readers import PassageReader
@@ -61,7 +61,7 @@ class Background:
         reader = cast("PassageReader", similarities.fit.reader)
         texts = collection.frame["text"]
         hubs = dict(zip(texts, similarities.hubs.tolist(), strict=True))
-        rows = reference_rows(len(collection))
+        rows = sample_rows(len(collection))
         sample = [collection.passages[row] for row in rows]
         passages = centered_passages(passage_vectors(sample), reader.mean)
         return cls(passages, reader.mean, texts.iloc[rows].tolist(), "other stories of the collection", hubs)

@@ -127,15 +127,23 @@ class CollectionSimilarity:
         self._matrix: Floats | None = None
 
     @classmethod
-    def of(cls, measure: MeasureName, contents: Contents, matching: Matching = Matching()) -> "CollectionSimilarity":
-        """Fit a measure on a collection: on all stories, or on a random sample of 1,000.
+    def of(
+        cls,
+        measure: MeasureName,
+        contents: Contents,
+        matching: Matching = Matching(),
+        digests: Sequence[str] | None = None,
+    ) -> "CollectionSimilarity":
+        """Fit a measure on a collection: on all stories, or on 1,000 references.
 
         Args:
             measure: name of the measure.
             contents: contents of the N stories.
             matching: settings of matching.
+            digests: digests of the N stories; those with the smallest are the references, as in an index. None: the
+                references are a random sample.
         """
-        rows = reference_rows(len(contents))
+        rows = sample_rows(len(contents)) if digests is None else reference_rows(digests)
         fit = MeasureFit.of(measure, contents.take(rows), matching)
         unfitted = cls(fit, contents, np.zeros(len(contents), dtype=np.float32))
         if not fit.removes_hubs or len(contents) < 2:
@@ -197,7 +205,7 @@ class CollectionSimilarity:
 
     def diagnostics(self) -> SimilarityDiagnostics:
         """Measure the skewness of hubs in all stories or a sample of 1,000."""
-        rows = reference_rows(len(self))
+        rows = sample_rows(len(self))
         return similarity_diagnostics(self.between(rows, rows))
 
     def blocks(self) -> Iterator[tuple[IntArray, Floats]]:
@@ -257,7 +265,7 @@ class CollectionSimilarity:
         reader, passages = passage_reader(self.fit.reader), passages_of(self._stories)
         if reader is None or passages is None:
             raise ValueError(f"{self.fit.measure} compares no passages")
-        sample = passages.take(reference_rows(len(self)))
+        sample = passages.take(sample_rows(len(self)))
         components = principal_components(sample.vectors)
         projected = PassageVectors(passages.vectors @ components, passages.starts)
         return Candidates(reader, components, projected, self.hubs)
@@ -270,8 +278,17 @@ class CollectionSimilarity:
         return csls(similarities, hubness(similarities), self.hubs)
 
 
-def reference_rows(count: int) -> IntArray:
-    """Select the rows on which measures are fitted: all, or a random sample of 1,000, ascending."""
+def reference_rows(digests: Sequence[str]) -> IntArray:
+    """Select the rows on which measures are fitted: the stories with the smallest digests, at most 1,000, ascending.
+
+    This is a random sample that does not depend on the order of the stories.
+    """
+    smallest = np.argsort(np.array(digests), kind="stable")[:REFERENCES]
+    return np.sort(smallest)
+
+
+def sample_rows(count: int) -> IntArray:
+    """Select a random sample of 1,000 rows, or all rows if there are no more, ascending."""
     if count <= REFERENCES:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).permutation(count)[:REFERENCES])
