@@ -27,8 +27,7 @@ import numpy as np
 import narrlit
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.explore.arrow_columns import content_digests
-from narrlit.explore.collection import stories_of, story_frame
+from narrlit.explore.collection import content_digests, stories_of, story_frame
 from narrlit.explore.index import Index
 from narrlit.explore.index_fit import contents
 from narrlit.explore.index_record import IndexRecord

@@ -33,8 +33,7 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.data.twice_told import TwiceTold
 from narrlit.encoding.options import CACHE
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.explore.arrow_columns import content_digests
-from narrlit.explore.collection import stories_of, story_frame
+from narrlit.explore.collection import content_digests, stories_of, story_frame
 from narrlit.explore.index import Index
 from narrlit.explore.index_fit import FOLDER
 from narrlit.explore.index_record import IndexRecord
