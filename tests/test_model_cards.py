@@ -327,4 +327,4 @@ def test_the_citations_are_those_of_the_project():
     names = {
         name for name in objectives.__all__ if name not in ("Aspects", "Distillation", "Objective", "Optimization")
     }
-    assert PAPERS.keys() == names
+    assert PAPERS.keys() == names - {"PassageMatching"}  # narrlit's own

@@ -372,7 +372,7 @@ def example_of(triple: Triple) -> TrainingExample:
     """Convert a labeled triple to a training example: the closer candidate is the positive, the other the negative.
 
     >>> example_of(Triple(0, 1, 2, a_is_closer=False))
-    TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None, setting=None)
+    TrainingExample(anchor=0, positive=2, negatives=(1,), kinds=('triple',), group=None, setting=None, near=())
     """
     if triple.a_is_closer is None:
         raise ValueError("a triple without a label can't be a training example")

@@ -32,4 +32,4 @@ PAPERS = {
     "SelfDistillation": _HITS,
     "Triplet": _TTDA,
 }
-"""Papers of the objectives, as on the pages of the systems in the documentation."""
+"""Papers of the objectives of systems, as on the pages of the systems in the documentation."""
