@@ -227,7 +227,7 @@ def test_groups_that_are_near_each_other_are_in_no_batch(make):
     rows = [{"text": f"Tale {plot} number {number}.", "plot": plot} for plot in "abcdef" for number in range(2)]
     path = str(make("tales.jsonl", rows))
     near = path.replace("tales.jsonl", "near.tsv")
-    Path(near).write_text("a\tb\t0.4\nc\ta\nzz\ta\n", encoding="utf-8")
+    Path(near).write_text('a\tb\t"open\nc\ta\nzz\ta\n', encoding="utf-8")  # a title may begin with a quotation mark
     _, examples = read(Versions(path, near=near))
     groups = dict(zip((row.group for row in examples), examples.groups[examples.anchors].tolist(), strict=True))
     assert {row.group: set(row.near) for row in examples} == {

@@ -317,7 +317,7 @@ class TrainingExamples(Rows[TrainingExample]):
         number_of: dict[str, int] = {}
         for row in self.rows:
             if row.group is not None:
-                number_of[row.group] = int(self.groups[row.anchor])
+                number_of[normal_form(row.group)] = int(self.groups[row.anchor])
         return [[number_of[name] for name in row.near if name in number_of] for row in self.rows]
 
     @cached_property

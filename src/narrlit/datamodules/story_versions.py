@@ -183,7 +183,7 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
     for name, group in grouped.groups.items():
         if len(group.versions) > 1:
             for example in pair_versions(group, name, settings, rng):
-                examples.append(replace(example, near=tuple(near.get(name, ()))))
+                examples.append(replace(example, near=tuple(near.get(normal_form(name), ()))))
             num_stories += len(group.versions)
             num_groups += 1
     if settings.sources and not num_groups:
@@ -239,12 +239,13 @@ def _read_near(file: str | None) -> dict[str, list[str]]:
         return near
     with reading("pairs of groups", file, "give a table with two groups in each row"):
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
-    for number, row in enumerate(csv.reader(lines, delimiter="\t" if file.endswith(".tsv") else ","), 1):
-        if not row:
+    rows = (line.split("\t") for line in lines) if file.endswith(".tsv") else csv.reader(lines)
+    for number, row in enumerate(rows, 1):
+        if not any(row):
             continue
         if len(row) < 2:
             raise DataError(f"{file}:{number}: one column; give two groups, separated by a tab (.tsv) or a comma")
-        first, second = row[:2]
+        first, second = map(normal_form, row[:2])
         near.setdefault(first, []).append(second)
         near.setdefault(second, []).append(first)
     return near
