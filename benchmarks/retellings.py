@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import narrlit
-from narrlit.data.schema import Floats
+from narrlit.data.schema import Floats, connected, normal_text
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.explore.collection import passage_vectors
 from narrlit.measures.collection import CollectionSimilarity
@@ -193,10 +193,21 @@ def training_rows(folder: Path, triples: Path | None) -> list[dict[str, str]]:
             if not is_held_back:
                 found.append({"group": row["group"], "family": path.stem, "text": row["text"]})
     if triples is not None:
-        for number, (anchor, positive, _) in enumerate(narrlit.read_triples(str(triples)).texts()):
-            group = f"summary-{number}"
-            found += [{"group": group, "family": "summaries", "text": text} for text in (anchor, positive)]
+        found += summaries_of(triples)
     return found
+
+
+def summaries_of(triples: Path) -> list[dict[str, str]]:
+    """Collect the summaries of Tell Me Again!, those of one work as a group: a work is in more than one triple."""
+    pairs = [(anchor, positive) for anchor, positive, _ in narrlit.read_triples(str(triples)).texts()]
+    texts = {normal_text(text): text for pair in pairs for text in pair}
+    number_of = {text: number for number, text in enumerate(texts)}
+    links = [(number_of[normal_text(anchor)], number_of[normal_text(positive)]) for anchor, positive in pairs]
+    works = connected(links, len(texts)).tolist()
+    return [
+        {"group": f"summary-{work}", "family": "summaries", "text": text}
+        for work, text in zip(works, texts.values(), strict=True)
+    ]
 
 
 def swapped(text: str, rng: np.random.Generator) -> str:

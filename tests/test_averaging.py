@@ -58,6 +58,18 @@ def test_an_average_interpolates_the_frozen_weights_and_the_mean_of_the_merged_o
     assert any(not torch.equal(first[name], second[name]) for name in averaged)
 
 
+@pytest.mark.parametrize("adapters", [(None, None), (LoRA(4, 8, 0.0), LoRA(2, 12, 0.0))])
+def test_shares_of_each_training_add_up(trainings, tiny, tmp_path, adapters):
+    encoders = trainings(*adapters)
+    save_encoder(tmp_path, *average_weights(encoders, [1.0, 0.5]))
+    summed = merged_weights(load_saved(tmp_path))
+    frozen = merged_weights(Encoder(EncoderConfig(tiny("bert"))))
+    first, second = (merged_weights(encoder) for encoder in encoders)
+    for name, value in summed.items():
+        expected = first[name] + 0.5 * (second[name] - frozen[name])
+        assert torch.allclose(value, expected, atol=1e-6), name  # sums in another order
+
+
 def test_ranks_of_adapters_add_up(trainings):
     config, weights = average_weights(trainings(LoRA(4, 8, 0.0), LoRA(2, 12, 0.0)))
     assert config.lora.rank == 6
@@ -67,6 +79,8 @@ def test_ranks_of_adapters_add_up(trainings):
 def test_runs_that_do_not_fit_together_are_refused(trainings):
     with pytest.raises(OptionError, match=r"trained_share=1\.5"):
         average_weights(trainings(None), 1.5)
+    with pytest.raises(OptionError, match="2 shares for 1 training"):
+        average_weights(trainings(None), [1.0, 0.5])
     with pytest.raises(OptionError, match="they did not train the same weights"):
         average_weights([*trainings(None), *trainings(LoRA(4, 8, 0.0))])
 
@@ -81,6 +95,10 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
     found = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
 
     assert str(found) == f"{tmp_path / 'both'}: mean of 2, trained share 1, adapters of rank 8"
+    added = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "sum", trained_share=[1.0, 0.5])
+    assert str(added) == f"{tmp_path / 'sum'}: sum of 2, trained shares 1, 0.5, adapters of rank 8"
+    card = narrlit.export(tmp_path / "sum", tmp_path / "exported_sum").path / "README.md"
+    assert "sum of 2, trained shares 1, 0.5" in card.read_text(encoding="utf-8")
 
     vectors = narrlit.embed(STORIES, tmp_path / "both")
     assert vectors.shape == (3, 32)

@@ -290,10 +290,7 @@ def _training(origin: Origin) -> str:
     if origin.base_model:
         facts.append(f"Base model: {', '.join(map(code, origin.base_model))}")
     if origin.average is not None:
-        share = origin.average.trained_share
-        facts.append(
-            f"Weights: the mean of {len(origin.average.models)} trainings, trained share {share:g} (0: before training)"
-        )
+        facts.append(f"Weights: {origin.average.what} (0: before training)")
     if origin.run is not None:
         facts += _settings(origin.run, origin.evaluation)
     if not facts:

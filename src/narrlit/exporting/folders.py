@@ -29,7 +29,7 @@ from narrlit.exporting.card import CardFacts, model_card
 from narrlit.exporting.origin import AVERAGE, AverageFile, Origin
 from narrlit.exporting.strengths import describe
 from narrlit.files import atomic_folder, check_writable
-from narrlit.models.averaging import average_weights
+from narrlit.models.averaging import Shares, average_weights
 from narrlit.models.config import UNLIMITED, EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import open_encoder
@@ -176,27 +176,25 @@ class AveragedModel:
 
     Attributes:
         path: the folder.
-        models: models that were averaged.
-        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
+        average: models that were averaged, and their shares.
         config: configuration of the encoder.
     """
 
     path: Path
-    models: tuple[str, ...]
-    trained_share: float
+    average: AverageFile
     config: EncoderConfig
 
     def __str__(self) -> str:
-        """Format folder, number of models and trained share as one line."""
+        """Format folder, number of models and trained shares as one line."""
         adapter = f", adapters of rank {self.config.lora.rank}" if self.config.lora else ""
-        return f"{self.path}: mean of {len(self.models)}, trained share {self.trained_share:g}{adapter}"
+        return f"{self.path}: {self.average.what}{adapter}"
 
 
 def average(
     models: Sequence[str | PathLike[str]],
     out: str | Path,
     *,
-    trained_share: float = 1.0,
+    trained_share: Shares = 1.0,
     trust_remote_code: bool = False,
     overwrite: bool = False,
 ) -> AveragedModel:
@@ -209,7 +207,8 @@ def average(
         models: runs (their best checkpoints) or checkpoints; a single one is interpolated with the weights before
             training.
         out: folder to write; must be new, empty, or with `overwrite` an average of weights.
-        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
+        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1), or
+            one share for each training, which are added up: `[1.0, 0.5]` adds half of what the second one changed.
         trust_remote_code: run Python files that come with the model.
         overwrite: replace an average of weights.
 
@@ -218,24 +217,26 @@ def average(
 
     Raises:
         ModelError: if a model can't be loaded.
-        OptionError: if the models were trained from different encoders, or are heads on a frozen encoder; if the share
+        OptionError: if the models were trained from different encoders, or are heads on a frozen encoder; if a share
             is not between 0 and 1, or the folder is not empty.
 
-    Source: Wortsman et al. 2022, Model soups, and Robust fine-tuning of zero-shot models.
+    Source: Wortsman et al. 2022, Model soups, and Robust fine-tuning of zero-shot models; Ilharco et al. 2023, Editing
+    models with task arithmetic, for the sum.
     """
     if not models:
         raise OptionError("`models`: name at least one")
     check_writable(out, folder=True, replaces=AVERAGE, overwrite=overwrite)
-    names = tuple(str(model) for model in models)
+    names = [str(model) for model in models]
+    share = trained_share if isinstance(trained_share, float | int) else list(trained_share)
+    record = AverageFile(models=names, trained_share=share)
     encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
     config, weights = average_weights(encoders, trained_share)
     if config.lora is not None:  # halves the file size; embeddings change by less than 1e-3
         weights = {name: value.half() for name, value in weights.items()}
     with atomic_folder(Path(out), replaces=AVERAGE, overwrite=overwrite) as temporary:
         save_encoder(temporary, config, weights)
-        record = AverageFile(models=list(names), trained_share=trained_share)
         (temporary / AVERAGE).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return AveragedModel(Path(out), names, trained_share, config)
+    return AveragedModel(Path(out), record, config)
 
 
 def write_model_folder(  # noqa: PLR0913 (options)

@@ -31,13 +31,22 @@ class AverageFile(BaseModel):
 
     Attributes:
         models: models that were averaged.
-        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1).
+        trained_share: interpolation between the weights before training (0) and the mean of the trained weights (1), or
+            the share of each training.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
 
     models: list[str]
-    trained_share: float
+    trained_share: float | list[float]
+
+    @property
+    def what(self) -> str:
+        """Say how the trainings were averaged, or added up."""
+        count = len(self.models)
+        if isinstance(self.trained_share, float):
+            return f"mean of {count}, trained share {self.trained_share:g}"
+        return f"sum of {count}, trained shares {', '.join(format(share, 'g') for share in self.trained_share)}"
 
 
 @dataclass(frozen=True)
