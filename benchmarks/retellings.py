@@ -7,8 +7,9 @@ FOLDER has JSON Lines files of versions (`group`, `text`): `tale_types`, which n
 `gospel_parallels`, which train, except the families in HELD_BACK and every fifth fable. `train` writes their stories,
 with the summaries of Tell Me Again! as one more family; near_groups.tsv in FOLDER lists groups that are no negatives.
 
-`measure` prints a JSON object a model: how well a version finds another one of its group, by passages and by cosine,
-in tale_types, in the families held back together, and in fables of which one telling has other animals and things.
+`measure` prints one JSON object: how well a version finds another one of its group in each held-back set, by passages
+and by cosine, with 95 % intervals by group and paired differences to the first model. The sets are tale_types, the
+families held back together, and fables of which one telling has other animals and things.
 """
 
 import argparse
@@ -16,16 +17,15 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import narrlit
-from narrlit.data.schema import Floats, connected, normal_text
-from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.explore.collection import passage_vectors
-from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.representations import Contents
+from narrlit.data.schema import connected, normal_text
 from narrlit.metrics.names import MeasureName
 
 HELD_BACK = ("gutenberg_norse", "gutenberg_india")
@@ -234,8 +234,8 @@ def swapped(text: str, rng: np.random.Generator) -> str:
     return WORD.sub(replaced, text)
 
 
-def swapped_fables(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the held-back fables: one telling of each, and another of its tellings with other animals and things."""
+def swapped_fables(folder: Path) -> list[dict[str, str]]:
+    """Collect one telling of each held-back fable, and another of its tellings with other animals and things."""
     rows = read_versions(folder / f"{FABLES}.jsonl")
     groups = groups_of(rows)
     of_group = defaultdict(list)
@@ -243,60 +243,40 @@ def swapped_fables(folder: Path) -> tuple[list[str], list[str]]:
         if is_apart(row["group"], groups):
             of_group[row["group"]].append(row["text"])
     rng = np.random.default_rng(0)
-    originals, others = [], []
-    for texts in of_group.values():
+    found = []
+    for group, texts in of_group.items():
         if len(texts) > 1:
-            originals.append(texts[0])
-            others.append(swapped(texts[1], rng))
-    return originals, others
+            found += [{"group": group, "text": texts[0]}, {"group": group, "text": swapped(texts[1], rng)}]
+    return found
 
 
-def first_ranks(similarities: Floats, names: Sequence[str]) -> list[int]:
-    """Rank the first version of each story that has others, from 1.
-
-    Args:
-        similarities: (N, N) of the stories.
-        names: N groups.
-    """
-    groups = np.array(names)
-    others = np.array(similarities, dtype=np.float64)
-    np.fill_diagonal(others, -np.inf)
-    ranks = []
-    for row, order in enumerate(np.argsort(-others, axis=1, kind="stable")):
-        is_version = groups[order[:-1]] == groups[row]
-        if is_version.any():
-            ranks.append(int(is_version.argmax()) + 1)
-    return ranks
-
-
-def figures(ranks: Sequence[int]) -> dict[str, float]:
-    """Compute recall@1 and mean reciprocal rank."""
-    counted = np.array(ranks)
-    return {"n": len(ranks), "recall@1": float((counted == 1).mean()), "mrr": float((1 / counted).mean())}
-
-
-def measured(folder: Path, model: str) -> dict[str, dict[str, dict[str, float]]]:
-    """Measure a model on everything that is held back."""
-    encoder = narrlit.load(model)
-    found: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for family, name in (("tale_types", "tale_types"), *((family, "families") for family in HELD_BACK)):
-        rows = read_versions(folder / f"{family}.jsonl")
-        for measure, similarities in similarities_of([row["text"] for row in rows], encoder).items():
-            found[name][measure] += first_ranks(similarities, [row["group"] for row in rows])
-    originals, others = swapped_fables(folder)
-    for measure, similarities in similarities_of([*originals, *others], encoder).items():
-        from_others = similarities[len(originals) :, : len(originals)]
-        order = np.argsort(-from_others, axis=1, kind="stable")
-        found["swapped_fables"][measure] = [int((row == n).argmax()) + 1 for n, row in enumerate(order)]
-    return {
-        name: {measure: figures(ranks) for measure, ranks in of_measure.items()} for name, of_measure in found.items()
+def held_back_sets(folder: Path) -> dict[str, pd.DataFrame]:
+    """Collect the stories that never train, as tables with columns text and group."""
+    families = [row for family in HELD_BACK for row in read_versions(folder / f"{family}.jsonl")]
+    sets = {
+        "tale_types": read_versions(folder / "tale_types.jsonl"),
+        "families": families,
+        "swapped_fables": swapped_fables(folder),
     }
+    return {name: pd.DataFrame(rows)[["text", "group"]] for name, rows in sets.items()}
 
 
-def similarities_of(texts: Sequence[str], encoder: StoryEncoder) -> dict[MeasureName, Floats]:
-    """Compare stories by each measure, (N, N)."""
-    contents = Contents(encoder.embed(texts), texts, passage_vectors(encoder.passages(texts)))
-    return {measure: CollectionSimilarity.of(measure, contents).matrix() for measure in MEASURES}
+def measured(folder: Path, models: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Measure models on each set by each measure, compared with the first model."""
+    encoders = {model: narrlit.load(model) for model in models}
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, stories in held_back_sets(folder).items():
+        collections = {model: narrlit.Collection.of(stories, encoder) for model, encoder in encoders.items()}
+        found[name] = {}
+        for measure in MEASURES:
+            result = narrlit.retrieval(collections, same="group", measures=[measure], baseline=None)
+            for model, system in zip(models, result.systems, strict=True):
+                found[name].setdefault(measure, {})[model] = {
+                    metric: asdict(estimate)
+                    | ({"difference": asdict(system.differences[metric])} if system.differences else {})
+                    for metric, estimate in system.estimates.items()
+                }
+    return found
 
 
 def main() -> None:
@@ -315,8 +295,7 @@ def main() -> None:
         rows = training_rows(options.folder, options.triples)
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return
-    for model in options.models:
-        print(json.dumps({"model": model, **measured(options.folder, model)}), flush=True)
+    print(json.dumps(measured(options.folder, options.models), indent=1))
 
 
 if __name__ == "__main__":
