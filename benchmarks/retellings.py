@@ -1,23 +1,27 @@
 """Stories that people told more than once: what trains narrlit-mini of them, and what is held back to choose it by.
 
     python benchmarks/retellings.py train FOLDER --triples tell_me_again_triplets.jsonl --out retellings.jsonl
+    python benchmarks/retellings.py packaged COMMIT --out earlier
     python benchmarks/retellings.py measure FOLDER MODEL [MODEL ...]
 
 FOLDER has JSON Lines files of versions (`group`, `text`): `tale_types`, which never trains, and `gutenberg_*` and
 `gospel_parallels`, which train, except the families in HELD_BACK and every fifth fable. `train` writes their stories,
 with the summaries of Tell Me Again! as one more family; near_groups.tsv in FOLDER lists groups that are no negatives.
 
-`measure` prints one JSON object: how well a version finds another one of its group in each held-back set, by passages
-and by cosine, with 95 % intervals by group and paired differences to the first model. The sets are tale_types, the
-families held back together, and fables of which one telling has other animals and things.
+`measure` prints one JSON object: how well a version finds another one of its group in each held-back set, by each
+measure and by TF-IDF, with 95 % intervals by group and paired differences to the models named before. The sets are
+tale_types, the families held back together, the held-back fables, and two tellings of each of these fables, one of
+which has other animals and things. `packaged` writes the narrlit-mini that an earlier commit packaged.
 """
 
 import argparse
 import json
 import re
-from collections import defaultdict
+import subprocess
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +30,16 @@ import pandas as pd
 
 import narrlit
 from narrlit.data.schema import connected, normal_text
+from narrlit.experiments.retrieval_report import SystemRetrieval
 from narrlit.metrics.names import MeasureName
 
+ROOT = Path(__file__).resolve().parents[1]
 HELD_BACK = ("gutenberg_norse", "gutenberg_india")
 """Families that never train."""
 FABLES = "gutenberg_aesop"
 FABLES_APART = 5
 """Every fifth fable never trains."""
-MEASURES: tuple[MeasureName, ...] = ("passages", "cosine")
+MEASURES: tuple[MeasureName, ...] = ("passages", "fused", "cosine")
 ANIMALS = {
     "ant": "ants",
     "ape": "apes",
@@ -234,49 +240,74 @@ def swapped(text: str, rng: np.random.Generator) -> str:
     return WORD.sub(replaced, text)
 
 
-def swapped_fables(folder: Path) -> list[dict[str, str]]:
-    """Collect one telling of each held-back fable, and another of its tellings with other animals and things."""
+def held_back_fables(folder: Path) -> list[dict[str, str]]:
+    """Read the fables that never train and have two tellings or more."""
     rows = read_versions(folder / f"{FABLES}.jsonl")
     groups = groups_of(rows)
+    tellings = Counter(row["group"] for row in rows)
+    return [row for row in rows if is_apart(row["group"], groups) and tellings[row["group"]] > 1]
+
+
+def with_one_swapped(fables: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Take two tellings of each fable, the second with other animals and things."""
     of_group = defaultdict(list)
-    for row in rows:
-        if is_apart(row["group"], groups):
-            of_group[row["group"]].append(row["text"])
+    for row in fables:
+        of_group[row["group"]].append(row["text"])
     rng = np.random.default_rng(0)
     found = []
     for group, texts in of_group.items():
-        if len(texts) > 1:
-            found += [{"group": group, "text": texts[0]}, {"group": group, "text": swapped(texts[1], rng)}]
+        found += [{"group": group, "text": texts[0]}, {"group": group, "text": swapped(texts[1], rng)}]
     return found
 
 
 def held_back_sets(folder: Path) -> dict[str, pd.DataFrame]:
     """Collect the stories that never train, as tables with columns text and group."""
-    families = [row for family in HELD_BACK for row in read_versions(folder / f"{family}.jsonl")]
+    fables = held_back_fables(folder)
     sets = {
         "tale_types": read_versions(folder / "tale_types.jsonl"),
-        "families": families,
-        "swapped_fables": swapped_fables(folder),
+        "families": [row for family in HELD_BACK for row in read_versions(folder / f"{family}.jsonl")],
+        "fables": fables,
+        "swapped_fables": with_one_swapped(fables),
     }
     return {name: pd.DataFrame(rows)[["text", "group"]] for name, rows in sets.items()}
 
 
-def measured(folder: Path, models: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Measure models on each set by each measure, compared with the first model."""
+def measured(folder: Path, models: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Measure models on each set by each measure, each compared with the models named before it."""
     encoders = {model: narrlit.load(model) for model in models}
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, stories in held_back_sets(folder).items():
         collections = {model: narrlit.Collection.of(stories, encoder) for model, encoder in encoders.items()}
-        found[name] = {}
+        found[name] = {"stories": len(stories), "groups": stories["group"].nunique()}
         for measure in MEASURES:
-            result = narrlit.retrieval(collections, same="group", measures=[measure], baseline=None)
-            for model, system in zip(models, result.systems, strict=True):
-                found[name].setdefault(measure, {})[model] = {
-                    metric: asdict(estimate)
-                    | ({"difference": asdict(system.differences[metric])} if system.differences else {})
-                    for metric, estimate in system.estimates.items()
+            of_model: dict[str, Any] = {model: {} for model in models}
+            for base, other in combinations(models, 2):
+                pair = {base: collections[base], other: collections[other]}
+                first, second, lexical = narrlit.retrieval(pair, same="group", measures=[measure]).systems
+                of_model[base] |= estimates(first)
+                of_model[other] |= estimates(second)
+                found[name]["tfidf"] = estimates(lexical)
+                of_model[other][f"to {base}"] = {
+                    metric: asdict(difference) for metric, difference in second.differences.items()
                 }
+            found[name][measure] = of_model
     return found
+
+
+def estimates(system: SystemRetrieval) -> dict[str, Any]:
+    """Return the means of a system, with their intervals."""
+    return {
+        metric: {"mean": estimate.mean, "interval": estimate.interval} for metric, estimate in system.estimates.items()
+    } | {"n": len(system.values)}
+
+
+def write_packaged(commit: str, out: Path) -> None:
+    """Write the folder of the model that a commit packaged."""
+    out.mkdir()
+    for name in ("encoder.json", "average.json", "weights.safetensors"):
+        file = f"{commit}:src/narrlit/narrlit_mini/{name}"
+        done = subprocess.run(["git", "-C", str(ROOT), "show", file], capture_output=True, check=True)
+        (out / name).write_bytes(done.stdout)
 
 
 def main() -> None:
@@ -287,6 +318,9 @@ def main() -> None:
     training.add_argument("folder", type=Path)
     training.add_argument("--triples", type=Path)
     training.add_argument("--out", type=Path, required=True)
+    packaging = commands.add_parser("packaged")
+    packaging.add_argument("commit")
+    packaging.add_argument("--out", type=Path, required=True)
     measuring = commands.add_parser("measure")
     measuring.add_argument("folder", type=Path)
     measuring.add_argument("models", nargs="+")
@@ -294,6 +328,9 @@ def main() -> None:
     if options.command == "train":
         rows = training_rows(options.folder, options.triples)
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return
+    if options.command == "packaged":
+        write_packaged(options.commit, options.out)
         return
     print(json.dumps(measured(options.folder, options.models), indent=1))
 
