@@ -332,7 +332,7 @@ def main() -> None:
     if options.command == "packaged":
         write_packaged(options.commit, options.out)
         return
-    print(json.dumps(measured(options.folder, options.models), indent=1))
+    print(json.dumps(measured(options.folder, options.models)))
 
 
 if __name__ == "__main__":
