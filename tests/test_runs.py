@@ -702,3 +702,16 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight, c
     assert "file too large" in line
     assert torch.load(last, weights_only=True)["global_step"] == 4
     assert not list((tmp_path / "tiny").rglob(".*"))
+
+
+def test_a_fit_without_validation_triples_ends_with_the_reason(tiny, narrlit, tmp_path, caplog):
+    caplog.set_level("INFO", "lightning.pytorch.utilities.rank_zero")
+    assert narrlit("sample", "tales").code == 0
+    configs = ("--config", "configs/versions.yaml", "--config", "configs/hardware/cpu.yaml")
+    versions = ("--data.versions.files", "tales", "--data.versions.same", "atu")
+    model = ("--model.encoder.model", tiny(), "--model.encoder.max_length", "64", "--trainer.max_steps", "1")
+    done = narrlit("fit", *configs, *versions, *model)
+    assert done.code == 0, done.err
+    assert "no accuracy: the data have no validation triples" in caplog.messages
+    assert "across ranks is zero" not in done.err
+    assert read_json(tmp_path / "runs/versions/version_0/run.json")["best"] is None

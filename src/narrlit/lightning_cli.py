@@ -88,6 +88,7 @@ NOTICES = (
     ".*The dirpath has changed from.*",
     ".*The number of training batches.*is smaller than the logging interval.*",
     ".*LightningCLI's args parameter.*",
+    ".*Total length of `list` across ranks is zero.*",
 )
 """Warnings that do not help the user."""
 HINTS = ("litlogger", "💡", "TPU available", "Loading `train_dataloader` to estimate")

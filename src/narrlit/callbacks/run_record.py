@@ -355,10 +355,13 @@ class RunRecord(Callback):
         self._finish(trainer, result={"best": best, "selected_by": _selected_by(trainer)})
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
-            rank_zero_info(
-                "no accuracy: no validation triples were evaluated after training, their scores are NaN, or the "
-                "checkpoint was saved between evaluations"
-            )
+            reason = "the data have no validation triples"
+            if len(data_of(trainer).triples["validation"]):
+                reason = (
+                    "no validation triples were evaluated after training, their scores are NaN, or the checkpoint was "
+                    "saved between evaluations"
+                )
+            rank_zero_info(f"no accuracy: {reason}")
             return
         summary = _with_stories(AccuracySummary(best["n"], best["correct"], best["ties"]), self._wrong_at(best), shared)
         for logger in trainer.loggers:
