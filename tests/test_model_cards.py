@@ -248,7 +248,7 @@ def test_narrlit_mini_keeps_its_own_license():
     assert origin.trained
     assert origin.license == {"license": "cc-by-sa-4.0"}
     assert origin.base_model == (MINILM,)
-    assert "mean of 4, trained share 0.8" in model_card(facts_of(origin)).text
+    assert "sum of 4, trained shares 0.1667, 0.1667, 0.1667, 0.75" in model_card(facts_of(origin)).text
 
 
 def test_an_exported_model_remains_a_trained_one(run, tmp_path):

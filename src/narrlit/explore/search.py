@@ -122,7 +122,7 @@ def search(  # noqa: PLR0913 (options)
     >>> index = Index.create(getfixture("tmp_path") / "tales.index", stories)
     >>> print(search(index, "A diver seeks a pearl.", k=1))
      #  similarity  id  snippet
-     1       0.221  1   A knight seeks a grail.
+     1       0.174  1   A knight seeks a grail.
     """
     if (text is None) == (like is None):
         raise OptionError("give a text, or `like=ID` with the id of a story in the index or a file with one story")
