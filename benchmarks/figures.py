@@ -264,10 +264,21 @@ def run(command: str, work: Path) -> str:
 
 
 def by_name(value: Any) -> Any:
-    """Turn lists of entries into mappings by the name of their system, or by number, so that a path can name one."""
+    """Turn lists of entries into mappings by name or number, so that a path can name one.
+
+    Figures and differences of a result are named by their system, the system it is compared with, subset (with fold and
+    seed) and metric.
+
+    >>> by_name([{"system": "minilm", "subset": "all", "metric": "accuracy", "value": 0.5, "seed": 1}])
+    {'minilm': {'all, seed 1': {'accuracy': {'value': 0.5}}}}
+    """
     if isinstance(value, dict):
+        if {"figures", "differences"} <= value.keys():
+            value = {**value, "figures": with_differences(value["figures"], value["differences"])}
         return {name: by_name(inner) for name, inner in value.items()}
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+        if all({"system", "subset", "metric"} <= entry.keys() for entry in value):
+            return rows_by_name(value)
         for key in ("system", "model", "name"):
             if all(key in entry for entry in value):
                 return {entry[key]: by_name(entry) for entry in value}
@@ -275,16 +286,48 @@ def by_name(value: Any) -> Any:
     return value
 
 
+def with_differences(figures: Sequence[Mapping[str, Any]], differences: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Add difference and p to the figures that are compared with another one."""
+    keys = ("system", "subset", "metric", "fold", "seed")
+    compared = {tuple(row.get(key) for key in keys): row for row in reversed(differences)}
+    rows = []
+    for figure in figures:
+        row = compared.get(tuple(figure.get(key) for key in keys))
+        found = {name: row[name] for name in ("p", "p_adjusted", "lost", "won") if name in row} if row else {}
+        rows.append({**figure, **found, **({"difference": row["value"]} if row else {})})
+    return rows
+
+
+def rows_by_name(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Turn the rows of a result into nested mappings."""
+    named: dict[str, Any] = {}
+    for row in rows:
+        subset = ", ".join([row["subset"], *(f"{key} {row[key]}" for key in ("fold", "seed") if key in row)])
+        names = [row["system"], *([row["against"]] if "against" in row else []), subset]
+        inner = named
+        for name in names:
+            inner = inner.setdefault(name, {})
+        identifying = ("system", "against", "subset", "metric", "fold", "seed")
+        inner[row["metric"]] = {column: value for column, value in row.items() if column not in identifying}
+    return named
+
+
 def value_at(values: Any, path: str) -> Any:
-    """Find the result at a path of names with slashes between; of an accuracy its counts and interval."""
-    for name in path.split("/"):
+    """Find the result at a path of names with slashes between; of a figure its value, interval, n and p."""
+    rest = path
+    while rest:
         if isinstance(values, list):
             values = dict(zip(map(str, range(len(values))), values, strict=True))
-        if name not in values:
-            raise SystemExit(f"{path}: there is no {name!r}; there are {', '.join(values)}")
-        values = values[name]
+        names = [name for name in values if f"{rest}/".startswith(f"{name}/")]
+        if not names:
+            raise SystemExit(f"{path}: there is no {rest!r}; there are {', '.join(values)}")
+        name = max(names, key=len)  # names of systems may contain slashes
+        values, rest = values[name], rest[len(name) + 1 :]
     if isinstance(values, dict):
-        kept = ("n", "correct", "accuracy", "mean", "interval", "difference", "lost", "won", "p")
+        kept = (
+            *("value", "low", "high", "n", "p", "p_adjusted", "lost", "won"),
+            *("correct", "accuracy", "mean", "interval", "difference"),
+        )
         return {name: values[name] for name in kept if name in values and not isinstance(values[name], dict)}
     return values
 
@@ -301,7 +344,7 @@ def shown_texts(measurement: Measurement, values: Mapping[str, Any]) -> dict[str
 def formatted(value: Any, style: str | None) -> str:
     """Format a result.
 
-    >>> accuracy = {"n": 200, "correct": 112, "accuracy": 0.56, "interval": [0.491, 0.627]}
+    >>> accuracy = {"value": 0.56, "low": 0.491, "high": 0.627, "n": 200}
     >>> formatted(accuracy, None), formatted(accuracy, "count"), formatted(accuracy, "short"), formatted(0.5, None)
     ('.560 [.491, .627]', '112 of 200', '.560', '.500')
     >>> formatted({**accuracy, "p": 0.031}, "p"), formatted(1.426, "ratio"), formatted(0.61, "percent")
@@ -316,9 +359,23 @@ def formatted(value: Any, style: str | None) -> str:
 
 def accuracy_text(value: Mapping[str, Any]) -> str:
     """Format an accuracy, or another mean, with its interval."""
-    center = value["accuracy"] if "accuracy" in value else value["mean"]
-    low, high = value["interval"]
-    return f"{center:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{center(value):.3f} [{ends(value)[0]:.3f}, {ends(value)[1]:.3f}]"
+
+
+def center(value: Mapping[str, Any]) -> float:
+    """Return a mean, by its name in a result or in the output of a benchmark."""
+    name = next(name for name in ("value", "accuracy", "mean", "difference") if name in value)
+    return float(value[name])
+
+
+def ends(value: Mapping[str, Any]) -> Sequence[float]:
+    """Return both ends of an interval."""
+    return value["interval"] if "interval" in value else (value["low"], value["high"])
+
+
+def count_text(value: Mapping[str, Any]) -> str:
+    """Format the number of right answers."""
+    return f"{round(center(value) * value['n'])} of {value['n']}"
 
 
 def bare(text: str) -> str:
@@ -338,16 +395,16 @@ def significant(value: float) -> str:
 
 STYLES: dict[str, Callable[[Any], str]] = {
     "short": lambda value: formatted(value, None).partition(" ")[0],
-    "count": lambda value: f"{value['correct']} of {value['n']}",
+    "count": count_text,
     "n": lambda value: f"{value['n']:,}",
-    "printed": lambda value: f"{accuracy_text(value)} ({value['correct']} of {value['n']})",
+    "printed": lambda value: f"{accuracy_text(value)}, n = {value['n']}",
     "plus": lambda value: bare(f"{value:+.3f}"),
-    "change": lambda value: bare(f"{value['difference']:+.3f}"),
+    "change": lambda value: bare(f"{value.get('difference', center(value)):+.3f}"),
     "lost": lambda value: f"{value['lost']} lost, {value['won']} won, {p_text(value['p'])}",
     "p": p_of,
     "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
     "zero": lambda value: f"{value:.3f}",
-    "ends": lambda value: "[{:.3f}, {:.3f}]".format(*value["interval"]),
+    "ends": lambda value: "[{:.3f}, {:.3f}]".format(*ends(value)),
     "signed": lambda value: f"{value:+.3f}",
     "signed_ends": lambda value: "[{:+.3f}, {:+.3f}]".format(*value),
     "tenths": lambda value: f"{100 * value:.1f}",

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from results import check_result
 from run_helpers import fit_arguments
 
 import narrlit
@@ -106,18 +107,12 @@ def test_evaluate_counts_as_the_task_does(encoder, tmp_path):
     ]
     path.write_text("".join(rows), encoding="utf-8")
     result = narrlit.evaluate(path, encoder)
-    summary = result.answers.summary
+    accuracy = result.estimate()
 
-    assert result.n == 3
-    assert result.correct == 2
-    assert result.ties == 1
-    assert summary.n == 3
-    assert summary.correct == 2
-    assert summary.ties == 1
-
-    low, high = summary.interval
-    assert low < summary.accuracy < high
-    assert narrlit.evaluate(narrlit.read_triples(path), encoder).answers.summary == summary
+    assert (accuracy.value, accuracy.n) == (2 / 3, 3)
+    assert accuracy.low < accuracy.value < accuracy.high
+    assert result.figures["ties"].tolist() == [1]
+    assert narrlit.evaluate(narrlit.read_triples(path), encoder).estimate() == accuracy
 
 
 def test_triples_without_labels_are_refused(encoder, tmp_path):
@@ -133,18 +128,16 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
     encoder = narrlit.load(tiny(), cache=tmp_path / "cache")
     result = narrlit.evaluate(triples, encoder)
 
-    assert result.table()["text_a_is_closer"].tolist() == [bool(x) for x in narrlit.read_triples(triples).labels]
-    assert str(result).startswith(f"{tiny()}: accuracy {result.accuracy:.3f} [")
-
-    result.write(tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"evaluate.json", "evaluate.md", "answers.csv"}
+    assert result.answers["text_a_is_closer"].tolist() == [bool(x) for x in narrlit.read_triples(triples).labels]
+    accuracy = result.estimate()
+    check_result(result, tmp_path / "out")
 
     comparison = narrlit.compare(triples, {"mine": encoder, "words": "tfidf"}, by=["overlap"])
     table = comparison.table()
     assert table["system"].tolist()[:2] == ["mine", "words"]
-    assert table["correct"].tolist()[0] == result.correct
-    assert len(comparison.answers()) == result.n
-    assert "Accuracy by overlap" in str(comparison)
+    assert comparison.estimate("mine") == accuracy
+    assert len(comparison.answers) == accuracy.n
+    assert "overlap" in comparison.shown_tables()
     assert [label.get_text() for label in comparison.plot().get_yticklabels()][:2] == ["mine", "words"]
     with pytest.raises(OptionError, match="named twice"):
         narrlit.compare(triples, ["tfidf", "tfidf"])
@@ -153,7 +146,7 @@ def test_python_alone_evaluates_compares_and_submits(world_files, tiny, tmp_path
 
     submission = narrlit.submit(encoder, track_a=triples, track_b=stories, out=tmp_path / "s.zip")
     right = [a == (b == 1) for a, b in zip(submission.answers, narrlit.read_triples(triples).labels, strict=True)]
-    assert sum(right) == result.correct
+    assert np.mean(right) == accuracy.value
     np.testing.assert_allclose(submission.embeddings, encoder.embed(narrlit.read_stories(stories)), atol=1e-6)
     assert "valid, Track A 9 rows, Track B" in str(submission)
     with pytest.raises(OptionError, match="does not embed stories"):
@@ -182,7 +175,7 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
 
     result = narrlit.evaluate(world_files / "validation.jsonl", run)
     np.testing.assert_allclose(narrlit.embed(KNIGHTS, run), narrlit.load(str(run.folder)).embed(KNIGHTS), atol=1e-6)
-    assert result.n == 9
+    assert result.estimate().n == 9
     with pytest.raises(OptionError, match="contains another fit"):
         narrlit.fit(configs, options)
 

@@ -17,6 +17,7 @@ LAYERS = [
     {"data"},
     {"models"},
     {"metrics", "cache"},
+    {"results"},
     {"encoding"},
     {"measures"},
     {"llm"},

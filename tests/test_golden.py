@@ -142,6 +142,8 @@ def values_of(path):
 def without(value):
     """Leave out what differs from run to run."""
     if isinstance(value, dict):
+        if value.keys() == {"code", "values", "text"}:  # a note, whose sentence is no value
+            value = {"code": value["code"], "values": value["values"]}
         return {key: without(inner) for key, inner in value.items() if key not in FROM_RUN_TO_RUN}
     if isinstance(value, list):
         return [without(inner) for inner in value]

@@ -67,6 +67,11 @@ class Output:
         """Declare files in the folder that the option names."""
         return cls(*(f"{{path}}/{name}" for name in names))
 
+    @classmethod
+    def result(cls, name: str) -> "Output":
+        """Declare the files that a `Result` writes into the folder that the option names."""
+        return cls.folder(*result_files(name))
+
     def files(self, path: str | None, arguments: Mapping[str, Any]) -> list[Path]:
         """List the files, from the option's value and all arguments of the command."""
         if self.written is not None:
@@ -75,6 +80,11 @@ class Output:
             return []
         stem, suffix = os.path.splitext(path)  # noqa: PTH122  (Path has no stem with its folder)
         return [Path(name.format(path=path, stem=stem, suffix=suffix)) for name in self.names]
+
+
+def result_files(name: str) -> list[str]:
+    """List the files of a `Result`; not all of them are written: .svg needs matplotlib, answers.csv answers."""
+    return [*(f"{name}.{suffix}" for suffix in ("json", "csv", "md", "tex", "svg")), "answers.csv"]
 
 
 @contextmanager

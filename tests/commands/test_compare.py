@@ -4,11 +4,13 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from json_files import read_json, read_json_lines
+from json_files import read_json_lines
 
 from narrlit.data.readers import read_triples
 from narrlit.metrics.significance import mcnemar
+from narrlit.results import Result
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")
@@ -30,25 +32,26 @@ def test_a_mixture_is_compared_and_written(narrlit, triples, tiny, make, tmp_pat
     assert found.code == 0, found.err
 
     names = [tiny(), f"meanmax:{tiny()}", "oracle.jsonl", "random", "jaccard", "tfidf", "bm25", "longer"]
-    content = read_json(tmp_path / "o/compare.json")
-    assert [entry["system"] for entry in content["systems"]] == names
+    result = Result.read(tmp_path / "o/compare.json")
+    everything = result.figures[result.figures["subset"] == "all"]
+    assert everything["system"].tolist() == names
 
     with (tmp_path / "o/answers.csv").open() as file:
         rows = list(csv.DictReader(file))
     right = {name: [row[f"{name}.right"] == "true" for row in rows] for name in names}
 
-    for entry in content["systems"][1:]:
-        assert entry["correct"] == sum(right[entry["system"]])
-        assert entry["difference"]["p"] == pytest.approx(mcnemar(right[entry["system"]], right[names[0]]))
-    assert content["systems"][2]["accuracy"] == 1
-    stop_words = {entry["system"]: entry["stop_words"] for entry in content["systems"] if "stop_words" in entry}
-    assert stop_words == {"tfidf": "english", "bm25": "english"}
-    assert [one["bin"] for one in content["by"]["kind"]] == ["film", "book"]
+    for name in names:
+        assert result.estimate(name).value == np.mean(right[name])
+    compared = result.differences[result.differences["subset"] == "all"].set_index("system")["p"]
+    for name in names[1:]:
+        assert compared[name] == pytest.approx(mcnemar(right[name], right[names[0]]))
+    assert result.estimate("oracle.jsonl").value == 1
+    (stop_words,) = (note for note in result.notes if note.code == "stop_words")
+    assert "English" in stop_words.values["words"]
+    subsets = dict.fromkeys(result.figures["subset"])
+    assert [subset for subset in subsets if subset.startswith("kind: ")] == ["kind: film", "kind: book"]
     assert (tmp_path / "o/compare.md").read_text() == found.out
-    assert "## Accuracy by overlap" in found.out
-    assert "cannot be shown at n = " in found.out
     assert r"\toprule" in (tmp_path / "o/compare.tex").read_text()
-    assert (tmp_path / "o/compare.csv").read_text().count("\n") == 1 + 8 + 3
 
     again = narrlit("compare", triples, "--models", f"{tiny()},meanmax:{tiny()}", *options, "--overwrite")
     assert again.out == found.out
@@ -59,25 +62,23 @@ def test_systems_are_placed_among_the_teams_of_the_task(narrlit, triples, tmp_pa
     found = narrlit("compare", triples, "--baselines", "jaccard,longer", "--board", "b", "--out", "o")
     assert found.code == 0, found.err
 
-    board = read_json(tmp_path / "o/compare.json")["board"]
-    accuracies = {entry["system"]: entry for entry in read_json(tmp_path / "o/compare.json")["systems"]}
-
-    assert "## SemEval-2026 Task 4, Track B" in found.out
-    assert (tmp_path / "o/compare.md").read_text() == found.out
-    assert board["warning"] in found.out
-    assert "jaccard was evaluated on 9 triples, the teams on the 400 test triples" in board["warning"]
-    assert board["teams"][0]["team"] == "COGNAC"
-    for name, placed in board["systems"].items():
-        assert placed["conclusion"] in found.out
-        assert placed["correct"] == accuracies[name]["correct"]
-        assert placed["differences"]["COGNAC"]["difference"] == pytest.approx(accuracies[name]["accuracy"] - 0.72)
+    result = Result.read(tmp_path / "o/compare.json")
+    board = "SemEval-2026 Task 4, Track B"
+    assert board in result.shown_tables()
+    assert result.estimate("COGNAC", subset=board).value == 0.72
+    warned = [note.values["system"] for note in result.notes if note.code == "other_triples"]
+    assert warned == ["jaccard", "longer"]
+    for name in warned:
+        assert result.estimate(name, subset=board) == result.estimate(name)
+        (row,) = result.differences.query("system == 'COGNAC' and against == @name").to_dict("records")
+        assert row["value"] == pytest.approx(0.72 - result.estimate(name).value)
 
 
 def test_without_a_board_no_team_is_named(narrlit, triples, tmp_path):
     found = narrlit("compare", triples, "--baselines", "jaccard", "--out", "o")
     assert found.code == 0, found.err
     assert "COGNAC" not in found.out
-    assert "board" not in read_json(tmp_path / "o/compare.json")
+    assert "COGNAC" not in (tmp_path / "o/compare.json").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def two_tracks(narrlit, triples, tiny, make):
     assert narrlit("submit", *parts, "--out", "two.zip").code == 0
     assert narrlit("submit", *parts[:4], "--out", "a.zip").code == 0
     assert narrlit("submit", *parts[4:], "--out", "b.zip").code == 0
-    return evaluated["correct"]
+    return round(9 * evaluated["figures"][0]["value"])
 
 
 @pytest.mark.parametrize("option", ["--models", "--answers"])
@@ -101,8 +102,9 @@ def test_a_submission_is_scored_on_the_track_of_the_triples(narrlit, triples, ma
     def scored(*arguments):
         found = narrlit("compare", triples, option, *arguments, "--out", "o", "--overwrite")
         assert found.code == 0, found.err
-        assert f"track {flag}" in found.out
-        return json.loads(Path("o/compare.json").read_text())["systems"][0]["correct"]
+        result = Result.read("o/compare.json")
+        assert result.figures["flags"].tolist() == [f"track {flag}"]
+        return round(9 * result.estimate().value)
 
     flag = "B"
 
@@ -191,11 +193,12 @@ def test_minilm_and_the_baselines_on_triples_of_the_task(narrlit, make, tmp_path
 
     assert narrlit("compare", triples, "--models", "minilm,meanmax:minilm", *options).code == 0
 
-    content = read_json(tmp_path / "o/compare.json")
-    correct = {entry["system"]: entry["correct"] for entry in content["systems"]}
+    result = Result.read(tmp_path / "o/compare.json")
+    everything = result.figures[result.figures["subset"] == "all"].set_index("system")["value"]
+    correct = (30 * everything).round().astype(int).to_dict()
     # One triple may be decided by the last bits of a processor's sums.
     assert (correct.pop("minilm"), correct.pop("meanmax:minilm")) == pytest.approx((20, 20), abs=1)
     assert correct == {"random": 14, "jaccard": 15, "tfidf": 17, "bm25": 19, "longer": 17}
 
-    quartiles = [one["systems"]["minilm"]["correct"] for one in content["by"]["margin"]]
-    assert quartiles == pytest.approx([5, 4, 4, 7], abs=1)
+    quartiles = [result.estimate("minilm", subset=f"margin: quartile {number}") for number in range(1, 5)]
+    assert [quartile.value * quartile.n for quartile in quartiles] == pytest.approx([5, 4, 4, 7], abs=1)

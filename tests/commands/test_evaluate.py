@@ -18,7 +18,8 @@ from narrlit.data.splits import story_numbers
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.writers import write_triples
 from narrlit.errors import DataError
-from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.metrics.estimates import estimate
+from narrlit.metrics.significance import wilson_interval
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 
@@ -26,24 +27,31 @@ REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")
 
 
+def settings_of(found):
+    """Settings in the JSON object that a command printed."""
+    assert found.code == 0, found.err
+    return json.loads(found.out)["settings"]
+
+
 def test_json_is_one_object_and_nothing_else(narrlit, world_files, tiny):
     words = ("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--max-length", "10", "--json")
-    assert json.loads(narrlit(*words).out).items() >= {"long": "windows", "truncated": 0, "words_read": 1.0}.items()
+    assert settings_of(narrlit(*words)).items() >= {"long": "windows", "truncated": 0, "words_read": 1.0}.items()
 
     found = narrlit(*words, "--long", "truncate")
     assert found.code == 0, found.err
 
-    answer = json.loads(found.out)
+    answer = settings_of(found)
     assert answer["long"] == "truncate"
     assert 0 < answer["words_read"] < 0.5
     assert (
         f" % of words read: {answer['truncated']} of {answer['truncated']} stories were cut at 10 tokens" in found.err
     )
-    assert set(answer) >= {"n", "correct", "accuracy", "interval", "ties", "dropped", "truncated", "model", "triples"}
-    assert answer["n"] == 9
-    assert answer["accuracy"] == answer["correct"] / 9
+    assert set(answer) >= {"dropped", "truncated", "model", "triples"}
+    (figure,) = json.loads(found.out)["figures"]
+    assert figure["n"] == 9
+    assert figure["low"] < figure["value"] < figure["high"]
     assert answer["scorer"] == "cosine"
-    assert not {"reading", "gamma", "windows", "tau", "aligned", "seen_in_training"} & set(answer)
+    assert not {"reading", "gamma", "windows", "tau", "aligned"} & set(answer)
 
 
 @pytest.mark.parametrize("baseline", ["random", "jaccard", "tfidf", "bm25", "longer"])
@@ -51,8 +59,7 @@ def test_baselines_print_accuracy_n_and_interval(narrlit, world_files, baseline)
     found = narrlit("evaluate", world_files / "validation.jsonl", "--baseline", baseline)
     assert found.code == 0, found.err
     assert f"{baseline}: accuracy 0." in found.out
-    assert "of 9" in found.out
-    assert "[" in found.out
+    assert "n = 9" in found.out
 
 
 def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
@@ -64,9 +71,9 @@ def test_flipped_labels_flip_the_accuracy(narrlit, world_files, tmp_path):
         labels = tmp_path / f"labels-{flip}.jsonl"
         labels.write_text("".join(json.dumps({"text_a_is_closer": t.a_is_closer != flip}) + "\n" for t in triples))
         found = narrlit("evaluate", "bare.jsonl", "--labels", labels, "--baseline", "jaccard", "--json")
-        answers[flip] = json.loads(found.out)["correct"]
+        answers[flip] = json.loads(found.out)["figures"][0]["value"]
 
-    assert answers[False] + answers[True] == 9
+    assert answers[False] + answers[True] == pytest.approx(1)
     assert answers[False] != answers[True]
 
     found = narrlit("evaluate", "bare.jsonl", "--baseline", "jaccard")
@@ -99,13 +106,13 @@ def test_meanmax_records_its_settings(narrlit, world_files, tiny):
     found = narrlit(*evaluate, "--json")
     assert found.code == 0, found.err
 
-    answer = json.loads(found.out)
+    answer = settings_of(found)
     settings = {"scorer": "meanmax", "reading": "max_similarity", "gamma": 0.0183, "windows": 2, "tau": 1.0168}
-    assert (settings | {"n": 9}).items() <= answer.items()
+    assert settings.items() <= answer.items()
     assert f"windows decided {answer['aligned']} of 9" in found.err
 
     options = ["--reading", "pooled", "--gamma", "2", "--windows", "3", "--tau", "0.5"]
-    answer = json.loads(narrlit(*evaluate, *options, "--json").out)
+    answer = settings_of(narrlit(*evaluate, *options, "--json"))
     assert [answer[name] for name in ("reading", "gamma", "windows", "tau", "aligned")] == ["pooled", 2, 3, 0.5, 9]
 
     found = narrlit(*evaluate, "--reading", "pooled", "--max-length", "10")
@@ -151,8 +158,9 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     assert "warning: run was trained on these triples: no result" in found.err
     assert "trained on these triples" in found.out
 
-    answer = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)
-    assert answer["seen_in_training"].startswith("trained on these triples")
+    notes = json.loads(narrlit("evaluate", file, "--model", "run", "--json").out)["notes"]
+    assert notes[0]["code"] == "seen_in_training"
+    assert notes[0]["values"]["reason"].startswith("trained on these triples")
 
 
 def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
@@ -165,7 +173,8 @@ def test_answers_are_written_row_by_row(narrlit, world_files, tmp_path):
     labels = [triple.a_is_closer for triple in read_triples(world_files / "validation.jsonl")]
 
     assert [row["text_a_is_closer"] == "true" for row in rows] == labels
-    assert sum(row["longer.right"] == "true" for row in rows) == json.loads(found.out)["correct"]
+    right = [row["longer.right"] == "true" for row in rows]
+    assert np.mean(right) == json.loads(found.out)["figures"][0]["value"]
 
     for row, label in zip(rows, labels, strict=True):
         sign = 1 if label else -1
@@ -181,16 +190,13 @@ def test_triples_that_share_stories_are_evaluated_by_story(narrlit, make):
     found = narrlit("evaluate", path, "--baseline", "jaccard", "--json")
     assert found.code == 0, found.err
 
-    record = json.loads(found.out)
+    (figure,) = json.loads(found.out)["figures"]
     triples = read_triples(str(path))
     correct = triples.labels == 1  # word overlap always chooses A
-    expected = AccuracySummary.of(correct, story_numbers(triples))
-    assert record["interval_method"] == "by_story"
-    assert record["interval"] == list(expected.interval) != list(wilson_interval(9, 24))
-    low, high = expected.interval
-    assert narrlit("evaluate", path, "--baseline", "jaccard").out.startswith(
-        f"jaccard: accuracy 0.375 [{low:.3f}, {high:.3f}] (9 of 24)"
-    )
+    expected = estimate(correct, story_numbers(triples))
+    assert figure["method"] == "by_story"
+    assert (figure["value"], figure["low"], figure["high"], figure["n"]) == expected[:4]
+    assert (figure["low"], figure["high"]) != wilson_interval(9, 24)
 
 
 def test_no_triples_are_refused_everywhere(tiny):

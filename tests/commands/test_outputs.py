@@ -16,6 +16,7 @@ from json_files import write_json_lines
 from narrlit.arguments import outputs_of, parser
 from narrlit.cli import OTHERS, TRAINING, main
 from narrlit.data.tales import sample_tales
+from narrlit.files import result_files
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -45,13 +46,13 @@ REPLACED = [
     Case(
         "evaluate validation.jsonl --baseline jaccard",
         FIGURES,
-        ("figures/evaluate.json", "figures/evaluate.md", "figures/answers.csv"),
+        tuple(f"figures/{name}" for name in result_files("evaluate")),
         ("validation.jsonl",),
     ),
     Case(
         "compare validation.jsonl --baselines jaccard,longer",
         FIGURES,
-        (*(f"figures/compare.{end}" for end in ("json", "csv", "md", "tex", "svg")), "figures/answers.csv"),
+        tuple(f"figures/{name}" for name in result_files("compare")),
         ("validation.jsonl",),
     ),
     Case(

@@ -25,7 +25,7 @@ def test_a_model_and_a_baseline_in_one_page(narrlit, world_files, tiny, tmp_path
 
     page = (tmp_path / "new/report.html").read_text()
     jaccard = json.loads(narrlit("evaluate", triples, "--baseline", "jaccard", "--json").out)
-    assert f"{jaccard['accuracy']:.3f} [" in page
+    assert f"{jaccard['figures'][0]['value']:.3f} [" in page
     for title in ("Map of the stories", "Distances from the anchor", "Worst errors", "Check of the data"):
         assert f"<h2>{title}</h2>" in page
 

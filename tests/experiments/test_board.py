@@ -4,11 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
+from results import check_result
 
 import narrlit
-from narrlit.errors import DataError, OptionError
-from narrlit.experiments.board import Board, Placement, TeamResult, parse_results, read_board
-from narrlit.metrics.significance import AccuracySummary, fisher
+from narrlit.errors import OptionError
+from narrlit.experiments.board import TeamResult, board_rows, parse_results, read_board
+from narrlit.metrics.significance import difference_interval, fisher
+from narrlit.results import Note, Result, estimate_count
 
 PAGE = Path(__file__).parents[2] / "docs" / "board.md"
 HEADER = "team,track,accuracy,n,source,paper"
@@ -23,65 +25,68 @@ def team(name, correct, n=400):
 TEAMS = [team("Owls", 300), team("Larks", 245), team("Wrens", 245), team("Crows", 180)]
 
 
-def placed(correct, n=400, teams=TEAMS):
-    return Placement.of("mine", AccuracySummary(n, correct), teams)
+@pytest.fixture
+def four_teams(monkeypatch):
+    monkeypatch.setattr("narrlit.experiments.board.read_board", lambda track: tuple(TEAMS))
 
 
-def test_a_system_is_worse_or_better_than_the_teams_far_from_it():
-    mine = placed(240)
-
-    assert [difference.value for difference in mine.differences] == pytest.approx([-0.15, -0.0125, -0.0125, 0.15])
-    assert mine.teams("worse") == ["Owls"]
-    assert mine.teams("better") == ["Crows"]
-    assert mine.teams("") == ["Larks", "Wrens"]
-    assert mine.conclusion == (
-        "mine, 0.600 [0.551, 0.647] (240 of 400): worse than 1 team (Owls); better than 1 team (Crows); "
-        "no difference is shown to 2 teams (Larks to Wrens)."
-    )
+def teams_of(result):
+    """Teams by the code of the conclusion that names them."""
+    rows = result.differences.to_dict("records")
+    named = {"better": [], "worse": [], "": []}
+    for row in rows:
+        shown = row["p_adjusted"] < 0.05
+        named[("worse" if row["value"] > 0 else "better") if shown else ""].append(row["system"])
+    return named
 
 
-def test_no_difference_is_shown_to_a_team_with_the_same_accuracy():
-    difference = placed(300).differences[0]
-    assert difference.value == 0
-    assert difference.p == 1
-    assert difference.verdict == ""
+@pytest.mark.usefixtures("four_teams")
+def test_a_system_is_worse_or_better_than_the_teams_far_from_it(tmp_path):
+    found = narrlit.board("a", 240, name="mine")
+    check_result(found, tmp_path)
 
-
-def test_p_is_fishers_and_corrected_for_the_number_of_teams():
-    one = placed(270, teams=[team("Owls", 300)]).differences[0]
-    assert one.p == pytest.approx(fisher(270, 400, 300, 400))
-    assert one.adjusted_p == one.p < 0.05
-    assert one.verdict == "worse"
-
-    others = [team(f"Swifts {number}", 270) for number in range(9)]
-    many = placed(270, teams=[team("Owls", 300), *others]).differences[0]
-    assert many.adjusted_p == pytest.approx(10 * one.p)
-    assert many.verdict == ""
-
-
-def test_the_table_ranks_teams_and_puts_systems_between_them():
-    board = Board("a", TEAMS, [placed(240), Placement.of("other", AccuracySummary(400, 320), TEAMS)])
-
-    assert [(row["rank"], row["team"]) for row in board.rows()] == [
-        ("(1)", "other"), ("1", "Owls"), ("2", "Larks"), ("2", "Wrens"), ("(4)", "mine"), ("4", "Crows"),
+    assert found.differences["value"].tolist() == pytest.approx([0.15, 0.0125, 0.0125, -0.15])
+    assert teams_of(found) == {"worse": ["Owls"], "better": ["Crows"], "": ["Larks", "Wrens"]}
+    assert found.notes[:3] == [
+        Note("worse_than_teams", {"system": "mine", "n": 1, "teams": "Owls"}),
+        Note("better_than_teams", {"system": "mine", "n": 1, "teams": "Crows"}),
+        Note("undecided_teams", {"system": "mine", "n": 2, "teams": "Larks to Wrens"}),
+    ]
+    assert [(row["rank"], row["system"]) for row in found.figures.to_dict("records")] == [
+        ("1", "Owls"), ("2", "Larks"), ("2", "Wrens"), ("(4)", "mine"), ("4", "Crows"),
     ]  # fmt: skip
 
-    row = board.rows()[1]
-    assert row["mine minus team"].startswith("-0.150 (p < 0.001, adjusted p < 0.001) worse")
-    assert row["other minus team"].startswith("+0.050 (p = 0.")
-    assert list(board.table()["system"]) == ["mine"] * 4 + ["other"] * 4
-    assert list(board.table()["verdict"])[:4] == ["worse", "", "", "better"]
+
+def test_p_is_fishers_and_corrected_for_the_number_of_teams(monkeypatch):
+    teams = [team("Owls", 300)]
+    monkeypatch.setattr("narrlit.experiments.board.read_board", lambda track: tuple(teams))
+    one = narrlit.board("a", 270).differences.iloc[0]
+    assert one["p"] == pytest.approx(fisher(270, 400, 300, 400))
+    assert one["p_adjusted"] == one["p"] < 0.05
+    assert (one["low"], one["high"]) == pytest.approx(difference_interval(0.75, 400, 0.675, 400))
+
+    teams += [team(f"Swifts {number}", 270) for number in range(9)]
+    many = narrlit.board("a", 270).differences.iloc[0]
+    assert many["p_adjusted"] == pytest.approx(10 * one["p"])
+    same = narrlit.board("a", 300).differences.iloc[0]
+    assert (same["value"], same["p"]) == (0, 1)
+
+
+@pytest.mark.usefixtures("four_teams")
+def test_several_systems_are_placed_in_one_table():
+    found = board_rows({"mine": estimate_count(240, 400), "other": estimate_count(320, 400)}, "a")
+
+    assert [row["system"] for row in found.figures] == ["other", "Owls", "Larks", "Wrens", "mine", "Crows"]
+    assert [row["against"] for row in found.differences] == ["mine"] * 4 + ["other"] * 4
+    result = Result.of("board", found.figures, found.differences)
+    (rows,) = result.shown_tables().values()
+    assert rows[1].keys() >= {"difference to mine", "difference to other"}
 
 
 def test_a_warning_says_that_the_triples_are_not_the_test_triples():
     dev = narrlit.board("a", correct=120, n=200, name="mine")
-    assert dev.warning is not None
-    assert "mine was evaluated on 200 triples, the teams on the 400 test triples" in dev.warning
-    assert dev.warning in str(dev)
-
-    test = narrlit.board("a", correct=240)
-    assert test.warning is None
-    assert "warning" not in str(test)
+    assert Note("other_triples", {"system": "mine", "n": 200, "of_teams": 400}) in dev.notes
+    assert "other_triples" not in [note.code for note in narrlit.board("a", correct=240).notes]
 
 
 @pytest.mark.parametrize("correct", [-1, 401])
@@ -150,5 +155,3 @@ def test_the_docs_show_every_result_with_its_rank():
 def test_a_board_needs_triples(n):
     with pytest.raises(OptionError, match=f"`n={n}`"):
         narrlit.board("b", 0, n=n)
-    with pytest.raises(DataError):
-        placed(0, n=n)

@@ -2,20 +2,18 @@
 
 import numpy as np
 import pytest
+from results import check_result
 from scipy.stats import binomtest
 from triples import triples_of
 
 from narrlit.data.readers import read_triples
 from narrlit.errors import OptionError
-from narrlit.experiments.comparison import combine, compare_systems, divide, read_facets, weighted_mean
+from narrlit.experiments.combinations import ORACLE, combine, weighted_mean
+from narrlit.experiments.evaluation import compare_answers
+from narrlit.experiments.facets import divide, read_facets
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.significance import (
-    SharedStories,
-    interval_by_story,
-    mcnemar_by_story,
-    smallest_difference,
-    wilson_interval,
-)
+from narrlit.metrics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
+from narrlit.results import Note, estimate
 
 LABELS = np.random.default_rng(7).random(40) < 0.5
 
@@ -40,78 +38,74 @@ def right(*places, of=40):
 
 
 def compared(systems, shared=1, facets=None):
-    return compare_systems(systems, labelled_triples(len(systems[0].labels), shared), facets or {}, {})
+    return compare_answers(systems, labelled_triples(len(systems[0].labels), shared), facets or {}, {})
 
 
-def test_p_is_scipys_and_holm_corrects_it():
+def conclusions(result):
+    """Codes of the conclusions, with the systems that they name."""
+    named = ("better", "worse", "undecided", "undecidable", "no_result")
+    return [(note.code, note.values["systems"]) for note in result.notes if note.code in named]
+
+
+def difference_of(result, name):
+    (row,) = result.differences[result.differences["system"] == name].to_dict("records")
+    return row
+
+
+def test_p_is_scipys_and_holm_corrects_it(tmp_path):
     first = system("first", right(*range(10, 24)), size=1)
     better = system("better", right(*range(10, 32)), size=1)
     other = system("other", right(*range(8, 20)))
     found = compared([first, better, other])
-    one, two = (entry["difference"] for entry in found.content["systems"][1:])
+    check_result(found, tmp_path)
 
-    assert one == {
-        "difference": pytest.approx(8 / 40), "lost": 0, "won": 8, "p": binomtest(8, 8).pvalue,
-        "adjusted_p": pytest.approx(2 * binomtest(8, 8).pvalue), "discordance": 8 / 40, "test": "mcnemar",
-    }  # fmt: skip
-    assert two["lost"] == 4
-    assert two["won"] == 2
-    assert two["p"] == pytest.approx(binomtest(2, 6).pvalue)
+    row = difference_of(found, "better")
+    assert row["value"] == pytest.approx(8 / 40)
+    assert (row["lost"], row["won"], row["p"]) == (0, 8, binomtest(8, 8).pvalue)
+    assert (row["test"], row["p_adjusted"]) == ("mcnemar", pytest.approx(2 * binomtest(8, 8).pvalue))
+    row = difference_of(found, "other")
+    assert (row["lost"], row["won"], row["p"]) == (4, 2, pytest.approx(binomtest(2, 6).pvalue))
+    assert found.estimate("better") == estimate(right(*range(10, 32)))
 
-    needed = 100 * smallest_difference(40, 6 / 40)
-    assert found.notes[0] == (
-        "better: better than first. other: a difference to first cannot be shown at n = 40; "
-        f"about {needed:.3g} points would be needed."
-    )
-    assert found.tables[""][1]["difference to first"] == "+0.200 (0 lost, 8 won, p = 0.008)"
-    assert found.content["systems"][1]["interval_method"] == "wilson"
-    assert found.content["systems"][1]["interval"] == list(wilson_interval(22, 40))
-
-    swapped = compared([better, first]).content
-    assert swapped["systems"][1]["difference"]["difference"] == pytest.approx(-8 / 40)
-    assert swapped["conclusion"] == "first: worse than better."
+    assert conclusions(found) == [("better", ["better"]), ("undecided", ["other"])]
+    assert found.notes[1].values["points"] == f"{100 * smallest_difference(40, 6 / 40):.3g}"
+    assert found.shown_tables()[""][1]["difference to first"].startswith("+0.200 [")
+    swapped = compared([better, first])
+    assert difference_of(swapped, "first")["value"] == pytest.approx(-8 / 40)
+    assert conclusions(swapped) == [("worse", ["first"])]
 
 
 def test_triples_that_share_stories_are_tested_by_story():
     first = system("first", right(*range(20)), size=1)
     other = system("other", right(*range(28)), size=1)
-    report = compared([first, other], shared=4)
-    found = report.content
+    found = compared([first, other], shared=4)
     shared = SharedStories([[n // 4, 100 + n, 200 + n] for n in range(40)])
-    entry = found["systems"][1]
+    row = difference_of(found, "other")
 
-    assert found["groups"] == 10
-    assert found["triples_sharing_stories"] == 40
-    assert found["degrees_of_freedom"] == pytest.approx(9)
-    assert entry["interval"] == list(interval_by_story(other.correct, shared))
-    assert entry["interval_method"] == "by_story"
-
-    p = mcnemar_by_story(other.correct, first.correct, shared)
+    assert (found.settings["groups"], found.settings["triples_sharing_stories"]) == (10, 40)
+    accuracy = found.estimate("other")
+    assert (accuracy.low, accuracy.high) == interval_by_story(other.correct, shared)
+    assert accuracy.method == "by_story"
     # Eight triples of two stories tell less than eight.
-    assert entry["difference"]["p"] == entry["difference"]["adjusted_p"] == p > 0.05
-    assert entry["difference"]["test"] == "mcnemar_by_story"
-    assert entry["difference"]["design_effect"] > 3
-    effect = entry["difference"]["design_effect"]
-    needed = 100 * smallest_difference(40, 8 / 40, 0.05, effect, shared.degrees_of_freedom)
-    assert f"cannot be shown at n = 40; about {needed:.3g} points would" in found["conclusion"]
-
-    (row,) = report.tables[""][1:]
-    assert row["difference to first"] == f"+0.200 (0 lost, 8 won, p = {p:.3f})"
-    assert row["design effect"] == f"{entry['difference']['design_effect']:.2f}"
-
-    (note,) = (note for note in report.notes if note.startswith("By story"))
-    assert "40 of 40 triples share a story" in note
-    assert "McNemar's test, variance robust to shared stories, Student's t with 9 degrees of freedom" in note
+    assert row["p"] == row["p_adjusted"] == mcnemar_by_story(other.correct, first.correct, shared) > 0.05
+    assert row["test"] == "mcnemar_by_story"
+    assert row["design_effect"] > 3
+    needed = 100 * smallest_difference(40, 8 / 40, 0.05, row["design_effect"], shared.degrees_of_freedom)
+    about = {"systems": ["other"], "against": "first", "n": 40}
+    assert found.notes[:2] == [
+        Note("undecided", {**about, "points": f"{needed:.3g}"}),
+        Note("shared_stories", {"sharing": 40, "n": 40, "degrees": pytest.approx(9)}),
+    ]
 
 
 def test_a_difference_is_shown_even_if_all_triples_are_connected():
     chain = triples_of([(f"x {n}", f"x {n + 1}", f"b {n}", bool(LABELS[n])) for n in range(40)])
     first = system("first", right(*range(0, 40, 2)), size=1)
     better = system("better", right(*(n for n in range(40) if n % 8 != 3)), size=1)
-    found = compare_systems([first, better], chain, {}, {}).content
+    found = compare_answers([first, better], chain, {}, {})
 
-    assert found["groups"] == 1
-    assert found["conclusion"] == "better: better than first."
+    assert found.settings["groups"] == 1
+    assert conclusions(found) == [("better", ["better"])]
 
 
 def test_triples_with_one_anchor_show_nothing():
@@ -119,24 +113,19 @@ def test_triples_with_one_anchor_show_nothing():
     other = system("other", right(*range(40)), size=1)
     found = compared([first, other], shared=40)
 
-    assert found.content["systems"][1]["difference"]["adjusted_p"] == 1
-    assert found.notes[0] == (
-        "other: a difference to first cannot be shown at n = 40; triples that share so many stories can't show "
-        "any difference."
-    )
-
-    (note,) = (note for note in found.notes if note.startswith("By story"))
-    assert "neither a difference nor its absence can be shown" in note
+    assert difference_of(found, "other")["p_adjusted"] == 1
+    assert conclusions(found) == [("undecidable", ["other"])]
+    assert found.notes[1].code == "too_many_shared_stories"
 
 
-def test_a_single_system_is_compared_with_no_other_and_its_flags_are_shown():
+def test_a_single_system_is_compared_with_no_other_and_its_flags_are_shown(tmp_path):
     flags = {"num_evaluations": 5, "transductive": True, "seen_in_training": "trained on these triples: no result"}
     found = compared([system("run", right(1, 2), size=1, flags=flags)])
-    assert list(found.tables) == [""]
-    assert found.tables[""][0]["flags"] == "num_evaluations 5, transductive, seen_in_training"
-    assert found.content["conclusion"] is None
-    assert found.notes[-1] == "run: trained on these triples: no result."
-    assert not any("Difference" in note or "McNemar" in note for note in found.notes)
+    check_result(found, tmp_path)
+
+    assert found.figures["flags"].tolist() == ["num_evaluations 5, transductive, seen_in_training"]
+    assert found.differences.empty
+    assert [note.code for note in found.notes] == ["seen_in_training", "transductive", "interval_wilson"]
 
 
 def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
@@ -144,18 +133,17 @@ def test_a_system_trained_on_the_triples_is_called_neither_better_nor_worse():
     first = system("first", right(1), size=1)
     seen = system("seen", right(*range(30)), size=1, flags=flags)
     other = system("other", right(*range(30)), size=1)
-    found = compared([first, seen, other]).content["conclusion"]
 
-    assert found == "other: better than first. seen: no result, trained on these triples."
-    assert "not valid results" in compared([seen, first]).content["conclusion"]
+    assert conclusions(compared([first, seen, other])) == [("better", ["other"]), ("no_result", ["seen"])]
+    assert compared([seen, first]).notes[0] == Note("against_no_result", {"against": "seen"})
 
 
 def test_combinations_with_a_system_trained_on_the_triples_are_flagged():
     flags = {"seen_in_training": "trained on these triples: no result (run trained on dev)", "num_evaluations": 3}
     seen = system("seen", right(*range(30)), size=1, flags=flags)
-    found = compared([system("first", right(1), size=1), seen]).content["combined"]
-    assert [set(entry["flags"]) for entry in found] == [{"seen_in_training"}] * 2
-    assert compared([system("a", right(1)), system("b", right(2))]).content["combined"][0]["flags"] == {}
+    found = compared([system("first", right(1), size=1), seen]).figures
+    assert found[found["subset"] == "combinations"]["flags"].tolist() == ["seen_in_training"] * 2
+    assert "flags" not in compared([system("a", right(1)), system("b", right(2))]).figures.dropna(axis=1, how="all")
 
 
 def test_each_open_system_needs_a_difference_of_its_own():
@@ -163,73 +151,75 @@ def test_each_open_system_needs_a_difference_of_its_own():
     first = right(*range(7, 20))
     much = right(*range(7), *range(20, 30))
     little = right(*range(7, 19))
-    found = compared([system("first", first), system("much", much), system("little", little)]).content
-    ends = [100 * smallest_difference(40, share, alpha=0.05 / 2) for share in (1 / 40, 30 / 40)]
+    found = compared([system("first", first), system("much", much), system("little", little)])
+    ends = [f"{100 * smallest_difference(40, share, alpha=0.05 / 2):.3g}" for share in (1 / 40, 30 / 40)]
 
-    assert f"about {ends[0]:.3g} to {ends[1]:.3g} points would be needed" in found["conclusion"]
+    assert found.notes[0].values["points"] == " to ".join(ends)
 
 
 def test_accuracies_by_facet_are_by_story():
-    report = compared([system("a", right(*range(20)), size=1)], shared=4, facets={"kind": ["x"] * 24 + ["y"] * 16})
-    of_x, of_y = (one["systems"]["a"] for one in report.content["by"]["kind"])
+    found = compared([system("a", right(*range(20)), size=1)], shared=4, facets={"kind": ["x"] * 24 + ["y"] * 16})
+    of_x, of_y = (found.estimate("a", subset=f"kind: {kind}") for kind in "xy")
     shared = SharedStories([[n // 4, 100 + n, 200 + n] for n in range(24)])
-    assert of_x["interval"] == list(interval_by_story(right(*range(20), of=24), shared))
-    assert of_y["interval_method"] == "by_story"
+    assert (of_x.low, of_x.high) == interval_by_story(right(*range(20), of=24), shared)
+    assert of_y.method == "by_story"
 
 
-def test_ties_are_shown_in_tables_and_counted_everywhere():
+def test_ties_are_counted_everywhere():
     tied = SystemAnswers.scored("tied", "model", LABELS[:6], np.ones((6, 2)))
     sure = system("sure", right(0, 1, of=6), size=1)
-    report = compared([tied, sure], facets={"kind": ["x"] * 4 + ["y"] * 2})
-    content = report.content
+    found = compared([tied, sure], facets={"kind": ["x"] * 4 + ["y"] * 2})
+    ties = found.figures.set_index(["system", "subset"])["ties"]
 
-    assert [entry["ties"] for entry in content["systems"]] == [6, 0]
-    assert report.tables[""][0]["accuracy, 95 % interval"].endswith(", 6 ties")
-    assert [one["systems"]["tied"]["ties"] for one in content["by"]["kind"]] == [4, 2]
-    assert any(note.startswith("Ties: ") for note in report.notes)
-    assert not any(note.startswith("Ties: ") for note in compared([sure]).notes)
+    assert [ties["tied", "all"], ties["sure", "all"]] == [6, 0]
+    assert [ties["tied", f"kind: {kind}"] for kind in "xy"] == [4, 2]
+    assert Note("ties", {"n": 6, "systems": ["tied"]}) in found.notes
+    assert "ties" not in [note.code for note in compared([sure]).notes]
 
     # Where both systems are tied, their weighted mean is, too.
     both = compared([tied, SystemAnswers.scored("other", "model", LABELS[:6], np.zeros((6, 2)))])
-    assert both.content["combined"][1]["system"] == "weighted mean"
-    assert both.content["combined"][1]["ties"] == 6
+    assert both.figures.set_index(["system", "subset"])["ties"]["weighted mean", "combinations"] == 6
 
 
 def test_few_different_margins_are_ordered():
     few = system("few", right(*range(30, 40)), size=np.repeat([3, 1, 2], [20, 10, 10]))
-    bins = compared([few], facets={"margin": None}).content["by"]["margin"]
-    assert [(one["systems"]["few"]["n"], one["systems"]["few"]["correct"]) for one in bins] == [
-        (10, 0),
-        (10, 10),
-        (20, 0),
-    ]
+    found = compared([few], facets={"margin": None})
+    quartiles = [found.estimate("few", subset=f"margin: quartile {number}") for number in (1, 2, 3)]
+    assert [(quartile.n, quartile.value) for quartile in quartiles] == [(10, 0), (10, 1), (20, 0)]
 
 
 def test_agreement_is_the_share_of_equal_answers():
-    found = compared([system("a", right(1, 2, 3), size=1), system("b", right(3, 4))]).content["same_answers"]
-    assert found == {"a": {"a": 1, "b": 37 / 40}, "b": {"a": 37 / 40, "b": 1}}
+    found = compared([system("a", right(1, 2, 3), size=1), system("b", right(3, 4))])
+    shares = found.figures[found.figures["metric"] == "same answers"].set_index(["system", "subset"])["value"]
+    assert shares.to_dict() == {
+        ("a", "same answers: a"): 1,
+        ("b", "same answers: a"): 37 / 40,
+        ("a", "same answers: b"): 37 / 40,
+        ("b", "same answers: b"): 1,
+    }
 
 
 def test_quartiles_of_margins_are_computed_for_each_system():
     sure = system("sure", right(*range(20, 40)), size=np.arange(1, 41))
     unsure = system("unsure", right(*range(20, 40)), size=np.arange(41, 1, -1))
-    bins = compared([sure, unsure, system("bare", right(1))], facets={"margin": None}).content["by"]["margin"]
+    found = compared([sure, unsure, system("bare", right(1))], facets={"margin": None})
+    by_margin = found.figures[found.figures["subset"].str.startswith("margin: ")].pivot_table(
+        index="subset", columns="system", values="value"
+    )
 
-    assert [one["bin"] for one in bins] == [f"quartile {number}" for number in (1, 2, 3, 4)]
-    assert [one["systems"]["sure"]["correct"] for one in bins] == [0, 0, 10, 10]
-    assert [one["systems"]["unsure"]["correct"] for one in bins] == [10, 10, 0, 0]
-    assert "bare" not in bins[0]["systems"]
+    assert by_margin.index.tolist() == [f"margin: quartile {number}" for number in (1, 2, 3, 4)]
+    assert by_margin["sure"].tolist() == [0, 0, 1, 1]
+    assert by_margin["unsure"].tolist() == [1, 1, 0, 0]
+    assert "bare" not in by_margin
 
 
 def test_accuracy_by_a_column_counts_every_triple_once():
     values = ["film"] * 30 + ["book"] * 9 + [None]
-    found = compared([system("a", right(0, 1, 30), size=1)], facets={"kind": values})
-    assert [(row["kind"], row["n"]) for row in found.tables["Accuracy by kind"]] == [
-        ("film", 30),
-        ("book", 9),
-        ("none", 1),
-    ]
-    assert [one["systems"]["a"]["correct"] for one in found.content["by"]["kind"]] == [2, 1, 0]
+    found = compared([system("a", right(0, 1, 30), size=1)], facets={"kind": values}).figures
+    by_kind = found[found["subset"].str.startswith("kind: ")]
+    assert by_kind["subset"].tolist() == ["kind: film", "kind: book", "kind: none"]
+    assert by_kind["n"].tolist() == [30, 9, 1]
+    assert by_kind["value"].tolist() == pytest.approx([2 / 30, 1 / 9, 0])
 
 
 @pytest.mark.parametrize(
@@ -279,7 +269,7 @@ def test_oracle_and_majority_are_those_of_the_models():
     found, weights = combine(systems, np.arange(40))
     assert weights == []
     assert [(one.name, np.flatnonzero(one.correct).tolist()) for one in found] == [
-        ("at least one right (oracle)", [0, 1, 2, 3, 4, 5]),
+        (ORACLE, [0, 1, 2, 3, 4, 5]),
         ("majority vote", [2, 4]),
     ]
 
@@ -294,7 +284,7 @@ def test_oracle_and_majority_are_those_of_the_models():
 
 def test_baselines_are_not_combined():
     systems = [system("a", right(0), size=1), system("b", right(1), size=1), system("c", right(2), "baseline", 1)]
-    assert compared(systems).content["combined"][0]["correct"] == 2
+    assert compared(systems).estimate(ORACLE, subset="combinations").value == 2 / 40
 
 
 def test_weights_are_chosen_on_other_folds():

@@ -12,7 +12,8 @@ from browser import Browser
 import narrlit
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.errors import OptionError
-from narrlit.experiments.comparison import compare_systems, read_facets
+from narrlit.experiments.evaluation import compare_answers
+from narrlit.experiments.facets import read_facets
 from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
@@ -67,13 +68,15 @@ def case(tmp_path_factory):
     triples = labeled_triples()
     systems = [model_answers(triples), SystemAnswers("plain", "answers", triples.labels == 1, np.ones(N, dtype=bool))]
     facets = read_facets(["margin", "overlap"], triples)
-    entry = {"epoch": 0, "step": 4, **systems[0].summary.as_dict()}
+    accuracy = systems[0].estimate
+    figures = {"n": N, "accuracy": accuracy.value, "interval": [accuracy.low, accuracy.high]}
+    entry = {"epoch": 0, "step": 4, "correct": int(systems[0].correct.sum()), **figures}
     record = {"validations": [entry], "untrained": entry, "best": entry, "command": {"line": ATTACK}, "seed": 3}
     record["data"] = {"train": {"files": [{"path": "/x/train.jsonl", "sha256": "0", "rows": 77}]}}
     check = check_sets([CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)], None)
     runs = {systems[0].name: Run(folder, RunFile.model_validate(record))}
     page = html_report(
-        systems, compare_systems(systems, triples, facets, {}), runs, triples, ATTACK, {ATTACK: check}, "pca"
+        systems, compare_answers(systems, triples, facets, {}), runs, triples, ATTACK, {ATTACK: check}, "pca"
     )
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")

@@ -214,7 +214,8 @@ def test_margin_is_that_of_the_right_candidate():
     found = SystemAnswers.scored("s", "model", np.array([True, False, True]), scores)
     np.testing.assert_allclose(found.margin, [0.8, -0.8, 0])
     assert found.correct.tolist() == [True, False, False]  # a tie is an answer for B
-    assert str(found.summary) == "0.333 [0.061, 0.792] (1 of 3, 1 tie)"
+    assert str(found.estimate) == "0.333 [0.061, 0.792], n = 3"
+    assert found.figure()["ties"] == 1
 
 
 def test_rows_have_every_systems_answers(answer, labeled, make):

@@ -10,8 +10,6 @@ from narrlit.data.schema import Track
 from narrlit.files import Output
 from narrlit.metrics.meanmax import MeanMax
 
-FILES = ("compare.json", "compare.csv", "compare.md", "compare.tex", "compare.svg", "answers.csv")
-
 
 def compare(  # noqa: PLR0913 (options)
     triples: str,
@@ -23,7 +21,7 @@ def compare(  # noqa: PLR0913 (options)
     meanmax: MeanMax,
     by: str | None = None,
     board: Track | None = None,
-    out: Annotated[str | None, Output.folder(*FILES)] = None,
+    out: Annotated[str | None, Output.result("compare")] = None,
 ) -> None:
     """Compare systems with the first one named, on the same labeled triples, by paired tests.
 

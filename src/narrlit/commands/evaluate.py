@@ -8,7 +8,7 @@ from narrlit.commands.options import LabelOptions, ModelOptions, ScorerOptions, 
 from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
 from narrlit.errors import OptionError
-from narrlit.files import Output
+from narrlit.files import Output, result_files
 from narrlit.metrics.names import BaselineName
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
     if arguments["out"] is None:
         return []
     tasks = listed(arguments["mteb"])
-    names = ["evaluate.json", "evaluate.md", "answers.csv"]
+    names = result_files("evaluate")
     if tasks:
         names = [*(f"{task}.json" for task in tasks), "model_meta.json"]
     return [f"{arguments['out']}/{name}" for name in names]
@@ -63,8 +63,8 @@ def evaluate(  # noqa: PLR0913 (options)
             default: the cache of the package datasets.
         download: download data sets of --mteb that are not on this machine.
         json: print one JSON object to stdout, and nothing else.
-        out: folder for evaluate.json, evaluate.md and answers.csv, which lists the scores and the margin of each
-            triple; with --mteb, for TASK.json and model_meta.json in the format of MTEB.
+        out: folder for the report (evaluate.json, .csv, .md, .tex, .svg) and answers.csv, which lists the scores and
+            the margin of each triple; with --mteb, for TASK.json and model_meta.json in the format of MTEB.
     """
     tasks = listed(mteb)
     if tasks:
@@ -83,7 +83,7 @@ def evaluate(  # noqa: PLR0913 (options)
     result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
     if out is not None:
         result.write(out)
-        say(f"{out}: evaluate.json, .md, and answers.csv")
+        say(f"{out}: evaluate.json, .csv, .md, .tex, .svg, and answers.csv")
     print_result(result, json)
 
 

@@ -1,101 +1,32 @@
 """`narrlit.evaluate` and `narrlit.compare`: accuracy of one system, and of several, on labeled triples."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
+from math import isinf
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
 
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_labeled_triples
 from narrlit.data.rows import file_digest
-from narrlit.data.schema import Track, Triples
-from narrlit.data.writers import write_table
+from narrlit.data.schema import Track, TrainingExamples, Triples, example_of
+from narrlit.data.splits import story_groups, story_numbers
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-from narrlit.experiments.board import Board, place
-from narrlit.experiments.comparison import compare_systems, read_facets
+from narrlit.experiments.board import board_rows
+from narrlit.experiments.combinations import ORACLE, combine
+from narrlit.experiments.facets import FACETS, Values, divide, margin_quartiles, read_facets
 from narrlit.experiments.options import ANSWER_SUFFIXES
-from narrlit.experiments.report import Report, keep_report
-from narrlit.experiments.systems import System, SystemAnswers, answer_rows, answers_of
+from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
+from narrlit.metrics.significance import SharedStories, smallest_difference
+from narrlit.metrics.words import stop_words_text
 from narrlit.models.config import DEFAULT_MODEL
+from narrlit.results import Estimate, Note, Result, Row, adjusted, difference
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-SEEN = "seen_in_training"
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Answers of one system to N labeled triples, and its accuracy.
-
-    Attributes:
-        answers: answer to each triple.
-        triples: triples as they are in their file.
-        settings: settings that determine the answers, as plain data.
-    """
-
-    answers: SystemAnswers
-    triples: Triples
-    settings: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1."""
-        return self.answers.summary.accuracy
-
-    @property
-    def n(self) -> int:
-        """Number of triples."""
-        return self.answers.summary.n
-
-    @property
-    def correct(self) -> int:
-        """Number of right answers."""
-        return self.answers.summary.correct
-
-    @property
-    def ties(self) -> int:
-        """Number of equal scores, which count as answers for B."""
-        return self.answers.summary.ties
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % confidence interval of the accuracy: by story if triples share stories, else Wilson's."""
-        return self.answers.summary.interval
-
-    @property
-    def seen_in_training(self) -> str | None:
-        """Reason why the accuracy is not a valid result: training on the triples; None if there is none."""
-        seen = self.answers.flags.get(SEEN)
-        return None if seen is None else str(seen)
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Figures and settings as plain data."""
-        return {**self.answers.summary.as_dict(), "truncated": 0, **self.settings}
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate the triples: label, scores of A and B, margin, and whether the answer is right."""
-        return pd.DataFrame(answer_rows([self.answers], self.triples))
-
-    def write(self, folder: str | Path) -> None:
-        """Write evaluate.json and evaluate.md, and answers.csv with one row per triple."""
-        keep_report(Path(folder), "evaluate", self.record, f"{self}\n")
-        write_table(Path(folder) / "answers.csv", answer_rows([self.answers], self.triples))
-
-    def __str__(self) -> str:
-        """Format system, accuracy, interval and warnings as one line."""
-        line = f"{self.answers.name}: accuracy {self.answers.summary}"
-        if self.seen_in_training is not None:
-            line += f"; {self.seen_in_training}"
-        if self.settings.get("transductive"):
-            line += "; transductive: post-processing was fitted on these stories"
-        return line
+LEVEL = 0.05
 
 
 def evaluate(
@@ -105,7 +36,7 @@ def evaluate(
     labels: str | Path | None = None,
     strict: bool = False,
     progress: bool = False,
-) -> Evaluation:
+) -> Result:
     """Evaluate a system on labeled triples, as SemEval-2026 Task 4 does; a tie counts as B.
 
     Args:
@@ -117,8 +48,8 @@ def evaluate(
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        An `Evaluation`: `.accuracy`, `.n`, `.interval` (95 %), `.table()`, `.write(folder)`. It is printed as
-        `minilm: accuracy 0.550 [0.481, 0.617] (110 of 200)`.
+        A `Result` with one figure, `.estimate()`, and the answers, `.answers`. It is printed as
+        `minilm: accuracy 0.550 [0.481, 0.617], n = 200`.
 
     Raises:
         DataError: if the triples can't be read, or one has no label.
@@ -129,68 +60,28 @@ def evaluate(
     >>> path = getfixture("tmp_path") / "triples.jsonl"
     >>> _ = path.write_text(row + ', "text_a_is_closer": true}')
     >>> print(evaluate(path, "jaccard"))
-    jaccard: accuracy 1.000 [0.207, 1.000] (1 of 1)
+    jaccard: accuracy 1.000 [0.207, 1.000], n = 1
+    Intervals are 95 % (Wilson) and assume independent items.
     """
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
     if not isinstance(system, str | PathLike) or Path(system).suffix not in ANSWER_SUFFIXES:
         system = measure_of(system).fitted_for(labeled.stories)
     answers = answers_of(system, labeled, progress=progress)
-    seen = answers.flags.get(SEEN)
-    if seen is not None:
-        say(f"warning: {answers.name} was {seen}")
+    if SEEN in answers.flags:
+        say(f"warning: {answers.name} was {answers.flags[SEEN]}")
     settings: dict[str, object] = {"model": answers.name}
     if labeled.report is not None:
         settings |= {"triples": str(labeled.report.path), "dropped": labeled.report.dropped}
-    if seen is not None:
-        settings[SEEN] = seen
     settings |= answers.settings
     if isinstance(system, Similarity):
         settings |= _settings_of(system, labeled, progress)
-    return Evaluation(answers, labeled, settings)
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Answers of several systems to the same N labeled triples, compared with the first one.
-
-    Attributes:
-        systems: answers of the systems, in the given order.
-        triples: triples as they are in their file.
-        report: tables, notes and plain data.
-        board: the systems among the public results of the task; None if no track of them was given.
-    """
-
-    systems: list[SystemAnswers]
-    triples: Triples
-    report: Report
-    board: Board | None = None
-
-    @property
-    def conclusion(self) -> str | None:
-        """Sentence that lists the systems better or worse than the first; None for one system."""
-        sentence: str | None = self.report.content["conclusion"]
-        return sentence
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate systems and their combinations: n, accuracy, interval, difference to the first, p, flags."""
-        return self.report.table()
-
-    def answers(self) -> pd.DataFrame:
-        """Tabulate the triples: label, and by system scores, margin and whether the answer is right."""
-        return pd.DataFrame(answer_rows(self.systems, self.triples))
-
-    def plot(self) -> "Axes":
-        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
-        return self.report.plot()
-
-    def write(self, folder: str | Path) -> None:
-        """Write compare.json, .csv, .md, .tex and (with matplotlib) .svg, and answers.csv with one row per triple."""
-        self.report.write(Path(folder), "compare")
-        write_table(Path(folder) / "answers.csv", answer_rows(self.systems, self.triples))
-
-    def __str__(self) -> str:
-        """Format tables and notes in Markdown."""
-        return self.report.markdown().rstrip("\n")
+    return Result.of(
+        "evaluate",
+        [answers.figure()],
+        answers=answer_rows([answers], labeled),
+        settings=settings,
+        notes=_circumstances([answers]),
+    )
 
 
 def compare(  # noqa: PLR0913 (options)
@@ -204,7 +95,7 @@ def compare(  # noqa: PLR0913 (options)
     track: Track | None = None,
     board: Track | None = None,
     progress: bool = False,
-) -> Comparison:
+) -> Result:
     """Compare systems with the first one, on the same labeled triples, by paired tests.
 
     Args:
@@ -223,8 +114,8 @@ def compare(  # noqa: PLR0913 (options)
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `Comparison`: `.table()`, `.conclusion`, `.answers()`, `.plot()`, `.write(folder)`. It is printed as its
-        tables.
+        A `Result`: accuracies of the systems, of their combinations and by subset, the share of equal answers, and
+        differences to the first system. Its notes begin with the conclusion.
 
     Raises:
         DataError: if a file can't be read or belongs to other triples.
@@ -234,37 +125,223 @@ def compare(  # noqa: PLR0913 (options)
     >>> row = '{"anchor_text": "A knight seeks a grail.", "text_a": "A knight seeks a cup.", "text_b": "A bank opens."'
     >>> path = getfixture("tmp_path") / "triples.jsonl"
     >>> _ = path.write_text(row + ', "text_a_is_closer": true}')
-    >>> compare(path, ["jaccard", "longer"]).table()[["system", "n", "accuracy"]].head(2)
-        system  n accuracy
-    0  jaccard  1      1.0
-    1   longer  1      1.0
+    >>> compare(path, ["jaccard", "longer"]).table()[["system", "metric", "value", "n"]].head(2)
+        system    metric  value  n
+    0  jaccard  accuracy    1.0  1
+    1   longer  accuracy    1.0  1
     """
-    named = named_systems(systems)
-    if not named:
-        raise OptionError("`systems` is empty: name at least one")
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
+    named = named_systems(systems)
     facets = read_facets(by, labeled)
-    answers = []
-    for name, system in named.items():
-        answers.append(answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress))
-    about: dict[str, object] = {"triples": {"n": len(labeled)}}
+    answers = answers_of_all(named, labeled, stories=stories, track=track, progress=progress)
+    settings: dict[str, object] = {"triples": {"n": len(labeled)}}
     if labeled.report is not None:
         path = str(labeled.report.path)
-        about["triples"] = {"path": path, "sha256": file_digest(path), "n": len(labeled)}
-    about["reading"] = _reading(named.values())
-    report = compare_systems(answers, labeled, facets, about)
-    if board is None:
-        return Comparison(answers, labeled, report)
-    placed = place({system.name: system.summary for system in answers}, board)
-    return Comparison(answers, labeled, placed.added_to(report), placed)
+        settings["triples"] = {"path": path, "sha256": file_digest(path), "n": len(labeled)}
+    settings["reading"] = _reading(named.values())
+    return compare_answers(answers, labeled, facets, settings, board)
+
+
+def answers_of_all(
+    systems: Mapping[str, System],
+    labeled: Triples,
+    *,
+    stories: str | Path | None = None,
+    track: Track | None = None,
+    progress: bool = False,
+) -> list[SystemAnswers]:
+    """Return the answers of named systems to labeled triples; see `answers_of`."""
+    answers = []
+    for name, system in systems.items():
+        answers.append(answers_of(system, labeled, name=name, stories=stories, track=track, progress=progress))
+    return answers
+
+
+def compare_answers(
+    systems: Sequence[SystemAnswers],
+    labeled: Triples,
+    facets: Mapping[str, Values | None],
+    settings: Mapping[str, object],
+    board: Track | None = None,
+) -> Result:
+    """Compare the answers of systems to N labeled triples with those of the first one.
+
+    Args:
+        systems: one or more systems.
+        labeled: the triples.
+        facets: values of the triples by name, from `read_facets`.
+        settings: settings that determine the answers.
+        board: track of SemEval-2026 Task 4 whose teams the systems are placed among.
+    """
+    stories = story_numbers(labeled)
+    shared = SharedStories(stories)
+    systems = [replace(system, stories=stories) for system in systems]
+    first, *others = systems
+    figures = [system.figure() for system in systems]
+    differences = [_difference(other, first, shared) for other in others]
+    notes = [*_conclusions(systems, differences, shared), *_shared_notes(shared), *_circumstances(systems)]
+
+    groups = story_groups(TrainingExamples(labeled.stories, [example_of(triple) for triple in labeled]))
+    combined = [system for system in systems if system.kind != "baseline"]
+    combinations, weights = combine(combined, groups)
+    names = [system.name for system in combined]
+    for combination in combinations:
+        figures.append(combination.figure(subset="combinations"))
+        if combination.name == ORACLE:  # an upper bound, for which a test would be meaningless
+            notes.append(Note.of("oracle", systems=names))
+        else:
+            differences.append(_difference(combination, first, shared, "combinations"))
+    if weights:
+        by_fold = "; ".join(", ".join(f"{weight:g}" for weight in of_fold) for of_fold in weights)
+        notes.append(Note.of("weighted_mean", systems=names, weights=by_fold))
+
+    for facet, values in facets.items():
+        figures += _facet_figures(systems, facet, values)
+        if facet in FACETS:
+            notes.append(Note.of(f"by_{facet}"))
+    if others:
+        figures += _agreement(systems)
+    if board is not None:
+        placed = board_rows({system.name: system.estimate for system in systems}, board)
+        figures, differences, notes = figures + placed.figures, differences + placed.differences, notes + placed.notes
+    sharing = {"groups": len(np.unique(groups)), "triples_sharing_stories": shared.num_sharing}
+    return Result.of(
+        "compare",
+        figures,
+        differences,
+        answers=answer_rows(systems, labeled),
+        settings={**settings, **sharing, "weights_by_fold": weights},
+        notes=notes,
+    )
+
+
+def _difference(system: SystemAnswers, first: SystemAnswers, shared: SharedStories, subset: str = "all") -> Row:
+    """Compare a system with the first one."""
+    return difference(system.correct, first.correct, shared).row(system.name, first.name, subset=subset)
+
+
+def _facet_figures(systems: Sequence[SystemAnswers], facet: str, values: Values | None) -> list[Row]:
+    """Compute accuracies by the bins of a facet; without values, by the quartiles of each system's margin."""
+    figures = []
+    for system in systems:
+        if values is not None:
+            bins = divide(values)
+        elif system.margin is not None:
+            bins = margin_quartiles(system.margin)
+        else:
+            continue
+        for number, name in enumerate(bins.names):
+            in_bin = np.flatnonzero(bins.numbers == number)
+            figures.append(system.figure(in_bin, f"{facet}: {name}"))
+    return figures
+
+
+def _agreement(systems: Sequence[SystemAnswers]) -> list[Row]:
+    """Compute the share of equal answers of each pair of systems."""
+    figures = []
+    for other in systems:
+        for system in systems:
+            share = float((system.answers == other.answers).mean())
+            agreement = Estimate(share, np.nan, np.nan, len(system.answers))
+            figures.append(agreement.row(system.name, "same answers", f"same answers: {other.name}"))
+    return figures
+
+
+def _conclusions(systems: Sequence[SystemAnswers], differences: Sequence[Row], shared: SharedStories) -> list[Note]:
+    """Say which systems are better or worse than the first, and how large a difference the others would need.
+
+    >>> labels = np.ones(200, dtype=bool)
+    >>> minilm = SystemAnswers("minilm", "model", labels, np.arange(200) < 110)
+    >>> other = SystemAnswers("other", "model", labels, np.arange(200) >= 78)
+    >>> independent = SharedStories([[n] for n in range(200)])
+    >>> print(*_conclusions([minilm, other], [_difference(other, minilm, independent)], independent))
+    other: a difference to minilm cannot be shown at n = 200; about 14 points would be needed.
+    """
+    first, *others = systems
+    if others and first.is_trained_on_triples:
+        return [Note.of("against_no_result", against=first.name)]
+    compared = dict(zip(others, adjusted(differences), strict=True))
+    num_undecided = sum(row["p_adjusted"] >= LEVEL for row in compared.values())  # also trained on the triples
+    better: list[str] = []
+    worse: list[str] = []
+    trained: list[str] = []
+    undecided: list[Row] = []
+    for system, row in compared.items():
+        if system.is_trained_on_triples:
+            trained.append(system.name)
+        elif row["p_adjusted"] >= LEVEL:
+            undecided.append(row)
+        else:
+            (better if row["value"] > 0 else worse).append(system.name)
+    notes = []
+    if better:
+        notes.append(Note.of("better", systems=better, against=first.name))
+    if worse:
+        notes.append(Note.of("worse", systems=worse, against=first.name))
+    if undecided:
+        # Holm compares the smallest remaining p with the level divided by the number of remaining comparisons.
+        points = _points_needed(undecided, LEVEL / num_undecided, shared)
+        names = [row["system"] for row in undecided]
+        about = {"systems": names, "against": first.name, "n": len(first.answers)}
+        notes.append(Note.of("undecided", **about, points=points) if points else Note.of("undecidable", **about))
+    if trained:
+        notes.append(Note.of("no_result", systems=trained))
+    return notes
+
+
+def _points_needed(differences: Sequence[Row], level: float, shared: SharedStories) -> str:
+    """Compute how large differences must be, in points, for p to be below a level; empty if no difference suffices."""
+    if shared.num_sharing and not shared.degrees_of_freedom:
+        return ""
+    points = []
+    for row in differences:
+        discordance = (row["lost"] + row["won"]) / row["n"]
+        dependence = () if row["design_effect"] is None else (row["design_effect"], shared.degrees_of_freedom)
+        points.append(100 * smallest_difference(row["n"], discordance, level, *dependence))
+    possible = [value for value in points if not isinf(value)]
+    if not possible:
+        return ""
+    least, most = f"{min(possible):.3g}", f"{max(possible):.3g}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _shared_notes(shared: SharedStories) -> list[Note]:
+    """Say how many triples share stories, and what this means for intervals and tests."""
+    counts = {"sharing": shared.num_sharing, "n": shared.num_triples}
+    if not shared.num_sharing:
+        return []
+    if not shared.degrees_of_freedom:
+        return [Note.of("too_many_shared_stories", **counts)]
+    return [Note.of("shared_stories", **counts, degrees=shared.degrees_of_freedom)]
+
+
+def _circumstances(systems: Sequence[SystemAnswers]) -> list[Note]:
+    """Say what accuracies depend on: training on the triples, transductive post-processing, ties and stop words."""
+    notes = []
+    for system in systems:
+        if SEEN in system.flags:
+            notes.append(Note.of("seen_in_training", system=system.name, reason=system.flags[SEEN]))
+    transductive = [system.name for system in systems if system.flags.get("transductive")]
+    if transductive:
+        notes.append(Note.of("transductive", systems=transductive))
+    tied = [system for system in systems if system.ties.any()]
+    if tied:
+        names = [system.name for system in tied]
+        notes.append(Note.of("ties", n=sum(int(system.ties.sum()) for system in tied), systems=names))
+    for system in systems:
+        if "stop_words" in system.settings:  # the same for all baselines, which read the same stories
+            return [*notes, Note.of("stop_words", words=stop_words_text(system.settings["stop_words"]))]
+    return notes
 
 
 def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str, System]:
     """Return systems by name; systems without a given name get their own.
 
     Raises:
-        OptionError: if two have the same name.
+        OptionError: if there are none, or two have the same name.
     """
+    if not systems:
+        raise OptionError("`systems` is empty: name at least one")
     if isinstance(systems, Mapping):
         return dict(systems)
     named: dict[str, System] = {}

@@ -1,5 +1,6 @@
 """Report on systems and their answers to labeled triples as one HTML file; texts and layout are in html_report.html."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
@@ -16,17 +18,16 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from narrlit.console import counted
 from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
-from narrlit.experiments.comparison import FACETS
 from narrlit.experiments.options import Projection
-from narrlit.experiments.outcome import comparison_of
-from narrlit.experiments.report import Entry, Report, Row, accuracy_cell, difference_cell
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.metrics.set_checks import check_tables
-from narrlit.metrics.significance import AccuracySummary, summary_of
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
+from narrlit.results import Difference, Estimate, Result
+from narrlit.results.formatting import Cells
+from narrlit.results.notes import SENTENCES
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
 """Marker of each color, for readers who can't tell the colors apart."""
@@ -63,6 +64,12 @@ TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12p
 <b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
 
 
+CONCLUSIONS = ("against_no_result", "better", "worse", "undecided", "undecidable", "no_result")
+"""Codes of notes that are findings."""
+METHODS = ("interval_", "test_", "adjusted_p", "shared_stories", "too_many_shared_stories")
+"""Beginnings of codes of notes on intervals and tests."""
+Bins = dict[str, dict[str, Estimate]]
+"""Accuracies by bin and system."""
 Piece = tuple[str, bool]
 """Piece of a text, and True if it is highlighted."""
 
@@ -100,11 +107,11 @@ class Section:
 
 def html_report(
     systems: Sequence[SystemAnswers],
-    comparison: Report,
+    comparison: Result,
     runs: Mapping[str, Run],
     labeled: Triples,
     source: str,
-    checks: Mapping[str, Entry],
+    checks: Mapping[str, dict[str, Any]],
     projection: Projection = "auto",
     margin: float | None = None,
 ) -> str:
@@ -112,7 +119,7 @@ def html_report(
 
     Args:
         systems: one or more systems; each is compared with the first.
-        comparison: comparison of the systems by `compare_systems`, with the facet `margin` and optionally others.
+        comparison: comparison of the systems by `compare_answers`, with the facet `margin` and optionally others.
         runs: runs of the systems that have a record, by the name of the system.
         labeled: the triples, with their original texts.
         source: name of the triples.
@@ -131,8 +138,8 @@ def html_report(
     shown = systems[:MOST_SYSTEMS]
     with_vectors = [system for system in shown if system.vectors is not None]
     no_baselines = [system for system in shown if system.kind != "baseline"]
-    facets = dict(comparison.content["by"])
-    quartiles = facets.pop("margin")
+    facets = _facets(comparison.figures)
+    quartiles = facets.pop("margin", {})
     sections = [
         _summary(systems, comparison, runs),
         *_training(runs),
@@ -166,13 +173,22 @@ def _plots(sections: Sequence[Section]) -> dict[str, object]:
 # Accuracy ------------------------------------------------------------------------------------------------------------
 
 
-def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]:
+def _facets(figures: pd.DataFrame) -> dict[str, Bins]:
+    """Collect the accuracies by facet, bin and system."""
+    facets: dict[str, Bins] = {}
+    for row in figures[figures["metric"] == "accuracy"].to_dict("records"):
+        facet, found, name = row["subset"].partition(": ")
+        if found:
+            accuracy = Estimate(row["value"], row["low"], row["high"], row["n"], row["method"])
+            facets.setdefault(facet, {}).setdefault(name, {})[row["system"]] = accuracy
+    return facets
+
+
+def _findings(systems: Sequence[SystemAnswers], comparison: Result) -> list[str]:
     """Return sentences about the accuracy of the first system, the differences that are shown, and flags."""
-    first = systems[0].summary
-    accuracy = accuracy_cell(first.as_dict())
-    findings = [f"{systems[0].name}: {accuracy} on {counted(first.n, 'triple')}, {_claim(first)}."]
-    if comparison.content["conclusion"]:
-        findings.append(comparison.content["conclusion"])
+    first = systems[0].estimate
+    findings = [f"{systems[0].name}: {first}, {_claim(first)}."]
+    findings += [str(note) for note in comparison.notes if note.code in CONCLUSIONS]
     for system in systems:
         words = _flags(system.flags, evaluations=False)
         if words:
@@ -180,12 +196,11 @@ def _findings(systems: Sequence[SystemAnswers], comparison: Report) -> list[str]
     return findings
 
 
-def _claim(summary: AccuracySummary) -> str:
+def _claim(accuracy: Estimate) -> str:
     """Describe how an accuracy compares with guessing, by its interval."""
-    low, high = summary.interval
-    if low > CHANCE:
+    if accuracy.low > CHANCE:
         return "better than guessing"
-    if high < CHANCE:
+    if accuracy.high < CHANCE:
         return "worse than guessing"
     return "no difference from guessing is shown"
 
@@ -204,35 +219,43 @@ def _flags(flags: Flags, evaluations: bool = True) -> str:
     return "; ".join(words)
 
 
-def _summary(systems: Sequence[SystemAnswers], comparison: Report, runs: Mapping[str, Run]) -> Section:
+def _summary(systems: Sequence[SystemAnswers], comparison: Result, runs: Mapping[str, Run]) -> Section:
     """Tabulate the accuracies of systems, and how runs were trained."""
-    rows = []
-    for row, system in zip(comparison.tables[""], systems, strict=True):
+    rows: list[Cells] = []
+    for row, system in zip(comparison.shown_tables()[""], systems, strict=True):
         rows.append({**row, "flags": _flags(system.flags)})
-    tables: dict[str, Sequence[Entry]] = {"": rows}
+    tables: dict[str, Sequence[Mapping[str, object]]] = {"": rows}
     if runs:
         tables["Runs, on their validation triples"] = [_run_row(name, run) for name, run in runs.items()]
         tables["Commands"] = [_command_row(name, run) for name, run in runs.items()]
-    # Other notes are among the findings, next to the figures, or about combinations.
-    notes = [note for note in comparison.notes if note.startswith(("Difference", "Intervals", "The "))]
-    return Section("Accuracy", " ".join(notes), tables=tables)
+    methods = [str(note) for note in comparison.notes if note.code.startswith(METHODS)]
+    return Section("Accuracy", " ".join(methods), tables=tables)
 
 
-def _run_row(name: str, run: Run) -> Entry:
+def _run_row(name: str, run: Run) -> Cells:
     """Tabulate a run's accuracies on its own validation triples."""
     record = run.record
     last = record.validations[-1] if record.validations else None
     evaluations = {"untrained": record.untrained, "last epoch": last, "best": record.best}
-    row: Entry = {"run": name}
+    row: Cells = {"run": name}
     for title, evaluation in evaluations.items():
         if evaluation is not None:
-            row[title] = accuracy_cell(summary_of(evaluation).as_dict())
-    row["gain, best"] = difference_cell(comparison_of(record))
-    row["evaluations"] = "" if record.num_evaluations is None else record.num_evaluations
+            row[title] = str(_recorded(evaluation))
+    found = record.comparison
+    if found is not None and record.best is not None:
+        ends = (math.nan, math.nan)
+        row["gain, best"] = str(Difference(found.difference, *ends, found.p, found.test, record.best.n))
+    row["evaluations"] = "" if record.num_evaluations is None else str(record.num_evaluations)
     return row
 
 
-def _command_row(name: str, run: Run) -> Entry:
+def _recorded(evaluation: Evaluation) -> Estimate:
+    """Return an accuracy in the record of a run."""
+    low, high = evaluation.interval or (math.nan, math.nan)
+    return Estimate(math.nan if evaluation.accuracy is None else evaluation.accuracy, low, high, evaluation.n)
+
+
+def _command_row(name: str, run: Run) -> dict[str, object]:
     """Tabulate how a run was trained."""
     record = run.record
     return {
@@ -265,28 +288,16 @@ def _shifts(num_systems: int, width: float) -> Floats:
     return width * ((np.arange(num_systems) + 0.5) / num_systems - 0.5)
 
 
-def _in_bins(name: str, bins: Sequence[Entry], positions: Floats) -> list[tuple[float, Row]]:
-    """List the accuracies of a system by bin, with their positions; a system without scores has no margin."""
-    entries = []
-    for position, entry in zip(positions, bins, strict=True):
-        if name in entry["systems"]:
-            entries.append((position, entry["systems"][name]))
-    return entries
-
-
-def _intervals(plot: Any, entries: Sequence[tuple[float, Row]], number: int, horizontal: bool = False) -> None:
+def _intervals(plot: Any, placed: Sequence[tuple[float, Estimate]], number: int, horizontal: bool = False) -> None:
     """Draw accuracies with intervals.
 
     Args:
         plot: Bokeh figure.
-        entries: accuracies, each with its position on the other axis.
+        placed: accuracies, each with its position on the other axis.
         number: number of the system, from 0, which determines color and marker.
         horizontal: draw accuracies along the x axis, not connected by lines.
     """
-    points = []
-    for position, entry in entries:
-        if entry["accuracy"] is not None:
-            points.append((position, entry["accuracy"], *entry["interval"]))
+    points = [(position, found.value, found.low, found.high) for position, found in placed if found.known]
     if not points:
         return
     positions, accuracies, low, high = np.array(points).T
@@ -321,12 +332,9 @@ def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
 def _draw_validations(plot: Any, record: RunFile, number: int) -> None:
     """Draw the validation accuracies of a run by epoch, from the untrained model on; `number` is that of the run."""
     shift = 0.05 * number  # so that intervals of several runs do not cover each other
-    entries = []
-    if record.untrained is not None:
-        entries.append((shift, summary_of(record.untrained).as_dict()))
-    for evaluation in record.validations:
-        entries.append((_epochs(evaluation) + shift, summary_of(evaluation).as_dict()))
-    _intervals(plot, entries, number)
+    evaluations = record.validations if record.untrained is None else [record.untrained, *record.validations]
+    placed = [(_epochs(evaluation) + shift, _recorded(evaluation)) for evaluation in evaluations]
+    _intervals(plot, placed, number)
 
 
 def _draw_losses(plot: Any, run: Run, color: str) -> None:
@@ -508,19 +516,18 @@ def _distance_plot(closer: Floats, other: Floats) -> Any:
     return plot
 
 
-def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Sequence[Entry]]) -> Iterator[Section]:
-    """Plot accuracies by subset of the triples, from `compare_systems`."""
+def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Bins]) -> Iterator[Section]:
+    """Plot accuracies by subset of the triples."""
     if not facets:
         return
-    everything = {"bin": "all", "systems": {system.name: system.summary.as_dict() for system in systems}}
+    everything = {"all": {system.name: system.estimate for system in systems}}
     figures = {}
     for name, bins in facets.items():
-        caption = f"By {name}: {FACETS[name]}" if name in FACETS else f"By {name}"
-        figures[caption] = _subset_plot(systems, [everything, *bins])
+        figures[SENTENCES.get(f"by_{name}", f"By {name}")] = _subset_plot(systems, everything | bins)
     yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
 
 
-def _subset_plot(systems: Sequence[SystemAnswers], bins: Sequence[Entry]) -> Any:
+def _subset_plot(systems: Sequence[SystemAnswers], bins: Bins) -> Any:
     """Plot accuracies by bin, from top to bottom."""
     height = 80 + len(bins) * (16 + 12 * len(systems))
     plot = _plot("accuracy", "", height=height, x_range=(-0.02, 1.02))
@@ -528,17 +535,16 @@ def _subset_plot(systems: Sequence[SystemAnswers], bins: Sequence[Entry]) -> Any
     positions = -np.arange(len(bins))
     shifts = _shifts(len(systems), width=0.7)
     for number, system in enumerate(systems):
-        entries = [entry["systems"][system.name] for entry in bins]
-        placed = list(zip(positions - shifts[number], entries, strict=True))
-        _intervals(plot, placed, number, horizontal=True)
+        accuracies = [of_bin[system.name] for of_bin in bins.values()]
+        _intervals(plot, list(zip(positions - shifts[number], accuracies, strict=True)), number, horizontal=True)
     plot.yaxis.ticker = positions.tolist()
-    plot.yaxis.major_label_overrides = {-row: printable(entry["bin"], 22) for row, entry in enumerate(bins)}
+    plot.yaxis.major_label_overrides = {-row: printable(name, 22) for row, name in enumerate(bins)}
     plot.ygrid.visible = False
     return plot
 
 
-def _margins(systems: Sequence[SystemAnswers], quartiles: Sequence[Entry]) -> Iterator[Section]:
-    """Plot accuracies by quartile of the margin between both scores, from `compare_systems`."""
+def _margins(systems: Sequence[SystemAnswers], quartiles: Bins) -> Iterator[Section]:
+    """Plot accuracies by quartile of the margin between both scores; a system without scores has no margin."""
     if not quartiles:
         return
     plot = _plot("quartile of the margin, from uncertain to certain", "accuracy", y_range=(-0.02, 1.02))
@@ -546,7 +552,11 @@ def _margins(systems: Sequence[SystemAnswers], quartiles: Sequence[Entry]) -> It
     positions = np.arange(1, len(quartiles) + 1)
     shifts = _shifts(len(systems), width=0.3)
     for number, system in enumerate(systems):
-        _intervals(plot, _in_bins(system.name, quartiles, positions + shifts[number]), number)
+        placed = []
+        for position, accuracies in zip(positions + shifts[number], quartiles.values(), strict=True):
+            if system.name in accuracies:
+                placed.append((position, accuracies[system.name]))
+        _intervals(plot, placed, number)
     plot.xaxis.ticker = positions.tolist()
     plot.xgrid.visible = False
     names = [system.name for system in systems]
@@ -596,9 +606,9 @@ def _marked(text: str, words: set[str]) -> list[Piece]:
     return [*pieces, (text[end:], False)]
 
 
-def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: int) -> Iterator[Section]:
+def _data(checks: Mapping[str, dict[str, Any]], runs: Mapping[str, Run], source: str, n: int) -> Iterator[Section]:
     """Tabulate the sizes of data sets and the findings of their checks."""
-    rows: list[Entry] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
+    rows: list[dict[str, object]] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
     for name, run in runs.items():
         rows += _data_rows(name, run)
     yield Section("Data sets", tables={"": rows})
@@ -608,9 +618,9 @@ def _data(checks: Mapping[str, Entry], runs: Mapping[str, Run], source: str, n: 
         yield Section("Check of the data", f"Of {name}.", lines=check["verdict"], tables=tables)
 
 
-def _data_rows(name: str, run: Run) -> list[Entry]:
+def _data_rows(name: str, run: Run) -> list[dict[str, object]]:
     """Tabulate the files and synthetic stories of a run."""
-    rows: list[Entry] = []
+    rows: list[dict[str, object]] = []
     for role, part in run.record.data.items():
         usage = {"used by": name, "as": role}
         for file in part.files:

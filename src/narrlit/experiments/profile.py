@@ -20,7 +20,7 @@ from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.choices import Choices, read_choices
-from narrlit.experiments.comparison import read_facets
+from narrlit.experiments.facets import read_facets
 from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
 from narrlit.experiments.retrieval_report import Estimate
 from narrlit.explore.collection import Collection, measure_for

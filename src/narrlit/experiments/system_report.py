@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
-import pandas as pd
-
+from narrlit.data.readers import read_labeled_triples
 from narrlit.data.schema import StoryTable, Track, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.errors import OptionError
-from narrlit.experiments.evaluation import Comparison, compare, named_systems
+from narrlit.experiments.evaluation import answers_of_all, compare_answers, named_systems
+from narrlit.experiments.facets import read_facets
 from narrlit.experiments.html_report import html_report
 from narrlit.experiments.options import Projection
 from narrlit.experiments.run import Run
@@ -19,35 +19,26 @@ from narrlit.files import PAGE_SUFFIXES, atomic_path, check_suffix
 from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
+from narrlit.results import Result
 
 GIVE_TRIPLES = "give `triples`, a file of labeled triples"
 
 
 @dataclass(frozen=True, eq=False)
-class SystemReport:
-    """Report on systems and their answers to labeled triples: accuracy, training, maps, distances, errors and data.
+class SystemReport(Result):
+    """Comparison of systems, with a page: accuracy, training, maps, distances, errors and data.
 
     Attributes:
-        comparison: comparison of the systems with the first one.
         html: the page.
     """
 
-    comparison: Comparison
     html: str
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate the systems, as `Comparison.table` does."""
-        return self.comparison.table()
 
     def write(self, path: str | Path) -> None:
         """Write the page (.html)."""
         check_suffix(path, PAGE_SUFFIXES)
         with atomic_path(Path(path)) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
-
-    def __str__(self) -> str:
-        """Format the comparison."""
-        return str(self.comparison)
 
     def _repr_html_(self) -> str:
         return self.html
@@ -85,7 +76,7 @@ def report(  # noqa: PLR0913 (options)
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `SystemReport`: `.html`, `.table()`, `.write(path)`. A notebook shows the page.
+        A `SystemReport`, the `Result` of `narrlit.compare` with a page: `.html`, `.write(path)`. A notebook shows it.
 
     Raises:
         DataError: if a file can't be read.
@@ -96,24 +87,16 @@ def report(  # noqa: PLR0913 (options)
         raise OptionError(f"`margin={margin}`: must be between 0 and 2")
     named = named_systems(systems)
     runs = _runs(named)
-    source, labeled = _triples(triples, runs)
-    comparison = compare(
-        labeled,
-        named,
-        by=["margin", *by],
-        labels=labels,
-        strict=strict,
-        stories=stories,
-        track=track,
-        progress=progress,
-    )
+    source, found = _triples(triples, runs)
+    labeled = read_labeled_triples(found, labels, strict=strict, progress=progress)
+    facets = read_facets(["margin", *by], labeled)
+    answers = answers_of_all(named, labeled, stories=stories, track=track, progress=progress)
+    comparison = compare_answers(answers, labeled, facets, {})
     checks = {name: run.record.data_check for name, run in runs.items() if run.record.data_check}
     if not checks:
-        checks[source] = _check_sides(comparison.triples)
-    page = html_report(
-        comparison.systems, comparison.report, runs, comparison.triples, source, checks, projection, margin
-    )
-    return SystemReport(comparison, page)
+        checks[source] = _check_sides(labeled)
+    page = html_report(answers, comparison, runs, labeled, source, checks, projection, margin)
+    return SystemReport(**vars(comparison), html=page)
 
 
 def _check_sides(triples: Triples) -> dict[str, object]:

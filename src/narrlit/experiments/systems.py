@@ -22,8 +22,8 @@ from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
+from narrlit.metrics.estimates import Estimate, Row, estimate
 from narrlit.metrics.meanmax import MeanMax
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.words import StopWords
 from narrlit.models.checkpoints import read_record, seen_in_training
 from narrlit.submission import check_vectors, read_answers, read_submission
@@ -33,6 +33,8 @@ Scores = NDArray[np.float64]
 Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
 Flags = dict[str, bool | int | str]
 """Contamination and provenance flags of an accuracy, by name."""
+SEEN = "seen_in_training"
+"""Flag with the reason why an accuracy is not a valid result: training on the triples."""
 
 
 def flag_words(flags: Flags) -> list[str]:
@@ -98,15 +100,26 @@ class SystemAnswers:
         ties: Bools = self.scores[:, 0] == self.scores[:, 1]
         return ties
 
-    @cached_property
-    def summary(self) -> AccuracySummary:
-        """Accuracy with its interval, which accounts for stories that the triples share."""
-        return self.summary_at(np.arange(len(self.labels)))
+    @property
+    def is_trained_on_triples(self) -> bool:
+        """True if the record of the system names these triples; possible training on them is only noted."""
+        return str(self.flags.get(SEEN)).startswith("trained on these triples")
 
-    def summary_at(self, rows: IntArray) -> AccuracySummary:
-        """Accuracy on some of the triples, with its interval."""
-        stories = None if self.stories is None else self.stories[rows]
-        return AccuracySummary.of(self.correct[rows], stories, int(self.ties[rows].sum()))
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Accuracy with its interval, which accounts for stories that the triples share."""
+        return estimate(self.correct, self.stories)
+
+    def figure(self, rows: IntArray | None = None, subset: str = "all") -> Row:
+        """Return a row of figures: the accuracy on all triples, or on some of them, the number of ties, and flags."""
+        if rows is None:
+            accuracy, ties = self.estimate, self.ties
+        else:
+            stories = None if self.stories is None else self.stories[rows]
+            accuracy, ties = estimate(self.correct[rows], stories), self.ties[rows]
+        words = flag_words({name: name == SEEN or value for name, value in self.flags.items()})
+        flags = ", ".join(words) or None
+        return accuracy.row(self.name, subset=subset, kind=self.kind, ties=int(ties.sum()), flags=flags)
 
 
 System = str | PathLike[str] | StoryEncoder | Similarity
@@ -237,7 +250,7 @@ def flags_of(model: str, triples: str | None) -> Flags:
         flags["num_evaluations"] = record.num_evaluations
     seen = None if triples is None else seen_in_training(model, triples)
     if seen is not None:
-        flags["seen_in_training"] = seen
+        flags[SEEN] = seen
     return flags
 
 

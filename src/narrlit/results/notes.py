@@ -1,0 +1,132 @@
+"""Notes on results: codes with values, and the sentence of each code."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Formatter
+
+from narrlit.console import counted
+from narrlit.metrics.estimates import Row
+
+SENTENCES = {
+    # Conclusions
+    "better": "{systems}: better than {against}.",
+    "worse": "{systems}: worse than {against}.",
+    "undecided": (
+        "{systems}: a difference to {against} cannot be shown at n = {n}; about {points} points would be needed."
+    ),
+    "undecidable": "{systems}: a difference to {against} cannot be shown; these triples can't show any difference.",
+    "no_result": "{systems}: no result, trained on these triples.",
+    "against_no_result": "{against} was trained on these triples: differences to it are not valid results.",
+    "worse_than_teams": "{system}: worse than {n:#team} ({teams}).",
+    "better_than_teams": "{system}: better than {n:#team} ({teams}).",
+    "undecided_teams": "{system}: no difference is shown to {n:#team} ({teams}).",
+    "other_triples": (
+        "warning: {system} was evaluated on {n:#triple}, the teams on the {of_teams} test triples: accuracies on "
+        "different triples can't be compared."
+    ),
+    "board": "Teams: official results, {source}.",
+    # Circumstances of an accuracy
+    "seen_in_training": "{system}: {reason}.",
+    "transductive": "{systems}: transductive, post-processing was fitted on these stories.",
+    "ties": "{n:#tie} (equal scores of A and B) in {systems}, which count as answers for B.",
+    "shared_stories": (
+        "{sharing} of {n} triples share a story with others; the variance is robust to this (Student's t with "
+        "{degrees:.0f} degrees of freedom)."
+    ),
+    "too_many_shared_stories": (
+        "{sharing} of {n} triples share a story with others, so many that neither a difference nor its absence can be "
+        "shown."
+    ),
+    # Rows and columns
+    "oracle": "At least one right (oracle): an upper bound of what a choice between {systems} could reach.",
+    "weighted_mean": (
+        "Weighted mean: of the score differences of {systems}, each divided by its root mean square, with the weights "
+        "that were best on the other folds: {weights}."
+    ),
+    "by_overlap": (
+        "Overlap: word overlap (Jaccard index) with the anchor, that of the right candidate minus that of the wrong "
+        "one; below 0, words mislead."
+    ),
+    "by_length": "Length: mean number of words in the stories of a triple.",
+    "by_margin": "Margin: difference of a system's two scores, by its own quartiles: how certain it is.",
+    "stop_words": "Stop words: {words}.",
+    # Methods of intervals and tests
+    "interval_wilson": "Intervals are 95 % (Wilson) and assume independent items.",
+    "interval_score": "Intervals are 95 % (score interval) and assume independent items.",
+    "interval_by_story": "Intervals are 95 % (score interval) and account for stories that items share.",
+    "interval_by_group": "Intervals are 95 % and account for groups of items that belong together.",
+    "test_mcnemar": (
+        "p is from the exact paired McNemar test, which assumes independent items; intervals of differences are 95 %."
+    ),
+    "test_mcnemar_by_story": (
+        "p is from McNemar's paired test and accounts for stories that items share; intervals of differences are 95 %."
+    ),
+    "test_permutation": (
+        "p is from the paired permutation test, which assumes independent items; intervals of differences are 95 %."
+    ),
+    "test_permutation_by_story": (
+        "p is from the paired permutation test and accounts for stories that items share; intervals of differences are "
+        "95 %."
+    ),
+    "test_permutation_by_group": (
+        "p is from the paired permutation test over groups of items that belong together; intervals of differences are "
+        "95 %."
+    ),
+    "test_fisher": (
+        "p is from Fisher's exact test, which takes all answers as independent; intervals of differences are 95 % "
+        "(Newcombe). Only the numbers of the teams' right answers are known: a paired test would usually find more "
+        "differences."
+    ),
+    "adjusted_p": "Adjusted p is corrected for {n:#comparison} (Holm).",
+}
+"""Sentence of each code. Values are named in braces; a list is joined by commas, and `{n:#triple}` counts things."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Note on a result, such as a conclusion, a warning, or what a column means.
+
+    Attributes:
+        code: its code, a key of `SENTENCES`.
+        values: values that the sentence names.
+    """
+
+    code: str
+    values: Mapping[str, object]
+
+    @classmethod
+    def of(cls, code: str, **values: object) -> "Note":
+        """Make a note; check that its sentence exists and names these values."""
+        note = cls(code, values)
+        str(note)
+        return note
+
+    @property
+    def record(self) -> dict[str, object]:
+        """Code, values and sentence, as plain data."""
+        return {"code": self.code, "values": dict(self.values), "text": str(self)}
+
+    def __str__(self) -> str:
+        return _Words().format(SENTENCES[self.code], **self.values)
+
+
+def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Note]:
+    """Say by which methods the intervals of figures and the tests of differences were computed."""
+    codes = [f"interval_{row['method']}" for row in figures if row.get("method", "none") != "none"]
+    codes += [f"test_{row['test']}" for row in differences if row["test"] != "none"]
+    notes = [Note.of(code) for code in dict.fromkeys(codes)]
+    comparisons = Counter((row["against"], row["subset"], row["metric"]) for row in differences)
+    most = max(comparisons.values(), default=0)
+    return notes if most < 2 else [*notes, Note.of("adjusted_p", n=most)]
+
+
+class _Words(Formatter):
+    """Formatter of sentences: lists are joined by commas, and `#thing` counts things."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if format_spec.startswith("#"):
+            return counted(int(str(value)), format_spec[1:])
+        if isinstance(value, list | tuple):
+            return ", ".join(map(str, value))
+        return str(super().format_field(value, format_spec))

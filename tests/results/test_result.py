@@ -1,0 +1,132 @@
+"""A result: its table, what it writes and reads back, its text, its plot."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from string import Formatter
+
+import numpy as np
+import pytest
+from results import check_result
+
+import narrlit
+from narrlit.errors import DataError, OptionError
+from narrlit.metrics.estimates import difference, estimate
+from narrlit.results import Estimate, Note, Result
+from narrlit.results.notes import SENTENCES
+
+RIGHT = np.arange(40) % 3 > 0
+BETTER = np.arange(40) % 5 > 0
+
+
+def two_systems(**others):
+    figures = [estimate(RIGHT).row("minilm"), estimate(BETTER).row("mine")]
+    for bin, places in (("short", slice(0, 15)), ("long", slice(15, 40))):
+        for name, answers in (("minilm", RIGHT), ("mine", BETTER)):
+            figures.append(estimate(answers[places]).row(name, subset=f"length: {bin}"))
+    compared = [difference(BETTER, RIGHT).row("mine", "minilm")]
+    return Result.of("compare", figures, compared, **others)
+
+
+def of_folds():
+    figures = []
+    for fold in (0, 1, None):
+        for metric in ("last_epoch", "best_epoch"):
+            figures.append(estimate(RIGHT).row("trained", metric, fold=fold, epoch=3))
+    return Result.of("crossval", figures)
+
+
+def test_a_result_of_two_systems_is_a_table_with_differences(tmp_path):
+    answers = [{"row": 1, "text": "=1+1"}, {"row": 2, "text": "b"}]
+    result = two_systems(answers=answers, settings={"triples": "dev.jsonl"}, notes=[Note.of("by_length")])
+    check_result(result, tmp_path)
+
+    table = result.table()
+    assert table["difference"].tolist()[1] == pytest.approx(BETTER.mean() - RIGHT.mean())
+    assert table["p_adjusted"].tolist()[1] == table["p"].tolist()[1]
+    assert math.isnan(table["difference"].tolist()[0])
+    assert list(result.shown_tables()) == ["", "length"]
+    assert result.shown_tables()["length"][0].keys() == {"length", "n", "minilm", "mine"}
+    assert [note.code for note in result.notes] == ["by_length", "interval_wilson", "test_mcnemar"]
+    assert result.estimate("mine", subset="length: short") == estimate(BETTER[:15])
+    with (tmp_path / "answers.csv").open(encoding="utf-8-sig") as file:
+        assert [row["row"] for row in csv.DictReader(file)] == ["1", "2"]
+
+
+def test_a_result_of_folds_has_a_row_for_each(tmp_path):
+    result = of_folds()
+    check_result(result, tmp_path)
+
+    (rows,) = result.shown_tables().values()
+    assert [row["fold"] for row in rows] == ["0", "1", ""]
+    assert rows[0].keys() == {"system", "fold", "n", "last_epoch", "best_epoch"}
+    assert result.estimate(fold=1, metric="best_epoch") == estimate(RIGHT)
+
+
+def test_differences_of_several_metrics_are_a_table_of_their_own(tmp_path):
+    figures, compared = [], []
+    for metric in ("recall@1", "mrr"):
+        for name, values in (("a", RIGHT), ("b", BETTER), ("c", ~RIGHT)):
+            figures.append(estimate(values).row(name, metric))
+        compared += [difference(BETTER, RIGHT).row("b", "a", metric), difference(~RIGHT, RIGHT).row("c", "a", metric)]
+    result = Result.of("retrieval", figures, compared)
+    check_result(result, tmp_path)
+
+    assert [row["metric"] for row in result.shown_tables()["Differences"]] == ["recall@1"] * 2 + ["mrr"] * 2
+    assert result.notes[-1] == Note.of("adjusted_p", n=2)
+    assert (result.differences["p_adjusted"] >= result.differences["p"]).all()
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result.of("empty", []),
+        Result.of("one", [estimate(RIGHT).row("minilm")]),
+        Result.of("without", [Estimate(math.nan, math.nan, math.nan, 3).row("minilm"), estimate(RIGHT).row("b")]),
+        Result.of("escaped", [estimate(RIGHT).row("<b>|"), estimate(RIGHT).row("_&%")]),
+    ],
+    ids=lambda result: result.name,
+)
+def test_every_result_is_written_and_read(result, tmp_path):
+    check_result(result, tmp_path)
+
+
+def test_a_system_in_html_is_text():
+    html = Result.of("escaped", [estimate(RIGHT).row("<b>x"), estimate(RIGHT).row("y")])._repr_html_()
+
+    assert "&lt;b&gt;x" in html
+    assert "<b>" not in html
+
+
+def test_a_single_figure_is_one_line():
+    assert str(Result.of("one", [estimate(RIGHT).row("minilm")])).startswith("minilm: accuracy 0.650 [")
+
+
+def test_an_unknown_figure_names_those_that_there_are():
+    with pytest.raises(OptionError, match="minilm, mine"):
+        two_systems().estimate("other")
+
+
+def test_a_file_that_is_no_result_is_refused(tmp_path):
+    (tmp_path / "other.json").write_text(json.dumps({"figures": []}), encoding="utf-8")
+    with pytest.raises(DataError, match=r"other\.json"):
+        Result.read(tmp_path / "other.json")
+
+
+def test_a_note_names_all_of_its_values():
+    with pytest.raises(KeyError):
+        Note.of("better", systems=["a"])
+    assert str(Note.of("better", systems=["a", "b"], against="c")) == "a, b: better than c."
+    assert str(Note.of("adjusted_p", n=1)).count("1 comparison ") == 1
+
+
+def test_every_code_is_used_and_every_sentence_names_its_values():
+    files = sorted(Path(narrlit.__file__).parent.rglob("*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in files)
+    for code, sentence in SENTENCES.items():
+        names = [name for _, name, _, _ in Formatter().parse(sentence) if name is not None]
+        assert all(names), code
+        stem = code.partition("_")[0]
+        is_composed = stem in {"interval", "test", "by"} and f'f"{stem}_' in sources
+        assert f'"{code}"' in sources.replace(f'    "{code}": ', "") or is_composed, f"{code} is not used"
