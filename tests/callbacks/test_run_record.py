@@ -1,7 +1,7 @@
 """Validations and wrong answers of a run: gathered, sorted, kept by a resumed fit."""
 
 import json
-from math import isinf
+from math import isinf, nan
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,16 +15,12 @@ from narrlit.callbacks import BestCheckpoint, RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.splits import story_digests, story_numbers
-from narrlit.metrics.significance import (
-    AccuracySummary,
-    SharedStories,
-    mcnemar,
-    mcnemar_by_story,
-    smallest_difference,
-    wilson_interval,
-)
+from narrlit.metrics.estimates import Estimate, estimate, estimate_count
+from narrlit.metrics.significance import SharedStories, mcnemar, mcnemar_by_story, smallest_difference
+from narrlit.metrics.triples import evaluation_of
 
 ONE = ("x", "y", "z", True)
+EIGHT = evaluation_of(estimate_count(8, 9), 8)
 
 
 @pytest.fixture
@@ -44,7 +40,8 @@ def begun(folder):
 
 
 def validate(callback, trainer, *batches, undefined=0):
-    module = SimpleNamespace(summaries={"validation": AccuracySummary(9, 3, undefined=undefined)})
+    accuracy = Estimate(nan, nan, nan, 9) if undefined else estimate_count(3, 9)
+    module = SimpleNamespace(evaluations={"validation": evaluation_of(accuracy, 3, undefined=undefined)})
     callback.on_validation_start(trainer, module)
     for batch in batches:
         callback.on_validation_batch_end(trainer, module, {"wrong": torch.tensor(batch)})
@@ -121,7 +118,7 @@ def test_the_model_before_training_is_recorded_once_and_kept(trainer, tmp_path):
     callback.on_validation_start(trainer, None)
     outputs = {"wrong": torch.tensor([4, -1]), "wrong_frozen": torch.tensor([8, 1]), "embeddings": None}
     callback.on_validation_batch_end(trainer, None, outputs)
-    callback.on_validation_end(trainer, SimpleNamespace(summaries={"validation": AccuracySummary(9, 8)}))
+    callback.on_validation_end(trainer, SimpleNamespace(evaluations={"validation": EIGHT}))
     trainer.sanity_checking = False
     validate(callback, trainer, [0])
     record = read_json(tmp_path / "run.json")
@@ -129,7 +126,7 @@ def test_the_model_before_training_is_recorded_once_and_kept(trainer, tmp_path):
     assert record["untrained"]["correct"] == 8
     assert record["frozen"]["correct"] == 7
     assert record["num_evaluations"] == 1
-    assert record["frozen"]["interval"] == list(wilson_interval(7, 9))
+    assert record["frozen"]["interval"] == [*estimate_count(7, 9)[1:3]]
     assert [written(tmp_path)[name] for name in ("untrained", "frozen")] == [[4], [1, 8]]
 
     callback.on_save_checkpoint(trainer, None, checkpoint)
@@ -155,11 +152,11 @@ def end(callback, trainer, tmp_path, caplog, **flags):
 def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
     callback = begun(tmp_path)
     callback._references = {"untrained": {"wrong": list(range(9))}, "frozen": {"wrong": [0, 5]}}
-    callback.record["validations"] = [{"epoch": 1, "step": 8, **AccuracySummary(9, 8).as_dict()}]
+    callback.record["validations"] = [{"epoch": 1, "step": 8, **EIGHT.model_dump(exclude_unset=True)}]
     callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}, {"epoch": 1, "step": 8, "wrong": [5]}]
     *_, best, untrained, frozen = end(callback, trainer, tmp_path, caplog)
 
-    assert best == "best validation accuracy 0.889 [0.565, 0.980] (8 of 9) in epoch 1, the best of 1 evaluation"
+    assert best == "best validation accuracy 0.889 [0.565, 0.980], n = 9 in epoch 1, the best of 1 evaluation"
     assert untrained == "untrained 0.000 -> 0.889 (0 lost, 8 won, p = 0.008), best of 1 evaluation"
     assert frozen == (
         "frozen 0.778 -> 0.889 (0 lost, 1 won, p = 1.000), best of 1 evaluation: no difference is shown; about 0.667 "
@@ -189,7 +186,7 @@ def test_a_fit_ends_with_a_comparison(trainer, tmp_path, caplog):
 
 def test_without_a_known_accuracy_before_training_nothing_is_compared(trainer, tmp_path, caplog):
     callback = begun(tmp_path)
-    callback.record["validations"] = [{"epoch": 0, "step": 4, **AccuracySummary(9, 8).as_dict()}]
+    callback.record["validations"] = [{"epoch": 0, "step": 4, **EIGHT.model_dump(exclude_unset=True)}]
     callback._answers = [{"epoch": 0, "step": 4, "wrong": [7]}]
     for references in ({}, {"untrained": {"wrong": None}}):
         callback._references = references
@@ -216,7 +213,7 @@ def test_a_fit_on_triples_that_share_stories_is_evaluated_by_story(trainer, tmp_
     trainer.datamodule.triples["validation"] = triples
     shared = SharedStories(story_numbers(triples))
     callback = begun(tmp_path)
-    module = SimpleNamespace(summaries={"validation": AccuracySummary(9, 8, ties=1)})
+    module = SimpleNamespace(evaluations={"validation": evaluation_of(estimate_count(8, 9), 8, ties=1)})
     callback._references = {"untrained": {"wrong": [0, 1, 2, 3, 4, 5]}}
     callback.on_validation_start(trainer, module)
     callback.on_validation_batch_end(trainer, module, {"wrong": torch.tensor([8, -1])})
@@ -225,10 +222,19 @@ def test_a_fit_on_triples_that_share_stories_is_evaluated_by_story(trainer, tmp_
     record = read_json(tmp_path / "run.json")
     correct = np.arange(9) != 8
 
-    expected = AccuracySummary.of(correct, shared, ties=1)
-    assert record["best"] == {"epoch": 0, "step": 4, **expected.as_dict()}
-    assert record["best"]["interval_method"] == "by_story"
-    assert f"{expected.interval[0]:.3f}, {expected.interval[1]:.3f}] (8 of 9, 1 tie)" in best
+    accuracy = estimate(correct, shared)
+    assert accuracy.method == "by_story"
+    assert record["best"] == {
+        "epoch": 0,
+        "step": 4,
+        "n": 9,
+        "correct": 8,
+        "accuracy": 8 / 9,
+        "interval": [accuracy.low, accuracy.high],
+        "ties": 1,
+        "interval_method": "by_story",
+    }
+    assert f"{accuracy}, 1 tie in epoch 0" in best
 
     p = mcnemar_by_story(correct, np.arange(9) > 5, shared)
     assert p > mcnemar(correct, np.arange(9) > 5)
@@ -247,7 +253,7 @@ def test_only_some_of_the_triples_are_taken_as_independent(trainer, tmp_path):
     trainer.datamodule.triples["validation"] = triples_of([*SHARING, ONE])
     validate(begun(tmp_path), trainer, [8])
     (evaluation,) = read_json(tmp_path / "run.json")["validations"]
-    assert evaluation["interval"] == list(wilson_interval(3, 9))
+    assert evaluation["interval"] == [*estimate_count(3, 9)[1:3]]
     assert evaluation["interval_method"] == "wilson"
 
 
@@ -256,11 +262,11 @@ def test_the_interval_that_is_logged_is_by_story(trainer):
     trainer.datamodule.triples["test"] = triples
     logged = {}
     module = SimpleNamespace(
-        test_accuracy=SimpleNamespace(summary=lambda: AccuracySummary(9, 8)),
+        test_accuracy=SimpleNamespace(evaluation=lambda: EIGHT),
         log_dict=lambda values, **_: logged.update(values),
     )
     callback = RunRecord()
     callback.on_test_batch_end(trainer, module, {"wrong": torch.tensor([8, -1])})
     callback.on_test_epoch_end(trainer, module)
-    low, high = AccuracySummary.of(np.arange(9) != 8, story_numbers(triples)).interval
-    assert logged == {"test/accuracy_low": low, "test/accuracy_high": high}
+    accuracy = estimate(np.arange(9) != 8, story_numbers(triples))
+    assert logged == {"test/accuracy_low": accuracy.low, "test/accuracy_high": accuracy.high}

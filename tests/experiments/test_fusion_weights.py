@@ -75,8 +75,8 @@ def test_answers_are_counted_as_the_metric_counts_them():
         a, b = torch.from_numpy(scores).unbind(1)
         metric = TripleAccuracy()
         metric.update(a, b, torch.tensor(labels == 1))
-        assert metric.summary().correct == right[place].sum()
-        assert metric.summary().ties == ties[place].sum()
+        assert metric.evaluation().correct == right[place].sum()
+        assert metric.evaluation().ties == ties[place].sum()
 
     # A tie goes to B.
     assert not right[:, 5].any()

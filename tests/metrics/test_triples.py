@@ -1,4 +1,3 @@
-import json
 import math
 from pathlib import Path
 
@@ -7,7 +6,10 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from narrlit.metrics.triples import AccuracySummary, TripleAccuracy
+from narrlit.metrics.estimates import estimate_count
+from narrlit.metrics.triples import TripleAccuracy, accuracy_of, accuracy_text, evaluation_of
+
+UNDEFINED = {"accuracy": None, "interval": None, "ties": 0}
 
 
 def triples(n=30, seed=0):
@@ -17,8 +19,8 @@ def triples(n=30, seed=0):
 
 
 def counts(metric):
-    summary = metric.summary()
-    return summary.n, summary.correct, summary.ties
+    evaluation = metric.evaluation()
+    return evaluation.n, evaluation.correct, evaluation.ties
 
 
 def test_batches_give_the_accuracy_of_all_triples():
@@ -47,7 +49,7 @@ def test_a_tie_is_an_answer_for_b(label, accuracy):
     metric = TripleAccuracy()
     metric.update(torch.tensor([0.5]), torch.tensor([0.5]), torch.tensor([label]))
     assert metric.compute().item() == accuracy
-    assert metric.summary().ties == 1
+    assert metric.evaluation().ties == 1
 
 
 def test_rows_that_are_not_counted_are_ignored():
@@ -68,22 +70,24 @@ def test_without_triples_accuracy_is_nan():
     metric = TripleAccuracy()
     metric.update(*(torch.zeros(0) for _ in range(2)), torch.zeros(0, dtype=torch.bool))
     assert math.isnan(metric.compute().item())
-    assert str(metric.summary()) == "no triples"
-    assert math.isnan(metric.summary().accuracy)
-    assert metric.summary().interval == (0.0, 1.0)
-    assert json.loads(json.dumps(metric.summary().as_dict(), allow_nan=False))["accuracy"] is None
+    assert not metric.summary().known
+    assert metric.evaluation().model_dump(exclude_unset=True) == {**UNDEFINED, "n": 0, "correct": 0}
+    assert accuracy_text(metric.evaluation()) == "no triples"
 
 
-def test_summary_shows_accuracy_interval_and_ties():
-    assert str(AccuracySummary(n=200, correct=110)) == "0.550 [0.481, 0.617] (110 of 200)"
-    assert str(AccuracySummary(200, 110, 2)).endswith("(110 of 200, 2 ties)")
+def test_an_evaluation_has_the_accuracy_that_it_was_made_of():
+    accuracy = estimate_count(110, 200)
+    evaluation = evaluation_of(accuracy, 110, ties=2)
 
-    values = AccuracySummary(200, 110, 2).as_dict()
-    assert values["n"] == 200
-    assert values["correct"] == 110
-    assert values["accuracy"] == 0.55
-    assert values["ties"] == 2
-    assert values["interval"] == pytest.approx([0.481, 0.617], abs=5e-4)
+    assert accuracy_of(evaluation) == accuracy
+    assert evaluation.model_dump(exclude_unset=True) == {
+        "n": 200,
+        "correct": 110,
+        "accuracy": 0.55,
+        "interval": [accuracy.low, accuracy.high],
+        "ties": 2,
+        "interval_method": "wilson",
+    }
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -137,16 +141,14 @@ def test_an_allowed_nan_makes_the_accuracy_undefined():
     a = torch.tensor([0.5, float("nan")])
     metric.update(a, torch.zeros(2), torch.tensor([True, True]), counted=torch.tensor([True, False]))
 
-    assert metric.summary().accuracy == 1.0  # the NaN filled up a share, and does not count
+    assert metric.summary() == estimate_count(1, 1)  # the NaN filled up a share, and does not count
 
     metric.update(a, torch.zeros(2), torch.tensor([True, True]))
-    found = metric.summary()
-    assert found.n == 3
-    assert found.undefined == 1
-    assert math.isnan(found.accuracy)
+    assert metric.summary().n == 3
+    assert not metric.summary().known
     assert torch.isnan(metric.compute())
-    assert found.as_dict()["accuracy"] is None
-    assert "1 of 3" in str(found)
+    assert metric.evaluation().model_dump(exclude_unset=True) == {**UNDEFINED, "n": 3, "correct": 2, "undefined": 1}
+    assert "1 of 3" in accuracy_text(metric.evaluation())
 
 
 def test_nan_scores_of_all_batches_are_counted():
@@ -154,19 +156,13 @@ def test_nan_scores_of_all_batches_are_counted():
     for _ in range(2):
         metric.update(torch.tensor([0.5, math.nan]), torch.zeros(2), torch.tensor([True, True]))
 
-    assert metric.summary().undefined == 2
+    assert metric.evaluation().undefined == 2
 
 
-@pytest.mark.parametrize(("ties", "text"), [(1, ", 1 tie)"), (2, ", 2 ties)")])
-def test_a_summary_names_its_ties(ties, text):
-    assert str(AccuracySummary(n=4, correct=2, ties=ties)).endswith(text)
-
-
-def test_an_undefined_accuracy_has_no_interval_and_counts_nan_scores():
-    values = {"n": 3, "correct": 2, "accuracy": None, "interval": None, "ties": 0, "undefined": 1}
-    assert AccuracySummary(n=3, correct=2, undefined=1).as_dict() == values
-    assert AccuracySummary(n=3, correct=2, undefined=1).interval == (0, 1)
-    assert "undefined" not in AccuracySummary(n=3, correct=2).as_dict()
+@pytest.mark.parametrize(("ties", "text"), [(0, ""), (1, ", 1 tie"), (2, ", 2 ties")])
+def test_ties_stand_next_to_an_accuracy(ties, text):
+    accuracy = estimate_count(2, 4)
+    assert accuracy_text(evaluation_of(accuracy, 2, ties)) == f"{accuracy}{text}"
 
 
 def test_labels_and_counted_rows_must_each_be_bool():

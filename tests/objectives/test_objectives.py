@@ -257,9 +257,8 @@ def test_validation_returns_the_positions_of_wrong_answers():
 
     assert outputs["wrong"].tolist() == [-1, 11, 12, 13, -1, -1]
 
-    summary = objective.validation_accuracy.summary()
-    assert summary.n == 5
-    assert summary.n - summary.correct == 3
+    evaluation = objective.validation_accuracy.evaluation()
+    assert (evaluation.n, evaluation.correct) == (5, 2)
 
     objective.frozen_embeddings = lambda stories: embeddings[[0, 2, 1, 3]]  # A and B of the first rows change places
     assert "wrong_frozen" not in objective.validation_step(batch, 0)

@@ -7,11 +7,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import lightning as L
 import numpy as np
@@ -20,6 +20,7 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info, rank_zero_warn
+from numpy.typing import NDArray
 from torch import Tensor
 
 from narrlit.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
@@ -30,29 +31,33 @@ from narrlit.datamodules.provenance import ContaminationFlags
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import (
-    AccuracyRecord,
-    AccuracySummary,
-    PairedComparison,
-    SharedStories,
-    paired,
-    smallest_difference,
-)
+from narrlit.metrics.estimates import Difference, difference, estimate
+from narrlit.metrics.significance import SharedStories, p_text, smallest_difference
+from narrlit.metrics.triples import accuracy_of, accuracy_text, evaluation_of
 from narrlit.models.checkpoint_files import read_settings
-from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION
+from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION, Evaluation
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
 SIGNIFICANT = 0.05
+COMPARISONS = {"frozen": "comparison", "untrained": "comparison_untrained"}
+"""Fields of the comparisons with the models before training."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
 
 
-class EvaluationRecord(AccuracyRecord):
-    """Evaluation on the validation triples at a given epoch and step."""
+class EvaluationRecord(TypedDict):
+    """Evaluation as run.json has it; without epoch and step, it was made before training or after it."""
 
-    epoch: int
-    step: int
+    epoch: NotRequired[int]
+    step: NotRequired[int]
+    n: int
+    correct: int
+    accuracy: float | None
+    interval: list[float] | None
+    ties: int
+    interval_method: NotRequired[Literal["wilson", "by_story"]]
+    undefined: NotRequired[int]
 
 
 class AnswersRecord(TypedDict):
@@ -63,7 +68,7 @@ class AnswersRecord(TypedDict):
     wrong: list[int] | None
 
 
-class ReferenceRecord(AccuracyRecord):
+class ReferenceRecord(EvaluationRecord):
     """Evaluation of a model before training, with the positions of wrong answers."""
 
     wrong: list[int] | None
@@ -96,8 +101,8 @@ class RecordFields(TypedDict, total=False):
     loading: dict[str, object]
     flags: FlagsRecord
     data_check: Mapping[str, object]
-    untrained: AccuracyRecord
-    frozen: AccuracyRecord
+    untrained: EvaluationRecord
+    frozen: EvaluationRecord
     validations: list[EvaluationRecord]
     num_evaluations: int
     checkpoints: dict[str, str]
@@ -106,26 +111,9 @@ class RecordFields(TypedDict, total=False):
     best: EvaluationRecord | None
     comparison: dict[str, float | str | None]
     comparison_untrained: dict[str, float | str | None]
-    validation: AccuracyRecord
-    test: AccuracyRecord
+    validation: EvaluationRecord
+    test: EvaluationRecord
     rounds: Sequence[object]
-
-
-@dataclass(frozen=True)
-class ComparedReference:
-    """Paired comparison of an evaluation with a model before training.
-
-    Attributes:
-        reference: the model before training, `frozen` or `untrained`.
-        paired: the comparison; its difference is the evaluation minus the reference.
-    """
-
-    reference: str
-    paired: PairedComparison
-
-    def as_dict(self) -> dict[str, float | str | None]:
-        """Convert to JSON values."""
-        return {"reference": self.reference, **self.paired.as_dict()}
 
 
 class RunRecord(Callback):
@@ -214,11 +202,11 @@ class RunRecord(Callback):
 
     def _log_interval(self, trainer: L.Trainer, objective: Objective, stage: Literal["validation", "test"]) -> None:
         metric = objective.validation_accuracy if stage == "validation" else objective.test_accuracy
-        counts = metric.summary()
-        wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
-        low, high = _with_stories(counts, wrong, self._shared_stories(trainer, stage, counts.n)).interval
+        evaluation = metric.evaluation()
+        wrong = self._wrong_answers(evaluation)["wrong"] if self._outputs else None
+        accuracy = accuracy_of(self._with_stories(trainer, stage, evaluation, wrong))
         # All processes have the same numbers, which their maximum does not change.
-        interval = {f"{stage}/accuracy_low": low, f"{stage}/accuracy_high": high}
+        interval = {f"{stage}/accuracy_low": accuracy.low, f"{stage}/accuracy_high": accuracy.high}
         objective.log_dict(interval, sync_dist=True, reduce_fx="max")
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -226,20 +214,19 @@ class RunRecord(Callback):
         partial = trainer.sanity_checking and trainer.num_sanity_val_batches != trainer.num_val_batches
         if not self._outputs or partial:
             return
-        counts = cast(Objective, pl_module).summaries["validation"]
-        wrong = self._wrong_answers(counts.known)
-        shared = self._shared_stories(trainer, "validation", counts.n)
-        summary = _with_stories(counts, wrong["wrong"], shared)
+        evaluation = cast(Objective, pl_module).evaluations["validation"]
+        wrong = self._wrong_answers(evaluation)
+        evaluation = self._with_stories(trainer, "validation", evaluation, wrong["wrong"])
         if trainer.state.fn == TrainerFn.VALIDATING:
-            self._finish_evaluation(trainer, "validation", summary)
+            self._finish_evaluation(trainer, "validation", evaluation)
             return
         if trainer.sanity_checking:
-            self._record_references(summary, wrong, shared)
+            self._record_references(trainer, evaluation, wrong)
         else:
             epoch, step = trainer.current_epoch, trainer.global_step
-            self.record["validations"].append({"epoch": epoch, "step": step, **summary.as_dict()})
+            self.record["validations"].append(evaluation_record(evaluation, epoch=epoch, step=step))
             self._answers.append({"epoch": epoch, "step": step, "wrong": wrong["wrong"]})
-            rank_zero_info(f"epoch {epoch}: validation accuracy {summary}")
+            rank_zero_info(f"epoch {epoch}: validation accuracy {accuracy_text(evaluation)}")
         self._write(trainer)
         self._write_answers(trainer)
 
@@ -252,12 +239,27 @@ class RunRecord(Callback):
             self._shared[stage] = SharedStories(story_numbers(triples))
         return self._shared[stage]
 
-    def _wrong_answers(self, known: bool) -> dict[str, list[int] | None]:
-        """Gather the positions of wrongly answered triples over all processes; None unless the accuracy is known."""
+    def _with_stories(
+        self,
+        trainer: L.Trainer,
+        stage: Literal["validation", "test"],
+        evaluation: Evaluation,
+        wrong: Iterable[int] | None,
+    ) -> Evaluation:
+        """Return an evaluation with the interval for triples that share stories, if the wrong answers are known."""
+        shared = self._shared_stories(trainer, stage, evaluation.n)
+        if wrong is None or shared is None or evaluation.accuracy is None:
+            return evaluation
+        right = _right(evaluation.n, wrong)
+        return evaluation_of(estimate(right, shared), int(right.sum()), evaluation.ties)
+
+    def _wrong_answers(self, evaluation: Evaluation) -> dict[str, list[int] | None]:
+        """Gather the positions of wrongly answered triples over all processes; None if scores are NaN."""
         wrong: dict[str, list[int] | None] = {}
         for name in self._outputs[0]:
             positions = gather(torch.cat([outputs[name] for outputs in self._outputs]))
-            wrong[name] = sorted(positions[positions >= 0].tolist()) if known else None  # -1: not wrong
+            is_wrong = positions >= 0  # -1: not wrong
+            wrong[name] = None if evaluation.accuracy is None else sorted(positions[is_wrong].tolist())
         return wrong
 
     def _write_answers(self, trainer: L.Trainer) -> None:
@@ -270,15 +272,17 @@ class RunRecord(Callback):
         self._write_json(trainer, ANSWERS, answers)
 
     def _record_references(
-        self, summary: AccuracySummary, wrong: dict[str, list[int] | None], shared: SharedStories | None
+        self, trainer: L.Trainer, evaluation: Evaluation, wrong: dict[str, list[int] | None]
     ) -> None:
         """Record the accuracy of the model before training and, if it has a new head, of the frozen encoder."""
-        self._references = {"untrained": {**summary.as_dict(), "wrong": wrong["wrong"]}}
-        rank_zero_info(f"before training: validation accuracy {summary}")
+        self._references = {"untrained": {**evaluation_record(evaluation), "wrong": wrong["wrong"]}}
+        rank_zero_info(f"before training: validation accuracy {accuracy_text(evaluation)}")
         if (frozen := wrong.get("wrong_frozen")) is not None:
-            without_head = _with_stories(AccuracySummary(summary.n, summary.n - len(frozen)), frozen, shared)
-            self._references["frozen"] = {**without_head.as_dict(), "wrong": frozen}
-            rank_zero_info(f"frozen encoder: validation accuracy {without_head}")
+            right = _right(evaluation.n, frozen)
+            shared = self._shared_stories(trainer, "validation", evaluation.n)
+            without_head = evaluation_of(estimate(right, shared), int(right.sum()))
+            self._references["frozen"] = {**evaluation_record(without_head), "wrong": frozen}
+            rank_zero_info(f"frozen encoder: validation accuracy {accuracy_text(without_head)}")
         self.record |= self._accuracies()
 
     def _accuracies(self) -> RecordFields:
@@ -292,18 +296,17 @@ class RunRecord(Callback):
 
     def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record and print the accuracy."""
-        counts = cast(Objective, pl_module).summaries["test"]
-        wrong = self._wrong_answers(counts.known)["wrong"] if self._outputs else None
-        summary = _with_stories(counts, wrong, self._shared_stories(trainer, "test", counts.n))
-        self._finish_evaluation(trainer, "test", summary)
+        evaluation = cast(Objective, pl_module).evaluations["test"]
+        wrong = self._wrong_answers(evaluation)["wrong"] if self._outputs else None
+        self._finish_evaluation(trainer, "test", self._with_stories(trainer, "test", evaluation, wrong))
 
     def on_predict_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Finish the record."""
         self._finish(trainer)
 
-    def _finish_evaluation(self, trainer: L.Trainer, stage: str, summary: AccuracySummary) -> None:
-        rank_zero_info(f"{stage} accuracy {summary}")
-        self._finish(trainer, "finished", cast(RecordFields, {stage: summary.as_dict()}))
+    def _finish_evaluation(self, trainer: L.Trainer, stage: str, evaluation: Evaluation) -> None:
+        rank_zero_info(f"{stage} accuracy {accuracy_text(evaluation)}")
+        self._finish(trainer, "finished", cast(RecordFields, {stage: evaluation_record(evaluation)}))
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Record the checkpoints of the previous epoch, which are written after all other callbacks."""
@@ -350,8 +353,8 @@ class RunRecord(Callback):
         best = _best(self.record["validations"], trainer)
         shared = None if best is None else self._shared_stories(trainer, "validation", best["n"])
         comparisons = {} if best is None else self._compare(best, shared)
-        for name, comparison in comparisons.items():
-            self.record |= cast(RecordFields, {name: comparison.as_dict()})
+        for reference, comparison in comparisons.items():
+            self.record |= cast(RecordFields, {COMPARISONS[reference]: _comparison_record(reference, comparison)})
         self._finish(trainer, result={"best": best, "selected_by": _selected_by(trainer)})
         rank_zero_info(f"run: {trainer.log_dir}")
         if best is None:
@@ -363,31 +366,27 @@ class RunRecord(Callback):
                 )
             rank_zero_info(f"no accuracy: {reason}")
             return
-        summary = _with_stories(AccuracySummary(best["n"], best["correct"], best["ties"]), self._wrong_at(best), shared)
         for logger in trainer.loggers:
             if isinstance(logger, TensorBoardLogger):
-                logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": summary.accuracy})
-        self._print_best(best, summary, comparisons.values(), shared)
+                logger.log_hyperparams(dict(pl_module.hparams), {"hp/validation_accuracy": _known_accuracy(best)})
+        self._print_best(best, comparisons, shared)
 
     def _print_best(
-        self,
-        best: EvaluationRecord,
-        summary: AccuracySummary,
-        comparisons: Iterable[ComparedReference],
-        shared: SharedStories | None,
+        self, best: EvaluationRecord, comparisons: dict[str, Difference], shared: SharedStories | None
     ) -> None:
         """Print the accuracy of the saved checkpoint and, if it is a valid result, its comparisons."""
+        accuracy, text = _known_accuracy(best), accuracy_text(Evaluation(**best))
         validations = self.record["validations"]
         highest = max((_known_accuracy(validation) for validation in _known(validations)), default=0.0)
         evaluations = f"best of {len(validations)} evaluation{'s' * (len(validations) != 1)}"
         epochs = [validation["epoch"] for validation in validations]
         place = f"epoch {best['epoch']}" + f", step {best['step']}" * (epochs.count(best["epoch"]) > 1)
-        if self.record["selected_by"] == HIGHEST_ACCURACY and best["accuracy"] == highest:
-            rank_zero_info(f"best validation accuracy {summary} in {place}, the {evaluations}")
+        if self.record["selected_by"] == HIGHEST_ACCURACY and accuracy == highest:
+            rank_zero_info(f"best validation accuracy {text} in {place}, the {evaluations}")
         else:
             evaluations = f"saved checkpoint ({self.record['selected_by']})"
             rank_zero_info(
-                f"validation accuracy {summary} in {place}, that of the {evaluations}; highest of "
+                f"validation accuracy {text} in {place}, that of the {evaluations}; highest of "
                 f"{len(validations)}: {highest:.3f}"
             )
         flags = self.record["flags"]
@@ -397,31 +396,30 @@ class RunRecord(Callback):
                 f"({_shared(flags)}); evaluate the run on other triples"
             )
             return
-        for comparison in reversed(list(comparisons)):
-            before = summary.accuracy - comparison.paired.difference
+        for reference, comparison in reversed(comparisons.items()):
+            test = f"{comparison.lost} lost, {comparison.won} won, {p_text(comparison.p)}"
             rank_zero_info(
-                f"{comparison.reference} {before:.3f} -> {summary.accuracy:.3f} ({comparison.paired}), "
-                f"{evaluations}{_verdict(comparison.paired, summary.n, shared)}"
+                f"{reference} {accuracy - comparison.value:.3f} -> {accuracy:.3f} ({test}), "
+                f"{evaluations}{_verdict(comparison, shared)}"
             )
 
-    def _compare(self, best: EvaluationRecord, shared: SharedStories | None) -> dict[str, ComparedReference]:
+    def _compare(self, best: EvaluationRecord, shared: SharedStories | None) -> dict[str, Difference]:
         """Compare the best evaluation with the frozen encoder and, if its answers differ, with the untrained model."""
-        wrong = self._wrong_at(best)
+        right = _right(best["n"], self._wrong_at(best))
         untrained = self._references["untrained"]["wrong"] if "untrained" in self._references else None
         frozen = self._references["frozen"]["wrong"] if "frozen" in self._references else untrained
         compared = {}
         if frozen is not None:
-            compared["comparison"] = ComparedReference("frozen", paired(wrong, set(frozen), best["n"], shared))
+            compared["frozen"] = difference(right, _right(best["n"], frozen), shared)
         if untrained is not None and untrained != frozen:
-            comparison = paired(wrong, set(untrained), best["n"], shared)
-            compared["comparison_untrained"] = ComparedReference("untrained", comparison)
+            compared["untrained"] = difference(right, _right(best["n"], untrained), shared)
         return compared
 
-    def _wrong_at(self, evaluation: EvaluationRecord) -> set[int]:
+    def _wrong_at(self, evaluation: EvaluationRecord) -> list[int]:
         """Return the wrong answers of an evaluation, whose accuracy must be known."""
         for answers in self._answers:
             if answers["epoch"] == evaluation["epoch"] and answers["step"] == evaluation["step"]:
-                return set(cast(list[int], answers["wrong"]))
+                return cast(list[int], answers["wrong"])
         raise LookupError(f"no answers of epoch {evaluation['epoch']}, step {evaluation['step']}")
 
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
@@ -461,21 +459,30 @@ def _shared(flags: FlagsRecord) -> str:
     return f"{stories} of their stories and {pairs} of their pairs of anchor and candidate are trained on"
 
 
-def _with_stories(
-    summary: AccuracySummary, wrong: Iterable[int] | None, shared: SharedStories | None
-) -> AccuracySummary:
-    """Compute the interval for triples that share stories, from the wrong answers; without answers it is Wilson's."""
-    if wrong is None or shared is None or not summary.known:
-        return summary
-    correct = np.ones(summary.n, dtype=np.bool_)
-    correct[[*wrong]] = False
-    return AccuracySummary.of(correct, shared, summary.ties)
+def evaluation_record(evaluation: Evaluation, **at: int) -> EvaluationRecord:
+    """Convert an evaluation to plain data; `at` is the epoch and step at which it was made."""
+    return cast(EvaluationRecord, {**at, **evaluation.model_dump(exclude_unset=True)})
 
 
-def _verdict(comparison: PairedComparison, n: int, shared: SharedStories | None) -> str:
-    """Describe the difference that n triples could show, if a comparison is not significant; otherwise empty."""
-    if comparison.p < SIGNIFICANT:
+def _comparison_record(reference: str, comparison: Difference) -> dict[str, float | str | None]:
+    """Convert the difference to a model before training to plain data."""
+    fields = {"lost": comparison.lost, "won": comparison.won, "p": comparison.p, "test": comparison.test}
+    record = {"reference": reference, "difference": comparison.value, **fields}
+    return record if comparison.design_effect is None else record | {"design_effect": comparison.design_effect}
+
+
+def _right(n: int, wrong: Iterable[int]) -> NDArray[np.bool_]:
+    """Mark the right answers to n triples, (n,), from the positions of the wrong ones."""
+    right = np.ones(n, dtype=np.bool_)
+    right[[*wrong]] = False
+    return right
+
+
+def _verdict(comparison: Difference, shared: SharedStories | None) -> str:
+    """Describe the difference that the triples could show, if a comparison is not significant; otherwise empty."""
+    if comparison.p < SIGNIFICANT or comparison.lost is None or comparison.won is None:
         return ""
+    n = comparison.n
     discordance = (comparison.lost + comparison.won) / n
     if comparison.design_effect is not None and shared is not None:
         needed = smallest_difference(n, discordance, SIGNIFICANT, comparison.design_effect, shared.degrees_of_freedom)

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from narrlit.cache.space import CacheDtype
 from narrlit.callbacks import teachers
-from narrlit.callbacks.run_record import EvaluationRecord, RecordFields
+from narrlit.callbacks.run_record import EvaluationRecord, RecordFields, evaluation_record
 from narrlit.compat.lightning import undeclared
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import check_shared
@@ -305,13 +305,14 @@ class TeacherPromotion(Callback):
         """Save the student if it is the best of the round so far."""
         if not self._active(trainer) or trainer.sanity_checking:
             return
-        summary = _student(pl_module).summaries["validation"].as_dict()
-        if not self.state.improves(summary["accuracy"]):
+        evaluation = _student(pl_module).evaluations["validation"]
+        if not self.state.improves(evaluation.accuracy):
             return
         name = f"{STUDENTS}/round_{self.state.current}_step_{trainer.global_step}.safetensors"
         self._save(trainer, _student(pl_module), name)
         # Earlier students stay until the round ends: a killed fit resumes with the one named in its checkpoint.
-        self.state.student = {"file": name, "epoch": trainer.current_epoch, "step": trainer.global_step, **summary}
+        record = evaluation_record(evaluation, epoch=trainer.current_epoch, step=trainer.global_step)
+        self.state.student = {"file": name, **record}
 
     def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """After the last epoch of a round, promote its best student if it beats the teacher."""

@@ -35,8 +35,8 @@ class Evaluation(Part):
         correct: number of correct answers.
         accuracy: from 0 to 1; None if a score was NaN.
         interval: ends of the 95 % confidence interval.
-        interval_method: `wilson`, or `by_story` if triples share stories; None if it was not recorded.
         ties: number of equal scores, which count as answer B.
+        interval_method: `wilson`, or `by_story` if triples share stories; None if it was not recorded.
         undefined: number of triples with a score that is NaN.
         epoch: epoch after which the evaluation was made, from 0; None before training.
         step: step after which the evaluation was made.
@@ -46,8 +46,8 @@ class Evaluation(Part):
     correct: int
     accuracy: float | None
     interval: list[float] | None = Field(min_length=2, max_length=2)
-    interval_method: Literal["wilson", "by_story"] | None = None
     ties: int = 0
+    interval_method: Literal["wilson", "by_story"] | None = None
     undefined: int = 0
     epoch: int | None = None
     step: int | None = None

@@ -22,11 +22,11 @@ from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExampl
 from narrlit.distributed import averages, rank, summed
 from narrlit.errors import ModelError, OptionError
 from narrlit.losses.matryoshka import unit_prefixes
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.metrics.triples import TripleAccuracy, answered_correctly
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
+from narrlit.models.run_file import Evaluation
 from narrlit.models.weights import build_encoder
 from narrlit.seeds import run_seed, seed_step
 
@@ -99,7 +99,7 @@ class Objective(L.LightningModule):
         learns_anchors: True if training uses only the anchors.
         rounds: number of equal parts of the fit, each with its own schedule; set by the callback that divides the fit.
         dimensions: sizes of the prefixes of the embeddings that are trained (Matryoshka); None: only whole embeddings.
-        summaries: last accuracy of each stage.
+        evaluations: last evaluation of each stage.
     """
 
     encoder: Encoder
@@ -121,7 +121,7 @@ class Objective(L.LightningModule):
         self.strict_loading = self.encoder_config.lora is None
         self.validation_accuracy = TripleAccuracy(allow_nan=True)
         self.test_accuracy = TripleAccuracy(allow_nan=True)
-        self.summaries: dict[str, AccuracySummary] = {}
+        self.evaluations: dict[str, Evaluation] = {}
         self._anchors = torch.zeros(2, dtype=torch.int64)
         self._warned = False
 
@@ -280,13 +280,14 @@ class Objective(L.LightningModule):
         self._log_accuracy("test", self.test_accuracy)
 
     def _log_accuracy(self, stage: str, metric: TripleAccuracy) -> None:
-        summary = metric.summary()
+        evaluation = metric.evaluation()
         metric.reset()
         # All processes have the same synchronized numbers, which their maximum does not change.
         options: Any = {"sync_dist": True, "reduce_fx": "max"}
-        self.log(f"{stage}/accuracy", summary.accuracy, prog_bar=True, **options)
-        self.log(f"{stage}/triples", float(summary.n), **options)
-        self.summaries[stage] = summary
+        accuracy = math.nan if evaluation.accuracy is None else evaluation.accuracy
+        self.log(f"{stage}/accuracy", accuracy, prog_bar=True, **options)
+        self.log(f"{stage}/triples", float(evaluation.n), **options)
+        self.evaluations[stage] = evaluation
 
     # Checkpoints
 
