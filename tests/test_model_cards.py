@@ -102,7 +102,7 @@ def test_the_metadata_of_a_run_load_back_as_they_were_written(run, tmp_path):
 
     (result,) = loaded.eval_results
     assert (result.metric_type, result.metric_value) == ("accuracy", 0.63)
-    assert result.metric_name == "Accuracy (126 of n = 200 triples; 95 % interval 0.561 to 0.694)"
+    assert result.metric_name == "Accuracy (n = 200 triples; 95 % interval 0.561 to 0.694)"
     assert (result.dataset_name, result.dataset_split, loaded.model_name) == ("dev.jsonl", "validation", "ann/plots")
     assert (loaded.license, loaded.language, loaded.base_model) == ("apache-2.0", "en", MINILM)
     assert loaded.datasets == ["train.jsonl"]
@@ -129,7 +129,7 @@ def test_the_card_of_truncated_embeddings_says_so(run):
 def test_the_card_of_a_run_states_how_it_was_trained(run):
     text = card_of(run()).text
     for line in (
-        "0.630 [0.561, 0.694] (126 of 200) on `dev.jsonl`.",
+        "0.630 [0.561, 0.694], n = 200 on `dev.jsonl`.",
         "Before training: 0.500 ",
         "the best of 5 evaluations",
         "- Objective: `Triplet`\n",

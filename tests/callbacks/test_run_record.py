@@ -16,8 +16,8 @@ from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.splits import story_digests, story_numbers
 from narrlit.metrics.estimates import Estimate, estimate, estimate_count
+from narrlit.metrics.evaluations import evaluation_of
 from narrlit.metrics.significance import SharedStories, mcnemar, mcnemar_by_story, smallest_difference
-from narrlit.metrics.triples import evaluation_of
 
 ONE = ("x", "y", "z", True)
 EIGHT = evaluation_of(estimate_count(8, 9), 8)

@@ -53,12 +53,12 @@ def test_the_head_states_an_accuracy_that_was_measured(narrlit, tales, make, tmp
     result = narrlit("map", "tales", "--model", "minilm", "--out", "map.html", "--triples", triples)
 
     assert result.code == 0, result.err
-    assert "(1 of 2) on the triples of triples.jsonl" in (tmp_path / "map.html").read_text()
+    assert "n = 2 on the triples of triples.jsonl" in (tmp_path / "map.html").read_text()
 
 
 def test_the_head_states_the_accuracy_of_a_run(make, tmp_path):
     make("run.json", json.dumps({"best": {"n": 200, "correct": 122, "accuracy": 0.61, "interval": [0.54, 0.67]}}))
-    assert recorded_accuracy(str(tmp_path)).startswith("0.610 [0.540, 0.670] on the validation triples")
+    assert recorded_accuracy(str(tmp_path)).startswith("0.610 [0.540, 0.670], n = 200 on the validation triples")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from narrlit.metrics.estimates import estimate_count
-from narrlit.metrics.triples import TripleAccuracy, accuracy_of, accuracy_text, evaluation_of
+from narrlit.metrics.evaluations import accuracy_of, accuracy_text, evaluation_of
+from narrlit.metrics.triples import TripleAccuracy
 
 UNDEFINED = {"accuracy": None, "interval": None, "ties": 0}
 

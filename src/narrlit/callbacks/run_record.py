@@ -32,8 +32,8 @@ from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
 from narrlit.metrics.estimates import Difference, difference, estimate
+from narrlit.metrics.evaluations import accuracy_of, accuracy_text, evaluation_of
 from narrlit.metrics.significance import SharedStories, p_text, smallest_difference
-from narrlit.metrics.triples import accuracy_of, accuracy_text, evaluation_of
 from narrlit.models.checkpoint_files import read_settings
 from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION, Evaluation
 from narrlit.objectives.base import Objective

@@ -52,10 +52,10 @@ def map(  # noqa: PLR0913 (options)
         result = narrlit.evaluate(
             triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True
         )
-        accuracy = f"{result.answers.summary} on the triples of {Path(triples).name}"
-        seen = result.seen_in_training
-        if seen:
-            accuracy += f"; {seen}"
+        accuracy = f"{result.estimate()} on the triples of {Path(triples).name}"
+        for note in result.notes:
+            if note.code == "seen_in_training":
+                accuracy += f"; {note.values['reason']}"
     story_map = narrlit.map_stories(collection, group=group, accuracy=accuracy, k=k)
     page, *others = story_map.write(out)
     print(story_map)

@@ -17,6 +17,7 @@ from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
 from narrlit.metrics.diagnostics import SimilarityDiagnostics
+from narrlit.metrics.evaluations import accuracy_of
 from narrlit.metrics.names import DESCRIPTIONS
 from narrlit.models.checkpoints import read_record
 from narrlit.models.coverage import language_warning
@@ -171,8 +172,7 @@ def recorded_accuracy(model: str) -> str:
     """Describe the accuracy in the record of a model's run."""
     record = read_record(model)
     best = None if record is None else record.best
-    if best is None or best.accuracy is None or best.interval is None:
+    if best is None or best.accuracy is None:
         return NOT_MEASURED
-    low, high = best.interval
-    accuracy = f"{best.accuracy:.3f} [{low:.3f}, {high:.3f}] on the validation triples of its run"
+    accuracy = f"{accuracy_of(best)} on the validation triples of its run"
     return accuracy + "; the best of several evaluations, and therefore too high"

@@ -12,7 +12,7 @@ from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
-from narrlit.metrics.significance import summary_of
+from narrlit.metrics.evaluations import accuracy_of, accuracy_text
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 
@@ -190,10 +190,9 @@ def _one_or_list(values: tuple[str, ...]) -> str | list[str] | None:
 def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
     """Describe an accuracy for the model index; its name has n, the interval and the flags."""
     data = ", ".join(origin.validation_data) or "validation triples"
-    summary = summary_of(result)
-    low, high = summary.interval
+    accuracy = accuracy_of(result)
     flags = [] if origin.run is None else origin.run.flags.names
-    details = [f"{summary.correct} of n = {summary.n} triples", f"95 % interval {low:.3f} to {high:.3f}", *flags]
+    details = [f"n = {accuracy.n} triples", f"95 % interval {accuracy.low:.3f} to {accuracy.high:.3f}", *flags]
     return EvalResult(
         task_type=TASK_TYPE,
         task_name="Narrative similarity of triples",
@@ -202,7 +201,7 @@ def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
         dataset_split="validation",
         metric_type="accuracy",
         metric_name=f"Accuracy ({'; '.join(details)})",
-        metric_value=round(summary.accuracy, 4),
+        metric_value=round(accuracy.value, 4),
     )
 
 
@@ -261,9 +260,9 @@ def _accuracy(facts: CardFacts) -> str:
     if result is None or run is None:
         return ""
     data = ", ".join(map(code, facts.origin.validation_data)) or "the validation triples"
-    lines = ["## Accuracy", "", f"{summary_of(result)} on {data}. The interval is the 95 % confidence interval."]
+    lines = ["## Accuracy", "", f"{accuracy_text(result)} on {data}. The interval is the 95 % confidence interval."]
     if run.reference is not None and run.reference.accuracy is not None:
-        lines.append(f"Before training: {summary_of(run.reference)}.")
+        lines.append(f"Before training: {accuracy_text(run.reference)}.")
     count = run.num_evaluations
     if count is not None and count > 1:
         highest = max(evaluation.accuracy or 0 for evaluation in [result, *run.validations])
