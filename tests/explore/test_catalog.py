@@ -13,6 +13,7 @@ from narrlit.errors import DataError, OptionError
 from narrlit.explore.catalog import catalog
 from narrlit.explore.catalog_decisions import CatalogDecisions, read_accepted
 from narrlit.explore.collection import plain
+from narrlit.metrics.estimates import estimate_count
 
 
 @dataclass
@@ -73,10 +74,10 @@ def test_the_value_of_the_neighbors_is_proposed_with_the_stories_that_have_it(cl
 def test_the_accuracy_stands_beside_the_most_frequent_value(clear):
     result = catalog(clear, "kind")
 
-    assert (result.accuracy.n, result.accuracy.correct) == (24, 24)
-    assert (result.baseline.n, result.baseline.correct) == (24, 8)
-    assert result.record["accuracy"]["interval"][0] > 0.85
-    assert "propose the right one for 1.000 [0.862, 1.000] (24 of 24)" in str(result)
+    assert result.accuracy == estimate_count(24, 24)
+    assert result.baseline == estimate_count(8, 24)
+    assert result.record["accuracy"] == result.accuracy._asdict()
+    assert "1.000 [0.862, 1.000]" in str(result)
 
 
 def test_a_column_of_chance_is_not_found_right():
@@ -84,9 +85,8 @@ def test_a_column_of_chance_is_not_found_right():
     values = rng.choice(["a", "b"], 100).tolist()
     result = catalog(stories_of([*values[:80], *[None] * 20], rng.normal(size=(100, 16))), "kind")
 
-    low, high = result.accuracy.interval
-    assert low < 0.6
-    assert high > 0.4
+    assert result.accuracy.low < 0.6
+    assert result.accuracy.high > 0.4
     assert all(0.25 < proposal.values[0].probability < 0.75 for proposal in result.proposals)
 
 
@@ -121,7 +121,7 @@ def test_no_probability_is_higher_than_so_few_known_stories_support(values, size
     result = catalog(stories_of(kinds, centers + 0.05 * rng.normal(size=centers.shape)), "kind")
     supported = (result.accuracy.n + 1) / (result.accuracy.n + 2)
 
-    assert result.accuracy.correct == result.accuracy.n
+    assert result.accuracy.value == 1
     assert all(proposal.best.probability < supported for proposal in result.proposals)
     assert all(part.mean < supported for part in result.reliability)
 
@@ -152,13 +152,12 @@ def test_cross_validated_probabilities_tell_how_right_the_proposals_are():
     result = catalog(stories, "kind")
     right = [proposal.values[0].value == lacking[proposal.id] for proposal in result.proposals]
 
-    low, high = result.accuracy.interval
-    assert low - 0.05 < np.mean(right) < high + 0.05
+    assert result.accuracy.low - 0.05 < np.mean(right) < result.accuracy.high + 0.05
     assert sum(part.right.n for part in result.reliability) == result.accuracy.n
     for part in result.reliability:
         assert part.low <= part.mean <= part.high
         if part.right.n > 40:
-            assert abs(part.mean - part.right.accuracy) < 0.12
+            assert abs(part.mean - part.right.value) < 0.12
 
 
 def test_stories_of_a_value_that_no_other_has_lower_all_probabilities():

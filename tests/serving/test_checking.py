@@ -185,8 +185,14 @@ def test_a_catalog_has_proposals_with_reasons_and_its_accuracy(client, open_inde
     expected = narrlit.catalog(narrlit.Index(open_index).collection(), "atu")
 
     assert {proposal["id"] for proposal in answer["proposals"]} == set(LACKING)
-    assert (answer["accuracy"]["n"], answer["decided"]) == (16, 0)
-    assert answer["accuracy"]["accuracy"] == expected.accuracy.accuracy
+    assert answer["decided"] == 0
+    accuracy = expected.accuracy
+    assert answer["accuracy"] == {
+        "n": 16,
+        "correct": round(16 * accuracy.value),
+        "accuracy": accuracy.value,
+        "interval": [accuracy.low, accuracy.high],
+    }
     assert answer["baseline"] == 0.125
     best = answer["proposals"][0]["values"][0]
     assert 0 < best["probability"] < 1

@@ -15,7 +15,7 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
 from narrlit.explore.collection import Collection, column_values
 from narrlit.files import check_writable
-from narrlit.metrics.significance import AccuracyRecord, AccuracySummary
+from narrlit.metrics.estimates import Estimate, estimate, estimate_count, estimate_text
 from narrlit.tables import markdown_table
 
 VALUES, EVIDENCE = 3, 3
@@ -73,13 +73,13 @@ class Reliability:
         low: lowest probability.
         high: highest probability.
         mean: mean probability.
-        right: how many of the values are right.
+        right: share of these values that are right.
     """
 
     low: float
     high: float
     mean: float
-    right: AccuracySummary
+    right: Estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +99,23 @@ class Catalog:
     collection: Collection
     column: str
     proposals: Sequence[Proposal]
-    accuracy: AccuracySummary
-    baseline: AccuracySummary
+    accuracy: Estimate
+    baseline: Estimate
     most_frequent: str
     reliability: Sequence[Reliability]
 
     @property
     def record(self) -> dict[str, object]:
         """The result as plain data."""
+        reliability = []
+        for part in self.reliability:
+            reliability.append({"low": part.low, "high": part.high, "mean": part.mean, "right": part.right._asdict()})
         return {
             "column": self.column,
-            "accuracy": self.accuracy.as_dict(),
-            "baseline": self.baseline.as_dict(),
+            "accuracy": self.accuracy._asdict(),
+            "baseline": self.baseline._asdict(),
             "most_frequent": self.most_frequent,
-            "reliability": list(map(_reliability_record, self.reliability)),
+            "reliability": reliability,
             "proposals": list(map(asdict, self.proposals)),
         }
 
@@ -189,12 +192,23 @@ class Catalog:
     def __str__(self) -> str:
         """Accuracy, how far probabilities are right, and the first proposals, in Markdown."""
         column = printable(self.column, WIDTH)
+        reliability = []
+        for part in self.reliability:
+            reliability.append(
+                {
+                    "probability": f"{part.low:.1f} to {part.high:.1f}",
+                    "mean": f"{part.mean:.2f}",
+                    "n": f"{part.right.n:,}",
+                    "right": estimate_text(*part.right[:3]),
+                }
+            )
         lines = [
             f"Of {counted(self.accuracy.n, 'story')} with a value in the column {column}, the others propose the right "
-            f"one for {self.accuracy}.",
-            f"The most frequent value, {printable(self.most_frequent, WIDTH)}, is that of {self.baseline}.",
+            f"one for {estimate_text(*self.accuracy[:3])}.",
+            f"The most frequent value, {printable(self.most_frequent, WIDTH)}, is that of "
+            f"{estimate_text(*self.baseline[:3])}.",
             "",
-            markdown_table("", list(map(_reliability_row, self.reliability))),
+            markdown_table("", reliability),
         ]
         if not self.proposals:
             return "\n".join([*lines, "No story lacks a value."])
@@ -319,8 +333,8 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
         collection=collection,
         column=column,
         proposals=proposals,
-        accuracy=AccuracySummary(len(labeled), int(is_right.sum())),
-        baseline=AccuracySummary(len(labeled), int(sizes.max())),
+        accuracy=estimate_count(int(is_right.sum()), len(labeled)),
+        baseline=estimate_count(int(sizes.max()), len(labeled)),
         most_frequent=names[int(sizes.argmax())],
         reliability=_reliability(calibrated.probabilities[best_of_known], is_right),
     )
@@ -394,22 +408,9 @@ def _reliability(probabilities: NDArray[np.float64], is_right: NDArray[np.bool_]
         in_part = inside == part
         if not in_part.any():
             continue
-        right = AccuracySummary(int(in_part.sum()), int(is_right[in_part].sum()))
         mean = float(probabilities[in_part].mean())
-        parts.append(Reliability(BOUNDS[part], BOUNDS[part + 1], mean, right))
+        parts.append(Reliability(BOUNDS[part], BOUNDS[part + 1], mean, estimate(is_right[in_part])))
     return parts
-
-
-def _reliability_record(part: Reliability) -> dict[str, float | AccuracyRecord]:
-    return {"low": part.low, "high": part.high, "mean": part.mean, "right": part.right.as_dict()}
-
-
-def _reliability_row(part: Reliability) -> dict[str, str]:
-    return {
-        "probability": f"{part.low:.1f} to {part.high:.1f}",
-        "mean": f"{part.mean:.2f}",
-        "right": str(part.right),
-    }
 
 
 def _listed(stories: Sequence[SimilarStory]) -> str:

@@ -177,11 +177,14 @@ def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogA
     decided = checking.catalog_decisions(name).decided(catalog.column)
     open_proposals = [proposal for proposal in catalog.proposals if proposal.id not in decided]
     proposals = [ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals]
-    reliability = [ReliabilityAnswer.model_validate(part, from_attributes=True) for part in catalog.reliability]
+    reliability = []
+    for part in catalog.reliability:
+        right = AccuracyAnswer.of(part.right)
+        reliability.append(ReliabilityAnswer(low=part.low, high=part.high, mean=part.mean, right=right))
     return CatalogAnswer(
         column=catalog.column,
-        accuracy=AccuracyAnswer.model_validate(catalog.accuracy, from_attributes=True),
-        baseline=catalog.baseline.accuracy,
+        accuracy=AccuracyAnswer.of(catalog.accuracy),
+        baseline=catalog.baseline.value,
         most_frequent=catalog.most_frequent,
         reliability=reliability,
         proposals=proposals,

@@ -1,10 +1,11 @@
 """Requests and answers about pairs to check and catalogs."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, Field
 
 from narrlit.explore.pair_decisions import ANONYMOUS, Decision
+from narrlit.metrics.estimates import Estimate
 
 MOST_PAIRS = 200
 LONGEST_NAME = 200
@@ -69,6 +70,12 @@ class AccuracyAnswer(BaseModel):
     correct: int
     accuracy: float
     interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Self:
+        """Convert an accuracy."""
+        correct = round(estimate.value * estimate.n)
+        return cls(n=estimate.n, correct=correct, accuracy=estimate.value, interval=(estimate.low, estimate.high))
 
 
 class SpeakingStory(BaseModel):
