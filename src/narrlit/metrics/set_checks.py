@@ -28,7 +28,7 @@ from narrlit.data.rows import Layout, Row, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES, Texts
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.metrics.estimates import Estimate, estimate
 from narrlit.metrics.words import WEIGHTED, stop_words_of
 
 Check = dict[str, Any]
@@ -412,23 +412,27 @@ class ProbeResult:
 
     set: str
     probe: str
-    summary: AccuracySummary
+    accuracy: Estimate
 
     def record(self) -> Check:
         """Return the result as plain data."""
         return {
             "set": self.set,
             "probe": self.probe,
-            "n": self.summary.n,
-            "correct": self.summary.correct,
-            "accuracy": self.summary.accuracy,
-            "interval": list(self.summary.interval),
+            "n": self.accuracy.n,
+            "correct": self.correct,
+            "accuracy": self.accuracy.value,
+            "interval": [self.accuracy.low, self.accuracy.high],
         }
+
+    @property
+    def correct(self) -> int:
+        """Number of right answers."""
+        return round(self.accuracy.value * self.accuracy.n)
 
     def __str__(self) -> str:
         """Describe the accuracy, as in `97.6 % of train (809 of 829)`."""
-        summary = self.summary
-        return f"{100 * summary.accuracy:.1f} % of {self.set} ({summary.correct} of {summary.n})"
+        return f"{100 * self.accuracy.value:.1f} % of {self.set} ({self.correct} of {self.accuracy.n})"
 
 
 def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[ProbeResult]:
@@ -443,8 +447,8 @@ def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> l
     results = []
     for probe in probes:
         if checked.sided or probe not in SIDED_PROBES:
-            correct = int((_answers(probe, triples) == labels).sum())
-            results.append(ProbeResult(checked.name, probe, AccuracySummary(len(rows), correct)))
+            accuracy = estimate(_answers(probe, triples) == labels)
+            results.append(ProbeResult(checked.name, probe, accuracy))
     return results
 
 
@@ -500,7 +504,7 @@ def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[
     for name in ("validation", "test"):
         results = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
         if results:
-            best = max(results, key=lambda result: result.summary.correct)
+            best = max(results, key=lambda result: result.correct)
             findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))
     return findings
 
@@ -521,14 +525,14 @@ def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
         results: results of the probe, one for each set.
         highest: accuracy above which a probe is a shortcut, by the lower end of the interval.
     """
-    easy = [result for result in results if result.summary.interval[0] > highest]
+    easy = [result for result in results if result.accuracy.low > highest]
     if not easy:
         return None
     first, last = easy[0], easy[-1]
     line = f"Shortcut: {PROBES[first.probe]} alone solves {first}"
     for other in results:
         if other is not first:
-            is_lower = other.summary.interval[1] < first.summary.interval[0]
+            is_lower = other.accuracy.high < first.accuracy.low
             line += f" {'but' if is_lower else 'and'} {other}"
     if len(easy) > 1 or first.set != "train":
         return f"{line}: accuracy on {last.set} may be due to it alone."
