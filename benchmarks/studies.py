@@ -26,7 +26,8 @@ from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.splits import story_numbers
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
-from narrlit.metrics.significance import AccuracySummary, SharedStories, group_intervals, paired, permutation_test
+from narrlit.metrics.estimates import difference, estimate
+from narrlit.metrics.significance import SharedStories
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import parse_steps
 from narrlit.models.embedding import embed
@@ -88,7 +89,7 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
     triples = read_triples(chosen.data / "dev/dev_track_a.jsonl")
     texts = [text for texts in triples.texts() for text in texts]
     dev = unit_vectors(encoder, texts)
-    right = triples.labels == 1
+    labels = triples.labels == 1
     sample = other_texts(chosen.data / "sample/sample_track_a.jsonl", texts)
     training = other_texts(chosen.data / SYNTHETIC, texts)
     sample_vectors = unit_vectors(encoder, sample)
@@ -97,16 +98,17 @@ def postprocessing(chosen: argparse.Namespace) -> Result:
         "sample": sample_vectors,
         "development": np.unique(dev, axis=0),
     }
-    plain = wrong_rows(dev, right)
+    plain = right_answers(dev, labels)
     shared = SharedStories(story_numbers(triples))
-    results: Result = {"plain": summary(plain, shared)}
+    results: Result = {"plain": estimate(plain, shared)._asdict()}
     for name, vectors in collections.items():
         results[name] = {"stories": len(vectors)}
         for steps in STEPS:
             fitted = fit_steps(parse_steps(steps), vectors.astype(np.float32))
-            wrong = wrong_rows(fitted(dev.astype(np.float32)), right)
-            difference = paired(wrong, plain, len(right), shared)
-            results[name][steps] = {**summary(wrong, shared), **difference.as_dict()}
+            right = right_answers(fitted(dev.astype(np.float32)), labels)
+            change = difference(right, plain, shared)
+            test = {"lost": change.lost, "won": change.won, "p": change.p}
+            results[name][steps] = {**estimate(right, shared)._asdict(), **test}
     return results
 
 
@@ -117,16 +119,11 @@ def other_texts(path: Path, evaluated: Sequence[str]) -> list[str]:
     return [text for text in texts if normal_text(text) not in left_out]
 
 
-def wrong_rows(vectors: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> set[int]:
-    """Answer triples by the cosines of their vectors (3N, D); return the rows that are wrong."""
-    scores = triple_cosines(vectors.reshape(len(right), 3, -1))
-    return set(np.flatnonzero((scores[:, 0] > scores[:, 1]) != right).tolist())
-
-
-def summary(wrong: set[int], shared: SharedStories) -> Result:
-    """Count right answers, with the interval."""
-    correct = [row not in wrong for row in range(shared.num_triples)]
-    return {**AccuracySummary.of(correct, shared).as_dict()}
+def right_answers(vectors: NDArray[np.floating[Any]], labels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Answer triples by the cosines of their vectors (3N, D); mark the right answers (N,)."""
+    scores = triple_cosines(vectors.reshape(len(labels), 3, -1))
+    right: NDArray[np.bool_] = (scores[:, 0] > scores[:, 1]) == labels
+    return right
 
 
 def windows(chosen: argparse.Namespace) -> Result:
@@ -147,11 +144,10 @@ def windows(chosen: argparse.Namespace) -> Result:
         own = similarity[np.arange(len(pairs)), target]
         reciprocal = 1 / (1 + (similarity > own[:, None]).sum(axis=1))
         ranks[long] = reciprocal
-        [(low, high)] = group_intervals(reciprocal[:, None], target)
         by_place = {name: float(reciprocal[place == n].mean()) for n, name in enumerate(("first", "second", "third"))}
         read = embed(encoder, joined).coverage.share
-        results[long] = {"all": {"mean": float(reciprocal.mean()), "interval": [low, high]}, **by_place, "read": read}
-    results["p"] = permutation_test(of_each_text(ranks["windows"]), of_each_text(ranks["truncate"]))
+        results[long] = {"all": estimate(reciprocal, target)._asdict(), **by_place, "read": read}
+    results["p"] = difference(of_each_text(ranks["windows"]), of_each_text(ranks["truncate"])).p
     return results
 
 
