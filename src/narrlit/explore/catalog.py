@@ -198,7 +198,7 @@ class Catalog:
                 {
                     "probability": f"{part.low:.1f} to {part.high:.1f}",
                     "mean": f"{part.mean:.2f}",
-                    "n": f"{part.right.n:,}",
+                    "n": part.right.n,
                     "right": estimate_text(*part.right[:3]),
                 }
             )
