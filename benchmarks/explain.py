@@ -18,7 +18,7 @@ import pandas as pd
 
 from narrlit import explain, load, read_triples
 from narrlit.data.tales import sample_tales
-from narrlit.metrics.significance import permutation_test
+from narrlit.metrics.estimates import difference
 
 
 def tale_pairs() -> list[tuple[str, str]]:
@@ -58,7 +58,7 @@ def summary(table: pd.DataFrame) -> dict[str, dict[str, float]]:
         for name in ("score", "cosine"):
             named, random = rows[name].to_numpy(), rows[f"{name}_random"].to_numpy()
             figures[f"{name}_lower"] = float(np.mean(named < random))
-            figures[f"{name}_p"] = permutation_test(random, named)
+            figures[f"{name}_p"] = difference(random, named).p
         results[f"{100 * float(str(removed)):.0f}"] = figures
     return results
 
