@@ -109,13 +109,13 @@ def test_stories_in_all_triples_allow_no_test():
 
 
 def test_shared_stories_widen_the_interval_of_a_difference():
-    alone, shared = (
-        difference(ANSWERS, ANSWERS[::-1]),
-        difference(ANSWERS, ANSWERS[::-1], [[n // 5] for n in range(20)]),
-    )
+    stories = SharedStories([[n // 5] for n in range(20)])
+    alone, shared = difference(ANSWERS, ANSWERS[::-1]), difference(ANSWERS, ANSWERS[::-1], stories)
 
     assert shared.low < alone.low
     assert shared.high > alone.high
+    assert alone.design_effect is None
+    assert shared.design_effect == stories.design_effect(ANSWERS.astype(float) - ANSWERS[::-1])
 
 
 def test_values_of_different_lengths_are_not_paired():

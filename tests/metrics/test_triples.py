@@ -7,7 +7,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from narrlit.metrics.estimates import estimate_count
-from narrlit.metrics.evaluations import accuracy_of, accuracy_text, evaluation_of
+from narrlit.metrics.evaluations import accuracy_text, estimate_of, evaluation_of
 from narrlit.metrics.triples import TripleAccuracy
 
 UNDEFINED = {"accuracy": None, "interval": None, "ties": 0}
@@ -80,7 +80,7 @@ def test_an_evaluation_has_the_accuracy_that_it_was_made_of():
     accuracy = estimate_count(110, 200)
     evaluation = evaluation_of(accuracy, 110, ties=2)
 
-    assert accuracy_of(evaluation) == accuracy
+    assert estimate_of(evaluation) == accuracy
     assert evaluation.model_dump(exclude_unset=True) == {
         "n": 200,
         "correct": 110,

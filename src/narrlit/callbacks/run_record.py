@@ -32,7 +32,7 @@ from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
 from narrlit.metrics.estimates import Difference, difference, estimate
-from narrlit.metrics.evaluations import accuracy_of, accuracy_text, evaluation_of
+from narrlit.metrics.evaluations import accuracy_text, estimate_of, evaluation_of
 from narrlit.metrics.significance import SharedStories, p_text, smallest_difference
 from narrlit.models.checkpoint_files import read_settings
 from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION, Evaluation
@@ -204,7 +204,7 @@ class RunRecord(Callback):
         metric = objective.validation_accuracy if stage == "validation" else objective.test_accuracy
         evaluation = metric.evaluation()
         wrong = self._wrong_answers(evaluation)["wrong"] if self._outputs else None
-        accuracy = accuracy_of(self._with_stories(trainer, stage, evaluation, wrong))
+        accuracy = estimate_of(self._with_stories(trainer, stage, evaluation, wrong))
         # All processes have the same numbers, which their maximum does not change.
         interval = {f"{stage}/accuracy_low": accuracy.low, f"{stage}/accuracy_high": accuracy.high}
         objective.log_dict(interval, sync_dist=True, reduce_fx="max")

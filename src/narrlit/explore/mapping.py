@@ -17,7 +17,7 @@ from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
 from narrlit.metrics.diagnostics import SimilarityDiagnostics
-from narrlit.metrics.evaluations import accuracy_of
+from narrlit.metrics.evaluations import estimate_of
 from narrlit.metrics.names import DESCRIPTIONS
 from narrlit.models.checkpoints import read_record
 from narrlit.models.coverage import language_warning
@@ -174,5 +174,5 @@ def recorded_accuracy(model: str) -> str:
     best = None if record is None else record.best
     if best is None or best.accuracy is None:
         return NOT_MEASURED
-    accuracy = f"{accuracy_of(best)} on the validation triples of its run"
+    accuracy = f"{estimate_of(best)} on the validation triples of its run"
     return accuracy + "; the best of several evaluations, and therefore too high"

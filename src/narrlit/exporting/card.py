@@ -12,7 +12,7 @@ from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
-from narrlit.metrics.evaluations import accuracy_of, accuracy_text
+from narrlit.metrics.evaluations import accuracy_text, estimate_of
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 
@@ -190,7 +190,7 @@ def _one_or_list(values: tuple[str, ...]) -> str | list[str] | None:
 def _eval_result(result: Evaluation, origin: Origin) -> EvalResult:
     """Describe an accuracy for the model index; its name has n, the interval and the flags."""
     data = ", ".join(origin.validation_data) or "validation triples"
-    accuracy = accuracy_of(result)
+    accuracy = estimate_of(result)
     flags = [] if origin.run is None else origin.run.flags.names
     details = [f"n = {accuracy.n} triples", f"95 % interval {accuracy.low:.3f} to {accuracy.high:.3f}", *flags]
     return EvalResult(

@@ -26,7 +26,7 @@ def evaluation_of(accuracy: Estimate, correct: int, ties: int = 0, undefined: in
     return Evaluation(**fields)
 
 
-def accuracy_of(evaluation: Evaluation) -> Estimate:
+def estimate_of(evaluation: Evaluation) -> Estimate:
     """Return the accuracy of an evaluation in run.json; NaN if scores were NaN."""
     if evaluation.accuracy is None or evaluation.interval is None:
         return Estimate(math.nan, math.nan, math.nan, evaluation.n)
@@ -46,4 +46,4 @@ def accuracy_text(evaluation: Evaluation) -> str:
     if evaluation.undefined:
         return f"undefined: {evaluation.undefined} of {evaluation.n} triples have a NaN score"
     ties = f", {counted(evaluation.ties, 'tie')}" if evaluation.ties else ""
-    return f"{accuracy_of(evaluation)}{ties}"
+    return f"{estimate_of(evaluation)}{ties}"

@@ -8,7 +8,7 @@ from torchmetrics import Metric
 
 from narrlit.compat.torchmetrics import is_synced
 from narrlit.metrics.estimates import Estimate, estimate_count
-from narrlit.metrics.evaluations import accuracy_of, evaluation_of
+from narrlit.metrics.evaluations import estimate_of, evaluation_of
 from narrlit.models.run_file import Evaluation
 
 
@@ -75,7 +75,7 @@ class TripleAccuracy(Metric):
 
     def summary(self) -> Estimate:
         """Compute the accuracy with its interval from the counts of all processes; each process must call this."""
-        return accuracy_of(self.evaluation())
+        return estimate_of(self.evaluation())
 
     def evaluation(self) -> Evaluation:
         """Describe the counts of all processes as run.json has them; each process must call this."""
