@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from narrlit.metrics.estimates import adjusted, difference, estimate, estimate_count
+from narrlit.metrics.estimates import Difference, Estimate, adjusted, difference, estimate, estimate_count
 from narrlit.metrics.significance import (
     SharedStories,
     group_intervals,
@@ -56,10 +56,41 @@ def test_infinite_bounds_give_students_interval():
 
 @pytest.mark.parametrize("values", [[], [0.5, math.nan]])
 def test_without_a_value_there_is_no_mean_and_no_difference(values):
-    assert not estimate(values).known
-    assert math.isnan(estimate(values).low)
-    assert not difference(values, values).known
-    assert difference(values, values).test == "none"
+    mean, change = estimate(values), difference(values, values)
+
+    assert not mean.known
+    assert all(map(math.isnan, (mean.value, mean.low, mean.high)))
+    assert (mean.n, mean.method) == (len(values), "none")
+    assert not change.known
+    assert all(map(math.isnan, (change.value, change.low, change.high, change.p)))
+    assert (change.n, change.test) == (len(values), "none")
+
+
+def test_an_estimate_is_a_row_and_a_text():
+    accuracy = Estimate(0.55, 0.481, 0.617, 1200, "wilson")
+    figures = {"value": 0.55, "low": 0.481, "high": 0.617, "n": 1200, "method": "wilson"}
+
+    assert accuracy.row("mine") == {"system": "mine", "subset": "all", "metric": "accuracy", **figures}
+    assert accuracy.row("mine", "mrr", "length: short", fold=1) == {
+        "system": "mine", "subset": "length: short", "metric": "mrr", **figures, "fold": 1,
+    }  # fmt: skip
+    assert str(accuracy) == "0.550 [0.481, 0.617], n = 1,200"
+    assert str(Estimate(0.55, math.nan, math.nan, 20)) == "0.550, n = 20"
+    assert str(estimate([])) == "none, n = 0"
+
+
+def test_a_difference_is_a_row_and_a_text():
+    change = Difference(0.1, 0.05, 0.15, 0.031, "mcnemar", 200, lost=1, won=21)
+    figures = change._asdict()
+
+    assert change.row("mine", "base") == {
+        "system": "mine", "against": "base", "subset": "all", "metric": "accuracy", **figures,
+    }  # fmt: skip
+    assert change.row("mine", "base", "mrr", "fold: 1", seed=2) == {
+        "system": "mine", "against": "base", "subset": "fold: 1", "metric": "mrr", **figures, "seed": 2,
+    }  # fmt: skip
+    assert str(change) == "+0.100 [+0.050, +0.150], p = 0.031"
+    assert str(difference([], [])) == "none, p unknown"
 
 
 def test_a_count_is_an_accuracy():

@@ -9,6 +9,7 @@ import torch.multiprocessing as mp
 from narrlit.metrics.estimates import estimate_count
 from narrlit.metrics.evaluations import accuracy_text, estimate_of, evaluation_of
 from narrlit.metrics.triples import TripleAccuracy
+from narrlit.models.run_file import Evaluation
 
 UNDEFINED = {"accuracy": None, "interval": None, "ties": 0}
 
@@ -81,6 +82,11 @@ def test_an_evaluation_has_the_accuracy_that_it_was_made_of():
     evaluation = evaluation_of(accuracy, 110, ties=2)
 
     assert estimate_of(evaluation) == accuracy
+    assert evaluation_of(accuracy, 110).ties == 0
+    assert estimate_of(Evaluation(n=4, correct=3, accuracy=0.75, interval=[0.3, 0.95])).method == "wilson"
+    unknown = estimate_of(Evaluation(n=4, correct=3, accuracy=None, interval=None))
+    assert all(map(math.isnan, unknown[:3]))
+    assert (unknown.n, unknown.method) == (4, "none")
     assert evaluation.model_dump(exclude_unset=True) == {
         "n": 200,
         "correct": 110,
