@@ -362,14 +362,18 @@ def accuracy_text(value: Mapping[str, Any]) -> str:
     return f"{center(value):.3f} [{ends(value)[0]:.3f}, {ends(value)[1]:.3f}]"
 
 
-def center(value: Mapping[str, Any]) -> float:
-    """Return a mean, by its name in a result or in the output of a benchmark."""
+def center(value: Any) -> float:
+    """Return a number, or that of a figure, by its name in a result or in the output of a benchmark."""
+    if not isinstance(value, Mapping):
+        return float(value)
     name = next(name for name in ("value", "accuracy", "mean", "difference") if name in value)
     return float(value[name])
 
 
-def ends(value: Mapping[str, Any]) -> Sequence[float]:
+def ends(value: Any) -> Sequence[float]:
     """Return both ends of an interval."""
+    if not isinstance(value, Mapping):
+        return list(value)
     return value["interval"] if "interval" in value else (value["low"], value["high"])
 
 
@@ -403,10 +407,10 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "lost": lambda value: f"{value['lost']} lost, {value['won']} won, {p_text(value['p'])}",
     "p": p_of,
     "test": lambda value: f"{formatted(value, 'short')} ({p_of(value)})",
-    "zero": lambda value: f"{value:.3f}",
+    "zero": lambda value: f"{center(value):.3f}",
     "ends": lambda value: "[{:.3f}, {:.3f}]".format(*ends(value)),
-    "signed": lambda value: f"{value:+.3f}",
-    "signed_ends": lambda value: "[{:+.3f}, {:+.3f}]".format(*value),
+    "signed": lambda value: f"{center(value):+.3f}",
+    "signed_ends": lambda value: "[{:+.3f}, {:+.3f}]".format(*ends(value)),
     "tenths": lambda value: f"{100 * value:.1f}",
     "percent": lambda value: f"{100 * value:.0f}",
     "ratio": lambda value: f"{value:.1f}",

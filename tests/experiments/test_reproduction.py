@@ -8,6 +8,7 @@ from statistics import stdev
 import numpy as np
 import pytest
 from json_files import read_json, read_json_lines, write_json_lines
+from results import check_result
 
 import narrlit
 from narrlit.configuration import packaged_names
@@ -20,8 +21,8 @@ from narrlit.experiments.reproduction.backbones import Backbone
 from narrlit.experiments.reproduction.cells import Computation, averaged
 from narrlit.experiments.reproduction.fits import RowFits
 from narrlit.experiments.reproduction.inputs import FILES, find_files
-from narrlit.experiments.reproduction.record import CellResult, Record
-from narrlit.experiments.reproduction.report import ComparedCell
+from narrlit.experiments.reproduction.record import Record, RecordedCell
+from narrlit.experiments.reproduction.report import reproduction_result, why_not_compared
 from narrlit.experiments.reproduction.reproduce import Reproduction
 from narrlit.experiments.reproduction.tables import (
     SYSTEMS,
@@ -35,6 +36,7 @@ from narrlit.experiments.run import Run
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
+from narrlit.results import Note, Result
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
@@ -187,10 +189,10 @@ def reproduction(folder, tmp_path):
     return begin
 
 
-def report_of(one):
-    """Compute all cells, and report them."""
+def result_of(one):
+    """Compute all cells, and compare them with the published figures."""
     one.compute()
-    return one.report(one.cells)
+    return one.result(one.cells)
 
 
 @pytest.fixture
@@ -202,7 +204,7 @@ def computed(monkeypatch):
         keys.append(cell.key)
         if len(keys) == until[0]:
             raise KeyboardInterrupt
-        return CellResult(n=10, accuracy=0.5, interval=[0.2, 0.8], flags={})
+        return RecordedCell(n=10, accuracy=0.5, interval=[0.2, 0.8], flags={})
 
     monkeypatch.setattr(Computation, "compute", compute)
     return keys, until
@@ -215,9 +217,9 @@ def test_a_killed_reproduction_resumes(reproduction, computed):
         reproduction().compute()
 
     until[0] = 0
-    report = report_of(reproduction())
+    result = result_of(reproduction())
     assert keys == [KEY, "1 | L6 | test A", "1 | L12 | dev A", "1 | L12 | dev A", "1 | L12 | test A"]
-    assert len(next(iter(report.tables.values()))) == 4
+    assert len(result.figures) == 4
 
     reproduction().compute()
     assert len(keys) == 5
@@ -229,8 +231,16 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
     result = narrlit.reproduce("mendel292", **options)
     table = result.table()
 
-    assert table[["row", "column", "published", "accuracy"]].to_numpy().tolist()[0] == ["L6", "dev A", 0.55, 0.5]
-    assert len(result.plot().get_yticklabels()) == len(table) == 4
+    row = table.iloc[0]
+    assert (row["system"], row["subset"], row["published"], row["value"]) == (
+        "L6",
+        "mendel292, table 1: dev A",
+        0.55,
+        0.5,
+    )
+    assert row["difference"] == pytest.approx(-0.05)
+    check_result(result.recorded, tmp_path / "check")
+    assert str(result.recorded) == str(result)
 
     result.write()
     assert (tmp_path / "out/mendel292/reproduce.md").read_text() == f"{result}\n"
@@ -241,8 +251,11 @@ def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
 def test_the_report_includes_earlier_tables(reproduction, computed):
     reproduction(numbers=("1",)).compute()
     second = reproduction(numbers=("4",))
-    assert len(report_of(second).tables) == 1
-    assert len(second.report(choose_cells("mendel292", ())).tables) == 2
+    assert list(result_of(second).shown_tables()) == ["mendel292, table 4"]
+    assert list(second.result(choose_cells("mendel292", ())).shown_tables()) == [
+        "mendel292, table 1",
+        "mendel292, table 4",
+    ]
 
 
 def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed):
@@ -463,7 +476,7 @@ def test_fusion_weights_share_one_embedding(reproduction, folder, tiny, monkeypa
 
 
 def test_seeds_are_averaged():
-    results = [CellResult(n=20, accuracy=a, flags={"transductive": True}) for a in (0.5, 0.6, 0.7)]
+    results = [RecordedCell(n=20, accuracy=a, flags={"transductive": True}) for a in (0.5, 0.6, 0.7)]
     mean = averaged(results)
     assert mean.accuracy == pytest.approx(0.6)
     assert mean.standard_deviation == pytest.approx(stdev([0.5, 0.6, 0.7]))
@@ -472,15 +485,17 @@ def test_seeds_are_averaged():
     assert mean.seeds == results
     assert averaged(results[:1]) is results[0]
 
-    broken = averaged([*results, CellResult(n=20, accuracy=None)])
+    broken = averaged([*results, RecordedCell(n=20, accuracy=None)])
     assert broken.accuracy is None
     assert broken.interval is None
 
 
 def compared(result, published=0.55, published_n=200, column="dev B"):
-    """A cell of 200 triples, and its result."""
+    """A cell of 200 triples, its result, and the reproduction of the cell alone."""
     cell = Cell("1", "row", column, published, published_n, PaperRow(published={}))
-    return ComparedCell(cell, CellResult(**{"n": 200, "accuracy": 0.55, **result}))
+    recorded = RecordedCell(**{"n": 200, "accuracy": 0.55, **result})
+    record = Record(system="mendel292", backbones=[], seeds=1, options=[], cells={cell.key: recorded})
+    return cell, recorded, reproduction_result(read_tables("mendel292"), record, [cell])
 
 
 @pytest.mark.parametrize(
@@ -492,29 +507,29 @@ def compared(result, published=0.55, published_n=200, column="dev B"):
         ({"flags": {"mined_validation": True}}, {}, "trained on validation: no result"),
         ({"flags": {"mined_validation": True}}, {"published": 0.62, "column": "test B"}, None),
         ({"flags": {"transductive": True}}, {"published": 0.62}, None),
-        ({"accuracy": None}, {}, "none: scores are NaN"),
+        ({"accuracy": None}, {}, "scores are NaN"),
         ({"not_run": "labels not given"}, {}, "labels not given"),
-        ({"not_run": "x is not available"}, {}, "not run: x is not available"),
+        ({"not_run": "x is not available"}, {}, "not run"),
     ],
 )
 def test_why_a_cell_has_no_difference(result, options, expected):
-    cell = compared(result, **options)
-    assert cell.incomparable == expected
-    assert (cell.difference is None) == (expected is not None)
-    assert ("difference" in cell.as_dict()) == (expected is None)
+    cell, recorded, found = compared(result, **options)
+    assert why_not_compared(cell, recorded) == expected
+    assert found.figures["reason"].tolist() == [expected]
+    assert found.differences.empty == (expected is not None)
 
 
 def test_a_difference_has_the_interval_of_both_sides():
-    cell = compared({}, published=0.65, published_n=40)
-    assert cell.difference == pytest.approx(-0.1)
-    assert cell.difference_interval == pytest.approx(difference_interval(0.55, 200, 0.65, 40))
+    (row,) = compared({}, published=0.65, published_n=40)[2].differences.to_dict("records")
+    assert row["value"] == pytest.approx(-0.1)
+    assert (row["low"], row["high"]) == pytest.approx(difference_interval(0.55, 200, 0.65, 40))
     # As wide as 40 answers of the paper make it: 0 lies in it, though .65 lies outside of our own interval.
     assert wilson_interval(110, 200)[1] < 0.65
-    assert cell.difference_interval[1] > 0
+    assert row["high"] > 0
 
-    unknown = compared({}, published=0.65, published_n=None)
-    assert unknown.difference == pytest.approx(-0.1)
-    assert unknown.difference_interval is None
+    (row,) = compared({}, published=0.65, published_n=None)[2].differences.to_dict("records")
+    assert row["value"] == pytest.approx(-0.1)
+    assert np.isnan(row["low"])
 
 
 def test_the_papers_numbers_of_triples():
@@ -540,21 +555,19 @@ def test_the_papers_numbers_of_triples():
     assert all((40 * figure) == pytest.approx(round(40 * figure)) for figure in figures)
 
 
-def test_the_report_contains_differences_but_no_verdict(reproduction, computed):
-    report = report_of(reproduction())
-    row = next(iter(report.tables.values()))[0]
+def test_there_are_differences_but_no_verdict(reproduction, computed):
+    result = result_of(reproduction())
     low, high = difference_interval(0.5, 10, 0.55, 200)
 
-    assert row["ours - published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
-    assert "Ours - published: difference with its 95 % interval" in report.notes[-1]
+    row = result.shown_tables()["mendel292, table 1"][0]
+    assert row["difference to published"] == f"-0.050 [{low:+.3f}, {high:+.3f}]"
+    assert result.notes[-1].code == "to_published"
+    verdicts = ("verdict", "agrees", "differs", "within", "above", "below")
+    assert not [word for word in verdicts if word in str(result).lower()]
 
-    text = report.markdown()
-    assert not [word for word in ("verdict", "agrees", "differs", "within", "above", "below") if word in text.lower()]
-
-    cross_validated = report_of(reproduction(numbers=("2",)))
-    row = next(iter(cross_validated.tables.values()))[0]
-    assert row["column"] == "CV A"
-    assert row["ours - published"] == "-0.006 (the paper's n is unknown)"
+    row = result_of(reproduction(numbers=("2",))).shown_tables()["mendel292, table 2"][0]
+    assert row["mendel292, table 2"] == "CV A"
+    assert row["difference to published"] == "-0.006"
 
 
 def test_a_missing_file_is_named_with_its_remedy(tmp_path):
@@ -588,16 +601,17 @@ def test_an_option_that_no_row_can_take_is_refused(reproduction):
 
 def test_notes_say_what_is_missing(reproduction, folder):
     shutil.rmtree(folder / "test/labels")
-    report = report_of(reproduction())
-    cells = [row["ours - published"] for rows in report.tables.values() for row in rows]
+    result = result_of(reproduction())
 
-    assert cells[1:] == ["labels not given", "not run", "not run"]
-    assert report.notes[0] == "Not run: sentence-transformers/all-MiniLM-L12-v2 is not available."
-    assert [note.partition(":")[0] for note in report.notes[1:]] == [
-        "Encoders that are not available",
-        "Test labels",
-        "Ours - published",
+    assert result.figures["reason"].tolist()[1:] == ["labels not given", "not run", "not run"]
+    assert [note.code for note in result.notes] == [
+        "paper_table",
+        "not_run",
+        "absent_encoders",
+        "absent_labels",
+        "to_published",
     ]
+    assert result.notes[1].values == {"reason": "sentence-transformers/all-MiniLM-L12-v2 is not available"}
 
 
 def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
@@ -623,17 +637,16 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
 
     assert found.code == 0, found.err
 
-    lines = {
-        tuple(part.strip() for part in line.split("|")[1:3]): line for line in found.out.splitlines() if "|" in line
-    }
-
+    result = Result.read("out/comhis/reproduce.json")
+    rows = {(row["system"], row["subset"]): row for row in result.figures.to_dict("records")}
     for column in ("dev A", "dev B", "test A", "test B"):
-        assert " ± " in lines["full system", column]
-    assert "trained on validation: no result" in lines["full system", "dev B"]
-    assert "not run" in lines["baseline", "dev A"]
-    assert "Not run: the paper does not say which baseline" in found.out
-    assert "Encoder: model for Qwen3-Embedding-8B." in found.out
-    assert "in addition to those of the tables: --trainer.max_epochs 1" in found.out
+        assert rows["full system", f"comhis, table 1: {column}"]["deviation"] >= 0
+    assert rows["full system", "comhis, table 1: dev B"]["reason"] == "trained on validation: no result"
+    assert rows["baseline", "comhis, table 1: dev A"]["reason"] == "not run"
+    codes = {note.code: note.values for note in result.notes}
+    assert codes["not_run"]["reason"].startswith("the paper does not say which baseline")
+    assert Note("stand_in", {"name": "encoder", "text": ["model for Qwen3-Embedding-8B"]}) in result.notes
+    assert codes["fit_options"]["options"].startswith("--trainer.max_epochs 1")
 
     record = json.loads(Path("out/comhis/record.json").read_text())
     assert record["cells"]["1 | full system | test B"]["n"] == 5
@@ -653,7 +666,10 @@ def test_a_table_end_to_end(narrlit, folder, tiny, llm, monkeypatch):
         "--json",
     )
 
-    assert json.loads(again.out)["accuracy"] == record["cells"]["1 | full system | dev B"]["seeds"][0]["accuracy"]
+    assert (
+        json.loads(again.out)["figures"][0]["value"]
+        == record["cells"]["1 | full system | dev B"]["seeds"][0]["accuracy"]
+    )
     assert {path.suffix for path in Path("out/comhis").glob("reproduce.*")} >= {".md", ".csv", ".json", ".tex"}
 
     again = narrlit(*words, *options)

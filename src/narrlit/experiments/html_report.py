@@ -21,6 +21,7 @@ from narrlit.errors import printable
 from narrlit.experiments.options import Projection
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
+from narrlit.metrics.evaluations import estimate_of
 from narrlit.metrics.set_checks import check_tables
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
@@ -240,19 +241,13 @@ def _run_row(name: str, run: Run) -> Cells:
     row: Cells = {"run": name}
     for title, evaluation in evaluations.items():
         if evaluation is not None:
-            row[title] = str(_recorded(evaluation))
+            row[title] = str(estimate_of(evaluation))
     found = record.comparison
     if found is not None and record.best is not None:
         ends = (math.nan, math.nan)
         row["gain, best"] = str(Difference(found.difference, *ends, found.p, found.test, record.best.n))
     row["evaluations"] = "" if record.num_evaluations is None else str(record.num_evaluations)
     return row
-
-
-def _recorded(evaluation: Evaluation) -> Estimate:
-    """Return an accuracy in the record of a run."""
-    low, high = evaluation.interval or (math.nan, math.nan)
-    return Estimate(math.nan if evaluation.accuracy is None else evaluation.accuracy, low, high, evaluation.n)
 
 
 def _command_row(name: str, run: Run) -> dict[str, object]:
@@ -333,7 +328,7 @@ def _draw_validations(plot: Any, record: RunFile, number: int) -> None:
     """Draw the validation accuracies of a run by epoch, from the untrained model on; `number` is that of the run."""
     shift = 0.05 * number  # so that intervals of several runs do not cover each other
     evaluations = record.validations if record.untrained is None else [record.untrained, *record.validations]
-    placed = [(_epochs(evaluation) + shift, _recorded(evaluation)) for evaluation in evaluations]
+    placed = [(_epochs(evaluation) + shift, estimate_of(evaluation)) for evaluation in evaluations]
     _intervals(plot, placed, number)
 
 

@@ -104,11 +104,15 @@ def _difference_rows(differences: pd.DataFrame) -> list[Cells]:
 
 
 def difference_text(row: Mapping[str, Any]) -> str:
-    """Format a row of differences: value, interval, p and, if it differs, adjusted p."""
+    """Format a row of differences: value, interval, p and, if it differs, adjusted p; without a test no p."""
     if math.isnan(row["value"]):
         return "none"
-    text = f"{estimate_text(row['value'], row['low'], row['high'], '+')}, {p_text(row['p'])}"
-    return text if row["p_adjusted"] == row["p"] else f"{text}, adjusted {p_text(row['p_adjusted'])}"
+    parts = [estimate_text(row["value"], row["low"], row["high"], "+")]
+    if not math.isnan(row["p"]):
+        parts.append(p_text(row["p"]))
+        if row["p_adjusted"] != row["p"]:
+            parts.append(f"adjusted {p_text(row['p_adjusted'])}")
+    return ", ".join(parts)
 
 
 def _key(row: Row, keys: Sequence[str]) -> tuple[Hashable, ...]:

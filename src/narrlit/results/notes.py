@@ -51,6 +51,32 @@ SENTENCES = {
     "by_length": "Length: mean number of words in the stories of a triple.",
     "by_margin": "Margin: difference of a system's two scores, by its own quartiles: how certain it is.",
     "stop_words": "Stop words: {words}.",
+    # Tables of papers
+    "paper_table": "Table {number}: {shows}.",
+    "stand_in": "Stand-in, {name}: {text}.",
+    "fit_options": "Options of the fits, in addition to those of the tables: {options}.",
+    "mean_of_seeds": (
+        "Trained rows: mean and standard deviation (deviation) over {n:#seed}; interval of a single evaluation."
+    ),
+    "paper_cross_validation": (
+        "CV: accuracy after the last epoch; folds share no stories, and synthetic triples are not evaluated. The paper "
+        "does not say which or how many triples its folds evaluate."
+    ),
+    "paper_best_epoch": (
+        "Dev: for trained rows, the best epoch on the same triples, which is too high because of this selection."
+    ),
+    "not_run": "Not run: {reason}.",
+    "absent_encoders": (
+        "Encoders that are not available: give their folders with `backbones`; they are recognized by name."
+    ),
+    "absent_labels": (
+        "Test labels: put them into test/labels/ in the folder of `data`, or give `labels_a` and `labels_b`."
+    ),
+    "to_published": (
+        "Difference to published: with its 95 % interval for independent answers (Newcombe), which is usually too wide "
+        "if both answer the same triples. If it contains 0, neither a difference nor equality is shown. It has no "
+        "interval if the paper's n is unknown."
+    ),
     # Methods of intervals and tests
     "interval_wilson": "Intervals are 95 % (Wilson) and assume independent items.",
     "interval_score": "Intervals are 95 % (score interval) and assume independent items.",
@@ -114,9 +140,10 @@ class Note:
 def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Note]:
     """Say by which methods the intervals of figures and the tests of differences were computed."""
     codes = [f"interval_{row['method']}" for row in figures if row.get("method", "none") != "none"]
-    codes += [f"test_{row['test']}" for row in differences if row["test"] != "none"]
+    tested = [row for row in differences if row["test"] != "none"]
+    codes += [f"test_{row['test']}" for row in tested]
     notes = [Note.of(code) for code in dict.fromkeys(codes)]
-    comparisons = Counter((row["against"], row["subset"], row["metric"]) for row in differences)
+    comparisons = Counter((row["against"], row["subset"], row["metric"]) for row in tested)
     most = max(comparisons.values(), default=0)
     return notes if most < 2 else [*notes, Note.of("adjusted_p", n=most)]
 

@@ -17,11 +17,10 @@ from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
 from narrlit.experiments.judging import scored_triples
-from narrlit.experiments.report import Spread
 from narrlit.experiments.reproduction.backbones import model_name
 from narrlit.experiments.reproduction.fits import RowFits
 from narrlit.experiments.reproduction.inputs import Inputs
-from narrlit.experiments.reproduction.record import CellResult
+from narrlit.experiments.reproduction.record import RecordedCell
 from narrlit.experiments.reproduction.tables import Cell, PaperRow
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
@@ -29,7 +28,8 @@ from narrlit.llm.client import LLM
 from narrlit.llm.judge import judge_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.measures import open_measure
-from narrlit.metrics.significance import AccuracySummary, wilson_interval
+from narrlit.metrics.estimates import Estimate, estimate, estimate_count
+from narrlit.metrics.significance import seed_spread
 from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -56,7 +56,7 @@ class Computation:
         """Fits of the rows."""
         return RowFits(self.inputs)
 
-    def compute(self, cell: Cell) -> CellResult:
+    def compute(self, cell: Cell) -> RecordedCell:
         """Compute a cell.
 
         Raises:
@@ -71,7 +71,7 @@ class Computation:
         backbone.require()
         return self._result(cell).model_copy(update={"stand_in": backbone.stand_in})
 
-    def _result(self, cell: Cell) -> CellResult:
+    def _result(self, cell: Cell) -> RecordedCell:
         """Compute a cell with an available encoder; for a trained row, the mean over the seeds."""
         if cell.split == "CV":
             return self.fits.cross_validate(cell.row)
@@ -93,21 +93,27 @@ class Computation:
             remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
             raise ModelError(f"{judge} decides in this column: {remedy}")
 
-    def _trained(self, cell: Cell, seed: int, labeled: Triples) -> CellResult:
+    def _trained(self, cell: Cell, seed: int, labeled: Triples) -> RecordedCell:
         """Evaluate the fit of a row with a seed, or use the accuracy in the record of the fit."""
         run = str(self.fits.run(cell.row, seed))
         best = Run.read(run).record.best
         if best is not None and cell.is_of_the_fit:
             figures = best.model_dump(exclude_unset=True)
-            return CellResult(system=run, **figures, flags=flags_of(run, None))
+            return RecordedCell(system=run, **figures, flags=flags_of(run, None))
         return self._evaluated(cell, run, labeled)
 
-    def _evaluated(self, cell: Cell, model: str, labeled: Triples) -> CellResult:
+    def _evaluated(self, cell: Cell, model: str, labeled: Triples) -> RecordedCell:
         """Evaluate a model on triples."""
         answers = self.answers(cell.row, model, labeled)
-        summary = self._judged(answers, labeled) if cell.is_judged else answers.summary
-        figures: dict[str, Any] = {**summary.as_dict()}
-        return CellResult(system=model, **figures, flags=answers.flags)
+        accuracy = self._judged(answers, labeled) if cell.is_judged else answers.estimate
+        return RecordedCell(
+            system=model,
+            n=accuracy.n,
+            correct=round(accuracy.value * accuracy.n),
+            accuracy=accuracy.value,
+            interval=[accuracy.low, accuracy.high],
+            flags=answers.flags,
+        )
 
     def answers(self, row: PaperRow, model: str, labeled: Triples) -> SystemAnswers:
         """Return the answers of a model to triples, which are read in the same way as in the fit of the row.
@@ -150,7 +156,7 @@ class Computation:
         answers = SystemAnswers.scored(model, "model", labeled.labels == 1, scores, flags=flags_of(model, None))
         return replace(answers, stories=story_numbers(labeled))
 
-    def _judged(self, answers: SystemAnswers, labeled: Triples) -> AccuracySummary:
+    def _judged(self, answers: SystemAnswers, labeled: Triples) -> Estimate:
         """Let the language model in the environment decide, as `narrlit.judge` does."""
         scores: Any = answers.scores
         options = LLMOptions(temperature=self.inputs.tables.temperature)
@@ -160,25 +166,29 @@ class Computation:
         if failed:
             raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
         decided = np.array([judgement.a_is_closer for judgement in judgements])
-        return AccuracySummary.of(decided == answers.labels, answers.stories)
+        return estimate(decided == answers.labels, answers.stories)
 
 
-def averaged(results: Sequence[CellResult]) -> CellResult:
+def averaged(results: Sequence[RecordedCell]) -> RecordedCell:
     """Average the results of several seeds; the interval is that of a single evaluation with the mean accuracy."""
     first = results[0]
     if len(results) == 1:
         return first
-    over_seeds = Spread.of([result.accuracy for result in results])
-    mean, n = over_seeds.mean, first.n or 0
-    interval = None if mean is None else list(wilson_interval(round(mean * n), n))
+    n = first.n or 0
+    accuracies = [result.accuracy for result in results if result.accuracy is not None]
+    mean = deviation = interval = None
+    if len(accuracies) == len(results):
+        mean, deviation = seed_spread(accuracies)
+        _, low, high, *_ = estimate_count(round(mean * n), n)
+        interval = [low, high]
     flags: dict[str, bool | int | str] = {}
     for result in results:
         flags.update(result.flags)
-    return CellResult(
+    return RecordedCell(
         n=n,
         accuracy=mean,
         interval=interval,
-        standard_deviation=over_seeds.standard_deviation,
+        standard_deviation=deviation,
         flags=flags,
         seeds=list(results),
     )

@@ -11,7 +11,7 @@ from narrlit.experiments.crossval import crossval
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
 from narrlit.experiments.reproduction.inputs import Inputs
-from narrlit.experiments.reproduction.record import CellResult
+from narrlit.experiments.reproduction.record import RecordedCell
 from narrlit.experiments.reproduction.tables import PaperRow
 from narrlit.experiments.run import Run
 
@@ -40,7 +40,7 @@ class RowFits:
             Plan(self.inputs.folder, [fit], {}).run_fits()
         return folder
 
-    def cross_validate(self, row: PaperRow) -> CellResult:
+    def cross_validate(self, row: PaperRow) -> RecordedCell:
         """Cross-validate the fit of a row, and return the accuracy after the last epoch, pooled over the folds.
 
         Raises:
@@ -50,7 +50,7 @@ class RowFits:
         content = crossval([], self.arguments(row), folder=folder).report.content
         spread = content["over_folds"]["last_epoch"]["standard_deviation"]
         pooled = content["pooled"]["last_epoch"]
-        return CellResult(system=str(folder), **pooled, standard_deviation=spread, flags={})
+        return RecordedCell(system=str(folder), **pooled, standard_deviation=spread, flags={})
 
     def _note_pseudonyms(self, settings: Mapping[str, object]) -> None:
         """Record the settings of pseudonymization that differ from the paper's."""

@@ -1,6 +1,7 @@
 """Record of a reproduction: its settings, input files and finished cells."""
 
 import json
+import math
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,7 @@ from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_writable
 from narrlit.json_records import read_json
+from narrlit.metrics.estimates import Estimate
 from narrlit.models.run_file import Part
 
 RECORD, VERSION = "record.json", 1
@@ -17,8 +19,8 @@ OTHER_FOLDER = "choose another `folder`"
 REMEDY = f"remove it, or {OTHER_FOLDER}"
 
 
-class CellResult(Part):
-    """Accuracy of a cell, or the reason why it has none.
+class RecordedCell(Part):
+    """Accuracy of a cell in a record, or the reason why it has none.
 
     Attributes:
         not_run: reason why the cell was not computed; None if it was.
@@ -41,8 +43,14 @@ class CellResult(Part):
     interval: list[float] | None = None
     standard_deviation: float | None = None
     flags: dict[str, bool | int | str] = Field(default_factory=dict)
-    seeds: list["CellResult"] = Field(default_factory=list)
+    seeds: list["RecordedCell"] = Field(default_factory=list)
     stand_in: str | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """Accuracy with its interval; NaN if there is none."""
+        low, high = self.interval or (math.nan, math.nan)
+        return Estimate(math.nan if self.accuracy is None else self.accuracy, low, high, self.n or 0)
 
 
 class RecordHead(BaseModel):
@@ -73,7 +81,7 @@ class Record(RecordHead):
     options: list[str]
     files: dict[str, str] = {}
     stand_ins: dict[str, str] = {}
-    cells: dict[str, CellResult] = {}
+    cells: dict[str, RecordedCell] = {}
 
     @classmethod
     def open(cls, folder: Path, begun: "Record") -> "Record":

@@ -3,53 +3,33 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pandas as pd
 
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, on_interrupt
 from narrlit.experiments.fitting import Options, fit_arguments
-from narrlit.experiments.report import Report
 from narrlit.experiments.reproduction.cells import Computation
 from narrlit.experiments.reproduction.inputs import Inputs, find_files
-from narrlit.experiments.reproduction.record import RECORD, CellResult, Record
-from narrlit.experiments.reproduction.report import reproduction_report
+from narrlit.experiments.reproduction.record import RECORD, Record, RecordedCell
+from narrlit.experiments.reproduction.report import reproduction_result
 from narrlit.experiments.reproduction.tables import Cell, choose_cells, read_tables
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from narrlit.results import Result
 
 
 @dataclass(frozen=True, eq=False)
-class PaperComparison:
+class PaperResult(Result):
     """Reproduced tables of a system's paper, next to the published figures.
 
     Attributes:
         folder: folder of the record and the runs.
-        report: report on the requested tables.
-        recorded: report on all tables in the record.
+        recorded: result with all tables in the record.
     """
 
     folder: Path
-    report: Report
-    recorded: Report
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate the cells: table, row, column, published, accuracy, low, high, n, difference or reason."""
-        return self.report.table()
-
-    def plot(self) -> "Axes":
-        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
-        return self.report.plot()
+    recorded: Result
 
     def write(self, folder: str | Path | None = None) -> None:
-        """Write reproduce.json, .md, .csv, .tex and (with matplotlib) .svg of all recorded tables."""
-        self.recorded.write(self.folder if folder is None else Path(folder), "reproduce")
-
-    def __str__(self) -> str:
-        """Format tables and notes in Markdown."""
-        return self.report.markdown().rstrip("\n")
+        """Write the result with all recorded tables, by default next to the runs."""
+        self.recorded.write(self.folder if folder is None else folder)
 
 
 def reproduce(  # noqa: PLR0913 (options)
@@ -63,7 +43,7 @@ def reproduce(  # noqa: PLR0913 (options)
     seeds: int = 1,
     folder: str | Path = "runs/reproduce",
     options: Options | None = None,
-) -> PaperComparison:
+) -> PaperResult:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 
     Repeat the call to resume: finished cells are kept.
@@ -81,7 +61,7 @@ def reproduce(  # noqa: PLR0913 (options)
         options: settings of the fits, as in `narrlit.fit`, for instance to shorten them.
 
     Returns:
-        A `PaperComparison`: `.table()` with one row per cell, `.plot()`, `.write()`. It is printed as the tables.
+        A `Result` with a figure for each cell, next to the published one; `.write()` writes all recorded tables.
 
     Raises:
         DataError: if the development triples are missing.
@@ -94,10 +74,10 @@ def reproduce(  # noqa: PLR0913 (options)
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> write_triples("dev/dev_track_a.jsonl", synthetic_triples(StoryWorld(0).triples(4, "validation"), StoryTable()))
     >>> result = reproduce("mendel292", tables=["1"], data=".")
-    >>> result.table().query("row == 'L6'")[["table", "row", "column", "published", "n"]]
-      table row  column published     n
-    0     1  L6   dev A      0.55   4.0
-    1     1  L6  test A     0.598  None
+    >>> result.table().query("system == 'L6'")[["system", "subset", "published", "n"]]
+      system                      subset published  n
+    0     L6   mendel292, table 1: dev A      0.55  4
+    1     L6  mendel292, table 1: test A     0.598  0
     """
     settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options))
     cells = choose_cells(system, tables or ())
@@ -105,8 +85,8 @@ def reproduce(  # noqa: PLR0913 (options)
     reproduction = Reproduction.begin(settings, cells, Path(data), labels, Path(folder) / system)
     with on_interrupt(f"finished cells are kept in {reproduction.folder / RECORD}: repeat the command to resume"):
         reproduction.compute()
-    recorded = reproduction.report(read_tables(system).cells())
-    return PaperComparison(reproduction.folder, reproduction.report(cells), recorded)
+    recorded = reproduction.result(read_tables(system).cells())
+    return PaperResult(**vars(reproduction.result(cells)), folder=reproduction.folder, recorded=recorded)
 
 
 @dataclass(frozen=True)
@@ -176,19 +156,19 @@ class Reproduction:
             self.record.cells[cell.key] = _result(computation, cell)
             self.record.write(self.folder)
 
-    def report(self, cells: Sequence[Cell]) -> Report:
+    def result(self, cells: Sequence[Cell]) -> Result:
         """Compare cells with the published figures; cells that are not in the record are omitted."""
-        return reproduction_report(self.record.system, self.inputs.tables, self.record, cells)
+        return reproduction_result(self.inputs.tables, self.record, cells)
 
 
-def _result(computation: Computation, cell: Cell) -> CellResult:
+def _result(computation: Computation, cell: Cell) -> RecordedCell:
     """Compute a cell, or return the reason why it was not run."""
     try:
         return computation.compute(cell)
     except OptionError:  # an invalid option of narrlit fit, which affects every fit
         raise
     except NarrlitError as error:
-        return CellResult(not_run=str(error))
+        return RecordedCell(not_run=str(error))
 
 
 def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
