@@ -317,7 +317,8 @@ def test_the_recorded_best_is_the_saved_checkpoint(tiny, tmp_path, caplog, more)
     assert line.startswith("best ") == (
         best["accuracy"] == max(accuracies) and record["selected_by"] == "highest validation/accuracy"
     )
-    assert f"({best['correct']} of {best['n']}) in epoch {best['epoch']}" in line
+    assert f"], n = {best['n']}" in line
+    assert f" in epoch {best['epoch']}" in line
 
     export(tmp_path / "tiny", tmp_path / "model")
     card = ModelCard.load(tmp_path / "model" / "README.md")
