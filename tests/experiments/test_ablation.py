@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from finished_fits import finished_fit, in_all_epochs
 from interruptions import Killed
 from json_files import read_json
+from results import check_result
 from scoring import scores_of
 
 from narrlit.configuration import packaged_configs
@@ -16,12 +18,12 @@ from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
 from narrlit.experiments import plan
-from narrlit.experiments.ablation import Ablated, System, ablation_report, find_overlays
+from narrlit.experiments.ablation import System, ablation_result, find_overlays
 from narrlit.experiments.fitting import parse_fit
-from narrlit.experiments.outcome import Outcome, Scored
 from narrlit.experiments.run import Run
-from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story
+from narrlit.metrics.significance import SharedStories, mcnemar_by_story
 from narrlit.models.registry import load_encoder
+from narrlit.results import Result
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
 SCALE = {"model": {"init_args": {"scale": 2.0}}, "trainer": {"logger": {"init_args": {"name": "never_seen"}}}}
@@ -99,7 +101,7 @@ def test_rows_are_compared_and_resume_after_a_kill(ablate, overlays, triples, mo
 
     for name in ("full", "scale", "triplet"):
         check_answers(name, triples)
-    check_report(read_json("out/ablations.json"), found.out)
+    check_report(Result.read("out/ablations.json"))
 
     before = Path("out/ablations.json").read_text()
     found = ablate()
@@ -121,38 +123,38 @@ def check_answers(name, triples):
     answers = scores[:, 0] > scores[:, 1]
     labels = np.array([triple.a_is_closer for triple in triples])
     wrong = np.flatnonzero(answers != labels).tolist()
-    assert sorted(Run.read(f"out/{name}").outcome().best.wrong) == wrong
+    assert np.flatnonzero(~right(name, "best_epoch")).tolist() == wrong
 
 
-def check_report(found, text):
-    full, scale, triplet = found["systems"]
-    assert [entry["system"] for entry in found["systems"]] == ["full", "scale", "triplet"]
-    assert full["overlay"] is None
-    assert scale["overlay"] == "abl/quickstart_scale.yaml"
-    assert scale["changes"] == ["model.init_args.scale: 20.0 -> 2.0"]
-    assert full["difference_to_full"] is None
-    for entry in found["systems"]:
-        record = read_json(f"out/{entry['system']}/run.json")
-        assert entry["best_epoch"]["correct"] == record["best"]["correct"]
-        assert entry["best_epoch"]["interval"] == record["best"]["interval"]
-        assert entry["best_epoch"]["interval_method"] == "by_story"
-        assert entry["last_epoch"]["accuracy"] == record["validations"][-1]["accuracy"]
-        assert entry["num_evaluations"] == 2
-        assert entry["flags"] == []
+def check_report(result):
+    assert list(dict.fromkeys(result.figures["system"])) == ["full", "scale", "triplet"]
+    systems = {entry["system"]: entry for entry in result.settings["systems"]}
+    assert systems["full"]["overlay"] is None
+    assert systems["scale"]["overlay"] == "abl/quickstart_scale.yaml"
+    assert systems["scale"]["changes"] == ["model.init_args.scale: 20.0 -> 2.0"]
+    assert [(fit["num_evaluations"], fit["flags"]) for fit in result.settings["fits"]] == [(2, [])] * 3
+    for name in systems:
+        record = read_json(f"out/{name}/run.json")
+        best = result.estimate(name, "accuracy_best_epoch")
+        assert best.value == pytest.approx(record["best"]["accuracy"])
+        assert [best.low, best.high] == pytest.approx(record["best"]["interval"])
+        assert best.method == "by_story"
+        last = result.estimate(name, "accuracy_last_epoch")
+        assert last.value == pytest.approx(record["validations"][-1]["accuracy"])
     neighbors = SharedStories([[i, i + 1, i + 2] for i in range(EVALUATED)])  # triples share stories with the next
-    for entry in (scale, triplet):
-        ours, theirs = (right(name) for name in (entry["system"], "full"))
-        last = entry["difference_to_full"]["last_epoch"]
+    differences = result.differences.set_index(["system", "metric"])
+    for name in ("scale", "triplet"):
+        ours, theirs = right(name), right("full")
+        last = differences.loc[(name, "accuracy_last_epoch")]
         assert last["p"] == pytest.approx(mcnemar_by_story(ours, theirs, neighbors))
-        assert last["difference"] == pytest.approx((sum(ours) - sum(theirs)) / EVALUATED)
+        assert last["value"] == pytest.approx(ours.mean() - theirs.mean())
     assert last["lost"] > 0
     assert last["won"] > 0
-    assert f"{last['difference']:+.3f} ({last['lost']} lost, {last['won']} won, p " in text
 
 
-def right(name):
-    wrong = Run.read(f"out/{name}").outcome().last.wrong
-    return [index not in wrong for index in range(EVALUATED)]
+def right(name, metric="last_epoch"):
+    answers = Run.read(f"out/{name}").answers()
+    return answers.loc[answers["metric"] == metric, "right"].to_numpy(bool)
 
 
 def check_other_configs(ablate, overlays):
@@ -278,39 +280,15 @@ def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, wor
         find_overlays(fit, named)
 
 
-def row(name, wrong, flags=(), deciding=()):
-    """A fit of 10 triples, of which these are wrong; None: scores are NaN."""
-    summary = AccuracySummary(10, 0, undefined=1) if wrong is None else AccuracySummary(10, 10 - len(wrong))
-    scored = Scored(summary, None if wrong is None else set(wrong), epoch=0)
-    callbacks = [{"class_path": f"callbacks.{callback}"} for callback in deciding]
-    config = {"seed_everything": 42, "trainer": {"callbacks": callbacks}}
-    outcome = Outcome({"last_epoch": scored, "best_epoch": scored}, 1, flags)
-    return Ablated(System(name, None, config, [], {}, ""), outcome)
-
-
-def test_the_report_compares_on_the_same_triples():
-    rows = [
-        row("full", [0, 1, 2]),
-        row("a", [0, 3, 4, 5], flags=["transductive"], deciding=["EarlyStopping"]),
-    ]
-    made = ablation_report([*rows, row("nan", None)])
-    full, a, nan = made.content["systems"]
-
-    assert a["difference_to_full"]["best_epoch"] == {
-        "difference": pytest.approx(-0.1),
-        "lost": 3,
-        "won": 2,
-        "p": 1.0,
-        "test": "mcnemar",
-    }
-    assert full["difference_to_full"] is None
-    assert nan["difference_to_full"]["last_epoch"]["p"] is None
-    assert "wrong" not in a
-    for words in (
-        "-0.100 (3 lost, 2 won, p = 1.000)",
-        "transductive",
-        "EarlyStopping in a",
-        "2 comparisons",
-        "seed 42",
-    ):
-        assert words in made.markdown(), words
+def test_each_row_is_compared_with_the_full_system(tmp_path):
+    wrong = {"full": [0, 1, 2], "a": [0, 3, 4, 5]}
+    systems = [System(name, None, {}, [f"x: {name}"], {}, "") for name in wrong]
+    fits = [finished_fit(tmp_path, name, in_all_epochs(wrong[name]), system=name) for name in wrong]
+    result = ablation_result(tmp_path, systems, fits)
+    assert result.settings["systems"][1] == {"system": "a", "overlay": None, "changes": ["x: a"]}
+    best = result.differences.iloc[1]
+    assert best["metric"] == "accuracy_best_epoch"
+    assert (best["lost"], best["won"], best["p"], best["test"]) == (3, 2, 1.0, "mcnemar")
+    assert best["value"] == pytest.approx(-0.1)
+    assert next(note for note in result.notes if note.code == "single_fits").values == {"system": "full", "seed": 42}
+    check_result(result, tmp_path / "out")

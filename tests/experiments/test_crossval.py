@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 import yaml
 from command_lines import last_of
+from finished_fits import finished_fit, in_all_epochs
 from folds import described_fold
 from interruptions import Killed
 from json_files import read_json
+from results import check_result
 
 import narrlit
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
@@ -20,10 +22,8 @@ from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.data.writers import write_examples
 from narrlit.errors import OptionError
 from narrlit.experiments import plan as module
-from narrlit.experiments.crossval import crossval_report
-from narrlit.experiments.outcome import Outcome, Scored
-from narrlit.experiments.plan import FinishedFit, PlannedFit
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.experiments.crossval import Division, crossval_result
+from narrlit.results import Result
 
 ROWS = 10
 
@@ -83,13 +83,9 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     assert read_json("cv/fold_0/run.json") == first
     assert not Path("cv/fold_1/left").exists()
 
-    check_report(read_json("cv/crossval.json"))
+    check_result_of_folds(Result.read("cv/crossval.json"))
     assert found.out == Path("cv/crossval.md").read_text()
-
-    low, high = read_json("cv/crossval.json")["pooled"]["last_epoch"]["interval"]
-    assert f"[{low:.3f}, {high:.3f}]" in next(line for line in found.out.splitlines() if line.startswith("| pooled"))
-
-    check_table(read_json("cv/crossval.json"))
+    assert len(pd.read_csv("cv/crossval.csv")) == 9  # of two folds, and pooled; the frozen encoder is one of three
 
     before = read_json("cv/crossval.json")
     shutil.rmtree("cv/fold_0")
@@ -113,48 +109,31 @@ def test_folds_run_are_recorded_and_resume_after_a_kill(crossval, monkeypatch):
     assert read_json("cv/crossval.json") == before
 
 
-def check_table(found):
-    """The CSV file has a row for each accuracy: of two folds, and pooled; the frozen encoder is one of three."""
-    table = pd.read_csv("cv/crossval.csv")
-    assert list(table) == ["system", "fold", "seed", "metric", "value", "n", "low", "high"]
-    assert len(table) == 9
-    last = table[table.metric == "accuracy_last_epoch"]
-    pooled = found["pooled"]["last_epoch"]
-    expected = [entry["last_epoch"]["accuracy"] for entry in found["by_fold"]] + [pooled["accuracy"]]
-    assert last.value.tolist() == pytest.approx(expected)
-    assert last.iloc[-1][["low", "high"]].tolist() == pytest.approx(pooled["interval"])
-    assert last.fold.tolist()[:2] == [0, 1]
-
-
-def check_report(found):
-    runs = [read_json(f"cv/fold_{fold}/run.json") for fold in (0, 1)]
-    assert [found[name] for name in ("folds", "examples", "never_evaluated", "groups", "ungrouped")] == [
-        *(2, 22, 2, 11),
-        False,
-    ]
-    for entry, run in zip(found["by_fold"], runs, strict=True):
-        evaluations = run["validations"]
-        assert entry["evaluated"] == 10
-        assert entry["groups"] == 5
-        assert entry["num_evaluations"] == 2
-        assert entry["last_epoch"]["accuracy"] == evaluations[-1]["accuracy"]
-        assert entry["best_epoch"]["accuracy"] == max(e["accuracy"] for e in evaluations)
-        assert entry["flags"] == []
-        assert run["data"]["validation"]["fold"]["fold"] == entry["fold"]
+def check_result_of_folds(result):
+    settings = result.settings
+    names = ("folds", "examples", "never_evaluated", "groups", "ungrouped")
+    assert [settings[name] for name in names] == [2, 22, 2, 11, False]
+    fits = settings["fits"]
+    for fold, fit in enumerate(fits):
+        run = read_json(f"cv/{fit['run']}/run.json")
+        assert (fit["fold"], fit["evaluated"], fit["groups"], fit["num_evaluations"]) == (fold, 10, 5, 2)
+        assert fit["flags"] == []
+        assert run["data"]["validation"]["fold"]["fold"] == fold
+        last = result.estimate(metric="accuracy_last_epoch", fold=fold)
+        assert last.value == pytest.approx(run["validations"][-1]["accuracy"])
+        best = result.estimate(metric="accuracy_best_epoch", fold=fold)
+        assert best.value == pytest.approx(max(evaluation["accuracy"] for evaluation in run["validations"]))
     # One example trains in both folds, the other shares a story with the evaluated ones of one fold.
-    assert sorted(entry["trained"] for entry in found["by_fold"]) == [11, 12]
-    assert sorted(entry["left_out"] for entry in found["by_fold"]) == [0, 1]
-    for name in ("last_epoch", "best_epoch"):
-        pooled = found["pooled"][name]
-        over = found["over_folds"][name]
-        right = sum(entry[name]["correct"] for entry in found["by_fold"])
-        assert pooled["n"] == 20
-        assert pooled["accuracy"] == right / 20
-        assert pooled["interval_method"] == "by_story"  # a group is three stories in several examples
-        assert pooled["interval"][0] < pooled["accuracy"] < pooled["interval"][1]
-        accuracies = [entry[name]["accuracy"] for entry in found["by_fold"]]
-        assert over["mean"] == mean(accuracies)
-        assert over["standard_deviation"] == stdev(accuracies)
+    assert sorted(fit["trained"] for fit in fits) == [11, 12]
+    assert sorted(fit["left_out"] for fit in fits) == [0, 1]
+    for metric in ("accuracy_last_epoch", "accuracy_best_epoch"):
+        accuracies = [result.estimate(metric=metric, fold=fold).value for fold in (0, 1)]
+        pooled = result.estimate(metric=metric)
+        assert pooled.n == 20
+        assert pooled.value == pytest.approx(mean(accuracies))  # of equal size
+        assert pooled.method == "by_story"  # a group is three stories in several examples
+        row = result.figures[result.figures["metric"] == metric].iloc[0]
+        assert row["deviation"] == pytest.approx(stdev(accuracies))
 
 
 @pytest.mark.long
@@ -163,9 +142,9 @@ def test_folds_by_example_are_flagged_and_a_fold_is_a_model(crossval, narrlit):
     found = crossval("--ungrouped", "--trainer.max_epochs", 1)
     assert found.code == 0, found.err
     assert "warning: folds by example" in found.err
-    assert "UNGROUPED" in found.out
-    assert "Flags of the folds' runs: trained_on_validation." in found.out
-    assert read_json("cv/crossval.json")["ungrouped"] is True
+    result = Result.read("cv/crossval.json")
+    assert result.settings["ungrouped"] is True
+    assert {"ungrouped", "no_result", "flags"} <= {note.code for note in result.notes}
 
     config = yaml.safe_load(Path("cv/fold_1/config.yaml").read_text())
     assert config["data"]["init_args"]["fold"] == 1
@@ -200,46 +179,28 @@ def test_mistakes_cost_one_line_and_no_fit(crossval, tmp_path, options, words):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.jsonl", "d.jsonl", "full"]
 
 
-def fit_of(fold, last, best):
-    """A fit on a fold of 10 examples, of which so many are right; None: scores are NaN."""
+def test_synthetic_examples_are_pooled_separately(tmp_path):
+    def fits(name, synthetic):
+        made = []
+        for fold, wrong in enumerate(([0, 1, 9], [1, 2])):
+            description = replace(described_fold(fold), synthetic=synthetic[fold])
+            answers = in_all_epochs(wrong) | {"reference": wrong}
+            made.append(finished_fit(tmp_path / name, f"fold_{fold}", answers, fold=description))
+        return made
 
-    def scored(correct):
-        undefined = 4 if correct is None else 0
-        return Scored(AccuracySummary(10, correct or 0, undefined=undefined), None if undefined else set(), 1)
+    result = crossval_result(tmp_path, fits("a", [6, 8]), Division(2))
+    for metric in ("accuracy_last_epoch", "accuracy_best_epoch", "accuracy_reference"):
+        synthetic = result.estimate(metric=metric, subset="origin: synthetic")
+        other = result.estimate(metric=metric, subset="origin: other")
+        assert (synthetic.n, synthetic.value) == (14, pytest.approx(12 / 14))
+        assert (other.n, other.value) == (6, 0.5)
+    assert result.estimate(metric="accuracy_last_epoch").value == 15 / 20
+    assert "synthetic_evaluated" in [note.code for note in result.notes]
+    assert set(result.answers["origin"]) == {"synthetic", "other"}
+    check_result(result, tmp_path / "out")
 
-    class Fit(FinishedFit):
-        outcome = Outcome({"last_epoch": scored(last), "best_epoch": scored(best)}, 3)
-
-    return Fit(PlannedFit(f"fold_{fold}", {}, "", fold=described_fold(fold)), None)
-
-
-def test_without_the_accuracy_of_a_fold_there_is_no_pooled_one():
-    made = crossval_report([fit_of(0, 6, 8), fit_of(1, None, 7)], [])
-    assert made.content["pooled"]["last_epoch"]["accuracy"] is None
-    assert made.content["over_folds"]["last_epoch"] == {"mean": None, "standard_deviation": None}
-    assert made.content["pooled"]["best_epoch"]["accuracy"] == 0.75
-    assert made.markdown().splitlines()[-5].count("none: scores are NaN") == 1  # mean ± standard deviation
-    assert made.markdown().count("none: scores are NaN") == 3
-
-
-def test_synthetic_examples_are_pooled_separately():
-    def fit(fold, synthetic, wrong):
-        scored = Scored(AccuracySummary(10, 10 - len(wrong)), set(wrong), 1)
-
-        class Fit(FinishedFit):
-            outcome = Outcome({"last_epoch": scored, "best_epoch": scored, "reference": scored}, 1)
-
-        return Fit(PlannedFit("", {}, "", fold=replace(described_fold(fold), synthetic=synthetic)), None)
-
-    fits = [fit(0, 6, [0, 1, 9]), fit(1, 8, [1, 2])]
-    content = crossval_report(fits, []).content
-    pooled = content["pooled_by_origin"]
-
-    for name in ("last_epoch", "best_epoch", "reference"):
-        counts = {origin: (scores[name]["n"], scores[name]["correct"]) for origin, scores in pooled.items()}
-        assert counts == {"synthetic": (14, 12), "other": (6, 3)}
-    assert content["pooled"]["last_epoch"]["correct"] == 15
-    assert crossval_report([fit(0, 0, []), fit(1, 0, [])], []).content["pooled_by_origin"] == {}
+    without = crossval_result(tmp_path, fits("b", [0, 0]), Division(2))
+    assert set(without.figures["subset"]) == {"all"}
 
 
 @pytest.mark.long
@@ -257,16 +218,14 @@ def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
     assert {run.record.seed for run in result.runs.values()} == {1, 2}
 
     last = result.table().query("metric == 'accuracy_last_epoch'")
-    pooled = last[last.fold.isna()].set_index("seed")
+    pooled = last[last.fold.isna() & last.seed.notna()].set_index("seed")
     folds = last[last.fold.notna()].groupby("seed")
 
     assert pooled.value.to_dict() == pytest.approx(folds.value.mean().to_dict())  # of equal size
     assert pooled.n.tolist() == [4, 4]
-    assert "| trained |" in str(result)
-    assert len(result.plot().get_yticklabels()) == 4
-
-    result.write()
-    assert Path("cv/crossval.md").read_text() == f"{result}\n"
+    assert last.value.iloc[0] == pytest.approx(pooled.value.mean())
+    assert last.deviation.iloc[0] == pytest.approx(pooled.value.std())
+    check_result(result, tmp_path / "cv")
     with pytest.raises(OptionError, match=r"`folds=1`: at least 2 are needed"):
         narrlit.crossval(configs, options, folder="cv", folds=1)
     with pytest.raises(OptionError, match="give two or more different whole numbers"):

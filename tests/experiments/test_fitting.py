@@ -39,11 +39,10 @@ def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
     evaluations = result.record.validations
     assert [evaluation.epoch for evaluation in evaluations] == [0, 1]
 
-    outcome = result.outcome()
-    assert outcome.num_evaluations == 2
-    assert outcome.best.accuracy == max(evaluation.accuracy for evaluation in evaluations)
-    for scored in (outcome.last, outcome.best, outcome.reference):
-        assert len(scored.wrong) == scored.summary.n - scored.summary.correct
+    accuracies = result.answers().groupby("metric")["right"].mean()
+    assert accuracies["last_epoch"] == pytest.approx(evaluations[-1].accuracy)
+    assert accuracies["best_epoch"] == pytest.approx(max(evaluation.accuracy for evaluation in evaluations))
+    assert accuracies["reference"] == pytest.approx(result.record.untrained.accuracy)
     assert list((tmp_path / "run/checkpoints").glob("best*.ckpt"))
 
     again = run_fit(tmp_path / "again", config)  # a fit before in the same process changes nothing

@@ -1,22 +1,17 @@
-"""Plans: fits kept, repeated and refused, and the table of their accuracies."""
+"""Plans: fits kept, repeated and refused, and where their result is written."""
 
 import json
 
-import numpy as np
 import pytest
 import yaml
-from folds import described_fold
 from json_files import read_json
+from results import check_result
 
 from narrlit.errors import OptionError
 from narrlit.experiments import plan as module
-from narrlit.experiments.outcome import Outcome, Scored, compared, pooled
-from narrlit.experiments.plan import Plan, PlannedFit, PlanResult, keep_config
-from narrlit.experiments.report import Report
+from narrlit.experiments.plan import FitsResult, Plan, PlannedFit, check_seeds, keep_config
 from narrlit.experiments.run import Run
 from narrlit.files import exclusive
-from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story
-from narrlit.models.run_file import Evaluation
 
 
 def test_a_config_is_stored_and_a_different_one_refused(tmp_path):
@@ -98,81 +93,16 @@ def test_data_are_checked_before_the_first_fit_and_after_each(fits, tmp_path):
     assert fits == ["a", "b"]  # a was to be repeated, and b's data refused before that
 
 
-def test_the_table_has_a_row_for_each_accuracy(fits, tmp_path):
-    finished = Plan(tmp_path / "p", planned("a", system="x", fold=described_fold(3)), {"config": {}}).run()
-    interval = {"accuracy": 0.75, "interval": [0.3, 0.95]}
-    result = PlanResult.of("r", tmp_path / "p", finished, Report({"a": 1}, {}, ["A note."], [], {"x": interval}))
-    table = result.table()
+@pytest.mark.parametrize("seeds", [[], [1], [1, 1], [1, -2]])
+def test_seeds_are_different_whole_numbers(seeds):
+    with pytest.raises(OptionError, match=r"`seeds`: .*give two or more different whole numbers"):
+        check_seeds(seeds)
 
-    assert table.metric.tolist() == ["accuracy_last_epoch", "accuracy_best_epoch", "accuracy_reference"]
 
-    low, high = AccuracySummary(4, 3).interval
-    assert table.iloc[0].tolist() == ["x", 3, 7, "accuracy_last_epoch", 0.75, 4, low, high]
-    assert [label.get_text() for label in result.plot().get_yticklabels()] == ["x"]
-
+def test_a_result_is_written_next_to_its_runs_by_default(fits, tmp_path):
+    (fit,) = Plan(tmp_path / "p", planned("a"), {"config": {}}).run()
+    result = FitsResult.of("r", [fit.run.best.row("a")], folder=tmp_path / "p", runs={"a": fit.run})
     result.write()
-    assert (tmp_path / "p/r.csv").read_text().count("\n") == 4
-    assert read_json(tmp_path / "p/r.json") == {"a": 1}
-    assert str(result) == "A note."
-
-
-GOOD = Scored(AccuracySummary(200, 110), frozenset(range(90)))
-BETTER = Scored(AccuracySummary(200, 130), frozenset(range(20, 90)))
-NONE = Scored(AccuracySummary(200, 0, undefined=7))
-
-
-def test_pooling_sums_counts_and_one_nan_means_no_accuracy():
-    folds = {
-        0: Outcome({"last_epoch": GOOD, "best_epoch": GOOD, "reference": GOOD}, 3, ["transductive"]),
-        1: Outcome({"last_epoch": BETTER, "best_epoch": NONE}, 2),
-    }
-    whole = pooled(folds)
-
-    assert whole.last.summary.n == 400
-    assert whole.last.accuracy == 0.6
-    assert whole.num_evaluations == 5
-    assert whole.best.summary.n == 400
-    assert whole.best.accuracy is None
-    assert whole.best.wrong is None
-    assert len(whole.last.wrong) == 160
-    assert (0, 0) in whole.last.wrong
-    assert (1, 0) not in whole.last.wrong
-    assert whole.reference is None
-    assert whole.flags == ["transductive"]
-
-
-def test_evaluations_are_compared_by_their_wrong_answers():
-    better = compared(BETTER, GOOD).as_dict()
-    assert better == {"difference": 0.1, "lost": 0, "won": 20, "p": pytest.approx(2 / 2**20), "test": "mcnemar"}
-    assert compared(NONE, GOOD).as_dict() == dict.fromkeys(better)
-
-
-def test_evaluations_of_triples_that_share_stories_are_pooled_and_compared_by_story():
-    # Four triples each have an anchor in common, in both folds another.
-    rows = {fold: {n: [1000 * fold + n // 4, 100 + n, 200 + n] for n in range(20)} for fold in (0, 1)}
-    wrong = {0: {1, 2, 3}, 1: {16, 17, 18, 19}}
-    outcomes = {}
-    for fold, positions in wrong.items():
-        score = Scored(AccuracySummary(20, 20 - len(positions)), positions, stories=rows[fold])
-        outcomes[fold] = Outcome({"last_epoch": score, "best_epoch": score}, 1)
-    whole = pooled(outcomes)
-
-    shared = SharedStories([*rows[0].values(), *rows[1].values()])
-    correct = np.array([n not in wrong[fold] for fold in (0, 1) for n in range(20)])
-    assert whole.last.summary == AccuracySummary.of(correct, shared)
-    assert whole.last.summary.interval_method == "by_story"
-    assert whole.is_by_story
-
-    perfect = Scored(AccuracySummary(40, 40), set(), stories=whole.last.stories)
-    assert compared(perfect, whole.last).p == mcnemar_by_story(np.ones(40, bool), correct, shared)
-    assert compared(perfect, whole.last).test == "mcnemar_by_story"
-
-
-def test_recorded_evaluations_keep_their_interval():
-    recorded = {"n": 4, "correct": 3, "accuracy": 0.75, "interval": [0.1, 0.9]}
-    by_story = Scored.of(Evaluation(**recorded, interval_method="by_story"), [1], [[1, 2, 3]] * 4)
-    assert by_story.summary.interval == (0.1, 0.9)
-    assert by_story.stories == dict(enumerate([[1, 2, 3]] * 4))
-    # Records of earlier releases have Wilson's interval, and no stories.
-    assert Scored.of(Evaluation(**recorded), [1]).summary == AccuracySummary(4, 3)
-    assert Scored.of(Evaluation(**recorded), [1], [[1, 2, 3]] * 5).stories is None
+    assert read_json(tmp_path / "p/r.json")["figures"][0]["value"] == 0.75
+    assert result.runs["a"].folder == tmp_path / "p/a"
+    check_result(result, tmp_path / "out")

@@ -15,8 +15,7 @@ from narrlit.configuration import packaged_names
 from narrlit.encoding.loading import load
 from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.experiments.fitting import parse_fit
-from narrlit.experiments.plan import PlanResult
-from narrlit.experiments.report import Report
+from narrlit.experiments.plan import FitsResult
 from narrlit.experiments.reproduction.backbones import Backbone
 from narrlit.experiments.reproduction.cells import Computation, averaged
 from narrlit.experiments.reproduction.fits import RowFits
@@ -36,7 +35,7 @@ from narrlit.experiments.run import Run
 from narrlit.experiments.systems import answers_of
 from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
-from narrlit.results import Note, Result
+from narrlit.results import Estimate, Note, Result
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}
@@ -431,23 +430,21 @@ def test_missing_negatives_are_mined_once(reproduction, folder, tiny):
 
 
 def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypatch):
-    pooled = {"n": 9, "correct": 6, "accuracy": 2 / 3, "interval": [0.35, 0.88]}
-    content = {
-        "pooled": {"last_epoch": pooled, "best_epoch": {"accuracy": 1.0}},
-        "over_folds": {"last_epoch": {"mean": 0.6, "standard_deviation": 0.1}},
-    }
+    pooled = Estimate(2 / 3, 0.35, 0.88, 9, "wilson").row("trained", "accuracy_last_epoch", deviation=0.1)
+    best = Estimate(1.0, 0.7, 1.0, 9, "wilson").row("trained", "accuracy_best_epoch", deviation=0.0)
+    of_a_fold = Estimate(0.6, 0.3, 0.9, 5, "wilson").row("trained", "accuracy_last_epoch", fold=0)
     called = []
 
     def crossval(config, options, *, folder):
         called.append(options)
-        return PlanResult("crossval", folder, {}, [], Report(content, {}, [], [], {}))
+        return FitsResult.of("crossval", [pooled, best, of_a_fold], folder=folder, runs={})
 
     monkeypatch.setattr("narrlit.experiments.reproduction.fits.crossval", crossval)
     one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
     cell = next(cell for cell in one.cells if cell.column == "CV A")
     result = Computation(one.inputs).compute(cell)
 
-    assert result.accuracy == 2 / 3
+    assert (result.accuracy, result.n, result.interval) == (2 / 3, 9, [0.35, 0.88])
     assert result.standard_deviation == 0.1
     assert result.stand_in is None
     assert called[0][-2:] == ["--trainer.max_epochs", "1"]

@@ -1,47 +1,45 @@
 """Fits with several seeds: run, kept, refused; rows of an ablation with several seeds."""
 
 import pytest
+from finished_fits import finished_fit, in_all_epochs
 from json_files import read_json
+from results import check_result
 from run_helpers import fit_arguments
 
 from narrlit.experiments import ablation
 from narrlit.experiments.ablation import System, ablate
-from narrlit.experiments.outcome import Outcome, Scored
-from narrlit.experiments.plan import FinishedFit, Plan
-from narrlit.experiments.run import Run
-from narrlit.metrics.significance import AccuracySummary
-from narrlit.models.run_file import RunFile
-
-N = 10
+from narrlit.experiments.plan import Plan
+from narrlit.results import Result
 
 
 def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
     systems = [System(name, None, {"seed_everything": 42, "a": 1}, [], {}, "") for name in ("full", "scale")]
     wrong = {"full_seed_7": [0], "scale_seed_7": [0, 1], "full_seed_8": [], "scale_seed_8": [5]}
 
-    class Fit(FinishedFit):
-        @property
-        def outcome(self):
-            positions = set(wrong[self.planned.name])
-            scored = Scored(AccuracySummary(N, N - len(positions)), positions)
-            return Outcome({"last_epoch": scored, "best_epoch": scored}, 1)
-
     def run(plan):
         configs = [fit.config for fit in plan.fits]
         assert configs[1:3] == [{"seed_everything": 7, "a": 1}, {"seed_everything": 8, "a": 1}]
-        return [Fit(fit, Run(plan.folder / fit.name, RunFile())) for fit in plan.fits]
+        fits = []
+        for fit in plan.fits:
+            answers = in_all_epochs(wrong[fit.name])
+            fits.append(finished_fit(plan.folder, fit.name, answers, system=fit.system, seed=fit.seed))
+        return fits
 
     monkeypatch.setattr(ablation, "find_overlays", lambda *_: {})
     monkeypatch.setattr(ablation, "read_systems", lambda *_: systems)
     monkeypatch.setattr(Plan, "run", run)
     result = ablate([], folder=tmp_path, seeds=[7, 8])
-    content = result.report.content
 
-    assert content["systems"]["full"]["last_epoch"]["by_seed"] == {7: 0.9, 8: 1.0}
-    assert content["systems"]["scale"]["last_epoch"]["by_seed"] == {7: 0.8, 8: 0.9}
+    def value(system, **seed):
+        return result.estimate(system, "accuracy_last_epoch", **seed).value
 
-    table = result.table().query("metric == 'accuracy_last_epoch'")
-    assert table[["system", "seed", "value"]].to_numpy().tolist()[1:3] == [["scale", 7, 0.8], ["full", 8, 1.0]]
+    assert [value("full", seed=seed) for seed in (7, 8)] == [0.9, 1.0]
+    assert [value("scale", seed=seed) for seed in (7, 8)] == [0.8, 0.9]
+    assert value("full") == pytest.approx(0.95)
+    last = result.differences.iloc[0]
+    assert (last["system"], last["against"], last["value"]) == ("scale", "full", pytest.approx(-0.1))
+    assert "single_fits" not in [note.code for note in result.notes]
+    check_result(result, tmp_path / "out")
 
 
 @pytest.mark.long
@@ -54,10 +52,12 @@ def test_finished_seeds_of_a_fit_are_not_repeated(tiny, narrlit, tmp_path):
     records = [read_json(folder / f"seed_{seed}/run.json") for seed in (1, 2)]
     assert [record["seed"] for record in records] == [1, 2]
 
-    content = read_json(folder / "seeds.json")
-    for name, key in (("trained", "best"), ("frozen", "untrained")):
-        by_seed = content["systems"][name]["best_epoch"]["by_seed"]
-        assert by_seed == {str(record["seed"]): record[key]["accuracy"] for record in records}
+    result = Result.read(folder / "seeds.json")
+    for metric, key in (("accuracy_best_epoch", "best"), ("accuracy_reference", "untrained")):
+        for record in records:
+            assert result.estimate(metric=metric, seed=record["seed"]).value == record[key]["accuracy"]
+    assert set(result.differences["against"]) == {"reference"}
+    assert set(result.answers["run"]) == {"seed_1", "seed_2"}
 
     assert found.out == (folder / "seeds.md").read_text() + f"runs: {folder}\n"
 

@@ -18,10 +18,20 @@ from narrlit.errors import OptionError
 from narrlit.experiments import tuning as module
 from narrlit.experiments.crossval import Division, divided_config
 from narrlit.experiments.run import Run
-from narrlit.experiments.tune_report import winner_of
-from narrlit.experiments.tuning import Pruner, SearchSpace, ask, ended_trials, open_study, run_trial
+from narrlit.experiments.tuning import (
+    Pruner,
+    SearchSpace,
+    ask,
+    best_of,
+    ended_trials,
+    open_study,
+    run_trial,
+    settings_text,
+    winner_of,
+)
 from narrlit.metrics.significance import mcnemar, wilson_interval
 from narrlit.models.run_file import RunFile
+from narrlit.results import Result
 
 ROWS = 24
 SPACE = """
@@ -77,8 +87,8 @@ def test_a_search_is_killed_and_resumed(arguments, narrlit, monkeypatch):
     after = records()
     assert {name: after[name] for name in before} == before  # what was there stays
 
-    check_trials(read_json("t/tune.json"), after)
-    check_held_out(read_json("t/tune.json"), after)
+    check_trials(Result.read("t/tune.json"), after)
+    check_held_out(Result.read("t/tune.json"), after)
     check_examples(after, options)
 
     assert found.out == Path("t/tune.md").read_text()
@@ -91,50 +101,50 @@ def records():
     return {path.parent.name: read_json(path) for path in sorted(Path("t").glob("*/run.json"))}
 
 
-def check_trials(found, runs):
-    trials = {trial["trial"]: trial for trial in found["trials"]}
+def check_trials(result, runs):
+    trials = {trial["trial"]: trial for trial in result.settings["trials"]}
     assert list(trials) == [0, 1, 3, 4]
     assert trials[3]["repeats"] == 2
     assert trials[1]["repeats"] is None
     assert trials[3]["settings"] != trials[1]["settings"]
     assert runs["trial_0002"]["model"]["scale"] == trials[3]["settings"]["model.init_args.scale"]
+    best = {}
     for number, trial in trials.items():
-        run = runs[f"trial_{number:04d}"]
-        assert trial["status"] == run["status"]
-        assert trial["evaluations"] == run["validations"]
-        size, rate, scale = (trial["settings"][name] for name in sorted(found["space"]))
-        assert run["model"]["optimization"]["learning_rate"] == pytest.approx(rate, rel=1e-12)
-        assert run["model"]["scale"] == scale
-        assert run["loading"]["batch_size"] == size
-    for trial in trials.values():
-        assert len(trial["evaluations"]) == 2 if trial["status"] == "finished" else 1
-    best = {n: trial["best"]["accuracy"] for n, trial in trials.items() if trial["status"] == "finished"}
-    assert found["winner"]["trial"] == max(best, key=best.get)
-    assert found["winner"]["accuracy"] == max(best.values())
+        name = f"trial_{number:04d}"
+        assert trial["status"] == runs[name]["status"]
+        assert trial["evaluations"] == runs[name]["validations"]
+        size, rate, scale = (trial["settings"][setting] for setting in sorted(result.settings["space"]))
+        assert runs[name]["model"]["optimization"]["learning_rate"] == pytest.approx(rate, rel=1e-12)
+        assert runs[name]["model"]["scale"] == scale
+        assert runs[name]["loading"]["batch_size"] == size
+        assert len(trial["evaluations"]) == (2 if trial["status"] == "finished" else 1)
+        if trial["status"] == "finished":
+            best[number] = result.estimate(name, subset="trials").value
+            assert best[number] == max(evaluation["accuracy"] for evaluation in trial["evaluations"])
+    assert result.settings["winner"]["trial"] == max(best, key=best.get)
+    rows = result.figures[result.figures["subset"] == "trials"].set_index("system")
+    assert rows["scale"].to_dict() == {
+        f"trial_{number:04d}": trial["settings"]["model.init_args.scale"] for number, trial in trials.items()
+    }
 
 
-def check_held_out(found, runs):
-    winner = runs[f"winner_{found['winner']['trial']:04d}_fold_1"]
+def check_held_out(result, runs):
+    winner = runs[f"winner_{result.settings['winner']['trial']:04d}_fold_1"]
     given = runs["given_fold_1"]
-    assert winner["model"]["scale"] == found["winner"]["settings"]["model.init_args.scale"]
+    assert winner["model"]["scale"] == result.settings["winner"]["settings"]["model.init_args.scale"]
     assert given["model"]["scale"] == 20.0
     for name, run in (("winner", winner), ("given", given)):
-        side = found["held_out"][name]
-        for evaluation, of in (("last_epoch", run["validations"][-1]), ("best_epoch", run["best"])):
-            assert side["pooled"][evaluation]["n"] == 12
-            assert side["pooled"][evaluation]["correct"] == of["correct"]
-            assert side["pooled"][evaluation]["interval"] == list(wilson_interval(of["correct"], 12))
+        for metric, of in (("accuracy_last_epoch", run["validations"][-1]), ("accuracy_best_epoch", run["best"])):
+            accuracy = result.estimate(name, metric)
+            assert (accuracy.value, accuracy.n) == (pytest.approx(of["correct"] / 12), 12)
+            assert (accuracy.low, accuracy.high) == pytest.approx(wilson_interval(of["correct"], 12))
 
-    def is_right(name):
-        wrong = found["held_out"][name]["by_fold"][0]["wrong"]["last_epoch"]
-        return [index not in wrong for index in range(12)]
-
-    first = is_right("winner")
-    second = is_right("given")
-    last = found["comparison"]["last_epoch"]
-    assert last["difference"] == pytest.approx((sum(first) - sum(second)) / 12)
-    assert last["won"] - last["lost"] == sum(first) - sum(second)
-    assert last["p"] == mcnemar(first, second)
+    last = result.answers[result.answers["metric"] == "last_epoch"]
+    first, second = (last.loc[last["system"] == name, "right"].tolist() for name in ("winner", "given"))
+    difference = result.differences.iloc[0]
+    assert difference["value"] == pytest.approx((sum(first) - sum(second)) / 12)
+    assert difference["won"] - difference["lost"] == sum(first) - sum(second)
+    assert difference["p"] == pytest.approx(mcnemar(first, second))
 
 
 def check_examples(runs, options):
@@ -317,7 +327,7 @@ def test_a_resumed_study_has_the_trials_of_an_uninterrupted_one(search, monkeypa
         killed = ask(broken, space, 42).params  # its process ends here
         assert stop == 12 or killed == tried[stop]
 
-    assert [trial.settings for trial in ended_trials(broken)] == tried
+    assert [trial.params for trial in ended_trials(broken)] == tried
 
 
 @pytest.mark.long
@@ -338,9 +348,9 @@ def test_settings_of_a_killed_process_are_tried_again_once(search, monkeypatch):
     go_on(study, space, 2)
     last = ended_trials(study)[-1]
 
-    assert last.trial == 3
-    assert last.settings == killed.params
-    assert last.repeats == 2
+    assert last.number == 3
+    assert last.params == killed.params
+    assert last.user_attrs["repeats"] == 2
     assert ask(study, space, 42).params != killed.params
 
 
@@ -353,13 +363,19 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     fake_fit(monkeypatch, [], "out of memory", "failed")
     go_on(study, space, 5)
     trials = ended_trials(study)
+    entries = [trial.user_attrs["entry"] for trial in trials]
 
-    assert [trial.status for trial in trials] == ["finished", "finished", "pruned", "finished", "failed"]
-    assert len(trials[2].evaluations) == 2  # the first epoch warms up
-    assert trials[4].reason == "out of memory"
-    assert trials[4].best is None
-    assert winner_of(trials).trial == 1
-    assert winner_of(trials).best.epoch == 2
+    assert [entry["status"] for entry in entries] == ["finished", "finished", "pruned", "finished", "failed"]
+    assert len(entries[2]["evaluations"]) == 2  # the first epoch warms up
+    assert entries[4]["reason"] == "out of memory"
+    assert not best_of(trials[4]).known
+    assert winner_of(trials).number == 1
+    assert best_of(winner_of(trials)).value == 0.8
+    assert entries[1]["best"]["epoch"] == 2
+
+
+def test_short_names_of_settings_are_no_columns_of_a_result():
+    assert settings_text({"model.n": 1, "model.a.rate": 2, "data.rate": 3}) == "model.n=1, a.rate=2, data.rate=3"
 
 
 def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):

@@ -9,18 +9,15 @@ from pathlib import Path
 
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
-from narrlit.console import counted, say
+from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
-from narrlit.experiments import report
-from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
-from narrlit.experiments.outcome import EVALUATIONS, Outcome, compared
-from narrlit.experiments.plan import FOLDER, FinishedFit, Plan, PlannedFit, PlanResult, config_changes
-from narrlit.experiments.report import Entry, Report
+from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
+from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
+from narrlit.experiments.plan import FOLDER, FinishedFit, FitsResult, Plan, PlannedFit, check_seeds, config_changes
 from narrlit.experiments.run import Run
-from narrlit.experiments.seed_report import check_seeds, seeds_report
-from narrlit.metrics.significance import PairedComparison
 from narrlit.models.run_file import DataPart
+from narrlit.results import Note
 
 FULL = "full"
 CHANGES = 8
@@ -36,7 +33,7 @@ def ablate(
     folder: str | Path,
     ablations: Sequence[str | Path] | None = None,
     seeds: Sequence[int] | None = None,
-) -> PlanResult:
+) -> FitsResult:
     """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted row is repeated.
 
     The first row, full, is the unchanged config. Each further row adds an overlay config, which overrides all configs
@@ -51,8 +48,8 @@ def ablate(
         seeds: two or more seeds; every row is fitted once per seed (full_seed_1, ...).
 
     Returns:
-        A `PlanResult`: `.table()` with the accuracies of each row, `.runs`, `.plot()`, `.write()`. It is printed as the
-        report, with a paired test of each row and the full system.
+        A `Result` with the accuracies of each row and its differences to the full system; also `.runs` and `.folder`,
+        to which `.write()` writes.
 
     Raises:
         DataError: if a file can't be read.
@@ -66,41 +63,32 @@ def ablate(
     >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
     >>> config = "configs/mendel292_linear.yaml"
     >>> result = ablate(config, options, folder="runs/ablation", ablations=["margin.yaml"])
-    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "seed", "n"]]
-       system seed  n
-    0    full   42  4
-    3  margin   42  4
+    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "n"]]
+       system  n
+    0    full  4
+    3  margin  4
     """
     arguments = fit_arguments(config, options)
     systems = read_systems(arguments, find_overlays(arguments, ablations))
-    fits = _plan_fits(systems, seeds)
-    finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
     if seeds is None:
-        rows = [Ablated(system, fit.outcome) for system, fit in zip(systems, finished, strict=True)]
-        result = ablation_report(rows)
+        fits = [system.fit(system.name) for system in systems]
     else:
-        result = seeds_report(_by_system(finished), FULL)
-    return PlanResult.of("ablations", folder, finished, result)
+        fits = []
+        for seed in check_seeds(seeds):
+            fits += [system.fit(f"{system.name}_seed_{seed}", seed) for system in systems]
+    finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
+    return ablation_result(Path(folder), systems, finished)
 
 
-def _plan_fits(systems: "Sequence[System]", seeds: Sequence[int] | None) -> list[PlannedFit]:
-    """Plan a fit of each system, once for each seed if there are seeds."""
-    if seeds is None:
-        return [system.fit(system.name) for system in systems]
-    fits: list[PlannedFit] = []
-    for seed in check_seeds(seeds):
-        for system in systems:
-            fits.append(system.fit(f"{system.name}_seed_{seed}", seed))
-    return fits
-
-
-def _by_system(fits: Sequence[FinishedFit]) -> dict[str, dict[int, Outcome]]:
-    """Return the outcomes of fits by system and seed."""
-    outcomes: dict[str, dict[int, Outcome]] = {}
-    for fit in fits:
-        by_seed = outcomes.setdefault(fit.planned.system, {})
-        by_seed[fit.planned.seed or 0] = fit.outcome
-    return outcomes
+def ablation_result(folder: Path, systems: "Sequence[System]", fits: Sequence[FinishedFit]) -> FitsResult:
+    """Compare the fits of systems with those of the full one, which comes first, on the same triples."""
+    answers = answers_of(fits)
+    changes = []
+    for system in systems:
+        changes.append({"system": system.name, "overlay": system.overlay, "changes": list(system.changes)})
+    notes = [Note.of("single_fits", system=FULL, seed=fits[0].planned.seed)] if len(fits) == len(systems) else []
+    differences = fit_differences(answers, FULL)
+    return fits_result("ablations", folder, fits, answers, differences, settings={"systems": changes}, notes=notes)
 
 
 @dataclass(frozen=True)
@@ -154,7 +142,7 @@ class System:
                     return new.path
             if not _contains(recorded, current):
                 return f"the {stage} data"
-        if run.record.validations and run.answers().triples != self.triples:
+        if run.record.validations and run.answers_file().triples != self.triples:
             return "the validation triples or their labels"
         return None
 
@@ -279,85 +267,3 @@ class KnownData:
         provenance = json.loads(json.dumps(data.provenance))  # in the types of a JSON record
         parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
         return cls(parts, triples_digest(data.triples["validation"]))
-
-
-@dataclass(frozen=True)
-class Ablated:
-    """Row of an ablation, and the outcome of its fit."""
-
-    system: System
-    outcome: Outcome
-
-    def as_dict(self) -> Entry:
-        """Convert to JSON values."""
-        return {
-            "system": self.system.name,
-            "overlay": self.system.overlay,
-            "changes": list(self.system.changes),
-            **self.outcome.as_dict(),
-            "deciding": deciding_callbacks(self.system.config),
-            "seed": self.system.config["seed_everything"],
-        }
-
-
-def ablation_report(rows: Sequence[Ablated]) -> Report:
-    """Compare every row with the full system, which comes first, on the same triples."""
-    full = rows[0]
-    systems: list[Entry] = []
-    cells: list[Entry] = []
-    intervals: dict[str, Entry] = {}
-    for row in rows:
-        differences = {} if row is full else _differences(row.outcome, full.outcome)
-        values = {name: difference.as_dict() for name, difference in differences.items()}
-        systems.append({**row.as_dict(), "difference_to_full": values or None})
-        cells.append(_cells(row, differences))
-        intervals[row.system.name] = row.outcome.last.as_dict()
-    notes = _notes(rows)
-    return Report(
-        content={"notes": notes, "systems": systems},
-        tables={"": cells},
-        notes=[*report.note_lines(notes), report.method_note(rows[0].outcome.is_by_story)],
-        records=[],
-        intervals=intervals,
-    )
-
-
-def _differences(outcome: Outcome, full: Outcome) -> dict[str, PairedComparison]:
-    """Compare a row with the full system, by evaluation."""
-    return {name: compared(outcome.scores[name], full.scores[name]) for name in EVALUATIONS}
-
-
-def _cells(row: Ablated, differences: Mapping[str, PairedComparison]) -> Entry:
-    """Format a row; the full system has no differences."""
-    cells: Entry = {"system": row.system.name, "n": row.outcome.best.summary.n}
-    accuracy_cells = report.accuracy_cells(row.outcome)
-    for name, title in zip(EVALUATIONS, accuracy_cells, strict=True):
-        cells[title] = accuracy_cells[title]
-        cells[f"difference, {report.spoken(name)}"] = report.difference_cell(differences.get(name))
-    cells["selected"] = report.selected_cell(row.outcome)
-    cells["flags"] = ", ".join(row.outcome.flags)
-    return cells
-
-
-def _notes(rows: Sequence[Ablated]) -> dict[str, str]:
-    """Explain the accuracies and differences, by name."""
-    seed = rows[0].system.config["seed_everything"]
-    return {
-        "best_epoch": "accuracy in the epoch that these triples selected, out of the number of evaluations shown: too "
-        "high because of this selection",
-        "last_epoch": f"accuracy after the last epoch; not selected by any evaluation{_except_by(rows)}",
-        "difference_to_full": "accuracy minus that of the full system on the same triples; lost: only the full system "
-        f"is right, won: only the row is right; p is not corrected for {counted(len(rows) - 1, 'comparison')}",
-        "seed": f"each row is one fit, that of the full system with seed {seed}: intervals do not include variation "
-        "between fits",
-    }
-
-
-def _except_by(rows: Sequence[Ablated]) -> str:
-    """Format the end of a note: callbacks of rows whose decisions depend on the triples; empty without any."""
-    deciding = []
-    for row in rows:
-        callbacks = deciding_callbacks(row.system.config)
-        if callbacks:
-            deciding.append(f"{', '.join(callbacks)} in {row.system.name}")
-    return f", except by callbacks that use these triples: {'; '.join(deciding)}" if deciding else ""

@@ -1,24 +1,22 @@
 """`narrlit.crossval`: one fit per fold of the training data, evaluated on this fold."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import numpy as np
 
 from narrlit.console import say
 from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
-from narrlit.experiments import report
-from narrlit.experiments.fitting import Config, Configs, Options, deciding_callbacks, fit_arguments, parse_fit
-from narrlit.experiments.outcome import EVALUATIONS, Outcome, Scored, pooled
-from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlannedFit, PlanResult, pooled_accuracies
-from narrlit.experiments.report import Entry, Report, Spread
+from narrlit.experiments.fit_figures import answers_of, figures_by, fits_result, reference_differences
+from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
+from narrlit.experiments.plan import FOLDER, FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
-from narrlit.experiments.seed_report import FROZEN, TRAINED, check_seeds, seeds_report, with_frozen
-from narrlit.metrics.significance import AccuracySummary
+from narrlit.results import Note, Row
 
 PURPOSE = "a cross-validation"
-SYNTHETIC = "SYNTHETIC: synthetic examples are evaluated, most of which word overlap alone may solve."
 
 
 def crossval(
@@ -31,7 +29,7 @@ def crossval(
     ungrouped: bool = False,
     evaluate_synthetic: bool = False,
     seeds: Sequence[int] | None = None,
-) -> PlanResult:
+) -> FitsResult:
     """Fit and evaluate a config once per fold; finished folds are kept, an interrupted one is repeated.
 
     The training examples are divided into folds; examples that share a story are in the same fold. Each fold is
@@ -50,8 +48,8 @@ def crossval(
         seeds: two or more seeds; all folds are fitted once per seed (seed_1_fold_0, ...).
 
     Returns:
-        A `PlanResult`: `.table()` with one row per accuracy, by fold (and seed) and pooled over all folds, `.runs`,
-        `.plot()`, `.write()`. It is printed as the report.
+        A `Result` with accuracies over all folds (and seeds) and by fold, and differences to the encoder before
+        training; also `.runs` and `.folder`, to which `.write()` writes.
 
     Raises:
         DataError: if a file can't be read.
@@ -61,21 +59,18 @@ def crossval(
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
     >>> result = crossval("configs/mendel292_linear.yaml", options, folder="runs/crossval", folds=2)
-    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "fold", "seed", "n"]]
-        system  fold  seed  n
-    0  trained     0    42  2
-    3  trained     1    42  2
-    6  trained  None  None  4
+    >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "fold", "n"]]
+        system fold  n
+    0  trained  NaN  4
+    3  trained    0  2
+    6  trained    1  2
     """
     division = Division(folds, fold_seed, ungrouped, evaluate_synthetic)
     divided = divide(fit_arguments(config, options), division, PURPOSE)
     divided.announce()
     fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
-    if seeds is not None:
-        return _seeds_result(folder, finished)
-    result = crossval_report(finished, deciding_callbacks(divided.config))
-    return PlanResult.of("crossval", folder, finished, result, pooled_accuracies(TRAINED, pool(finished)))
+    return crossval_result(Path(folder), finished, division)
 
 
 @dataclass(frozen=True)
@@ -123,7 +118,7 @@ class DividedConfig:
         if self.config["data"]["init_args"]["source"]["init_args"].get("validation"):
             say("the config's validation triples are not used: every fold is evaluated on its own examples")
 
-    def fits(self, prefix: str = "", system: str = TRAINED, first: int = 0) -> list[PlannedFit]:
+    def fits(self, prefix: str = "", system: str = "trained", first: int = 0) -> list[PlannedFit]:
         """Plan a fit for each fold from `first`, named PREFIXfold_0 and so on."""
         return [self._fit(fold, prefix, system) for fold in self.descriptions[first:]]
 
@@ -177,157 +172,26 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
     return {**config, "data": folds}, FoldData(data, **settings)
 
 
-def pool(fits: Sequence[FinishedFit]) -> Outcome:
-    """Pool the outcomes of the fits of all folds."""
-    return pooled({fit.fold.fold: fit.outcome for fit in fits})
-
-
-def pooled_by_origin(fits: Sequence[FinishedFit], whole: Outcome) -> dict[str, Outcome]:
-    """Divide a pooled outcome into synthetic and other examples; empty if no synthetic example was evaluated.
-
-    Args:
-        fits: fits of all folds.
-        whole: their pooled outcome.
-    """
-    members: dict[str, set[Hashable]] = {"synthetic": set(), "other": set()}
-    for fit in fits:
-        fold = fit.fold
-        first_synthetic = fold.evaluated - fold.synthetic
-        for position in range(fold.evaluated):
-            origin = "synthetic" if position >= first_synthetic else "other"
-            members[origin].add((fold.fold, position))
-    if not members["synthetic"]:
-        return {}
-    outcomes = {}
-    for origin, examples in members.items():
-        scores = {}
-        for name, score in whole.scores.items():
-            if score.wrong is None:
-                scores[name] = Scored(AccuracySummary(len(examples), 0, undefined=score.summary.undefined))
-                continue
-            ordered = list(examples)
-            stories = None if score.stories is None else {example: score.stories[example] for example in ordered}
-            correct = [example not in score.wrong for example in ordered]
-            summary = AccuracySummary.of(correct, None if stories is None else [*stories.values()])
-            scores[name] = Scored(summary, score.wrong & examples, stories=stories)
-        outcomes[origin] = Outcome(scores, whole.num_evaluations, whole.flags)
-    return outcomes
-
-
-def _seeds_result(folder: str | Path, fits: Sequence[FinishedFit]) -> PlanResult:
-    """Pool the folds of each seed, and summarize the seeds."""
-    by_seed: dict[int, list[FinishedFit]] = {}
-    for fit in fits:
-        by_seed.setdefault(fit.planned.seed or 0, []).append(fit)
-    outcomes = {seed: pool(folds) for seed, folds in by_seed.items()}
-    further: list[Accuracy] = []
-    for seed, outcome in outcomes.items():
-        further += pooled_accuracies(TRAINED, outcome, seed)
-    result = seeds_report(with_frozen(outcomes), FROZEN)
-    if any(fit.fold.synthetic for fit in fits):
-        result = replace(result, notes=[*result.notes, SYNTHETIC])
-    return PlanResult.of("crossval", folder, fits, result, further)
-
-
-def crossval_report(fits: Sequence[FinishedFit], deciding: Sequence[str]) -> Report:
-    """Summarize a cross-validation by fold, pooled over all examples, and as the mean over folds.
-
-    Args:
-        fits: fits of all folds.
-        deciding: names of callbacks whose decisions depend on the evaluated examples.
-    """
-    first = fits[0].fold
-    whole = pool(fits)
-    origins = pooled_by_origin(fits, whole)
-    over_folds = _over_folds(fits)
-    notes = _notes(whole.num_evaluations, deciding)
-    intervals = {f"fold {fit.fold.fold}": fit.outcome.last.as_dict() for fit in fits}
-    return Report(
-        content={
-            "folds": first.folds,
-            "fold_seed": first.fold_seed,
-            "ungrouped": first.ungrouped,
-            "largest_group": first.largest_group,
-            "examples": first.all_rows,
-            "never_evaluated": first.never_evaluated,
-            "groups": first.all_groups,
-            "num_evaluations": whole.num_evaluations,
-            "notes": notes,
-            "pooled": accuracies_as_dict(whole),
-            "pooled_by_origin": {origin: outcome.as_dict() for origin, outcome in origins.items()},
-            "over_folds": {name: spread.as_dict() for name, spread in over_folds.items()},
-            "by_fold": [fit.fold_as_dict() for fit in fits],
-        },
-        tables={"": _rows(fits, whole, origins, over_folds)},
-        notes=[
-            *report.note_lines(notes),
-            report.method_note(whole.is_by_story, tested=False),
-            *_warnings(first, whole, bool(origins)),
-        ],
-        records=[],
-        intervals={**intervals, "pooled": whole.last.as_dict()},
-    )
-
-
-def accuracies_as_dict(outcome: Outcome) -> Entry:
-    """Convert the accuracies after the last and the best epoch to JSON values, without the answers."""
-    return {name: outcome.scores[name].as_dict() for name in EVALUATIONS}
-
-
-def _over_folds(fits: Sequence[FinishedFit]) -> dict[str, Spread]:
-    """Compute mean and standard deviation of each evaluation over the folds."""
-    spreads: dict[str, Spread] = {}
-    for name in EVALUATIONS:
-        spreads[name] = Spread.of([fit.outcome.scores[name].accuracy for fit in fits])
-    return spreads
-
-
-def _notes(num_evaluations: int, deciding: Sequence[str]) -> dict[str, str]:
-    """Explain the accuracies, by name."""
-    return {
-        "last_epoch": f"accuracy after each fold's last epoch; not selected by any evaluation{except_by(deciding)}",
-        "best_epoch": "accuracy in the epoch that the evaluated examples themselves selected, out of "
-        f"{num_evaluations} evaluations in total: too high because of this selection",
+def crossval_result(folder: Path, fits: Sequence[FinishedFit], division: Division) -> FitsResult:
+    """Compute the accuracies of the fits of all folds, also by origin (synthetic, other) if synthetic ones count."""
+    answers = answers_of(fits)
+    figures: list[Row] = []
+    notes = [Note.of("ungrouped")] if division.ungrouped else []
+    folds = {planned.fold.fold: planned.fold for planned, _ in fits if planned.fold is not None}
+    if any(fold.synthetic for fold in folds.values()):
+        first_synthetic = {number: fold.evaluated - fold.synthetic for number, fold in folds.items()}
+        is_synthetic = answers["triple"] >= answers["fold"].map(first_synthetic)
+        answers = answers.assign(origin=np.where(is_synthetic, "synthetic", "other"))
+        for origin, part in answers.groupby("origin", sort=False):
+            figures += figures_by(part, subset=f"origin: {origin}")
+        notes.append(Note.of("synthetic_evaluated"))
+    first = folds[0]
+    settings = {
+        **asdict(division),
+        "examples": first.all_rows,
+        "never_evaluated": first.never_evaluated,
+        "groups": first.all_groups,
+        "largest_group": first.largest_group,
     }
-
-
-def except_by(deciding: Sequence[str]) -> str:
-    """Format the end of a note: callbacks whose decisions depend on the evaluated examples; empty without any.
-
-    >>> except_by(["EarlyStopping"])
-    ', except by EarlyStopping, which used the evaluated examples'
-    """
-    return f", except by {', '.join(deciding)}, which used the evaluated examples" if deciding else ""
-
-
-def _warnings(fold: FoldDescription, whole: Outcome, synthetic: bool) -> list[str]:
-    """List the flags of all runs, and warn about folds that share stories or evaluate synthetic examples."""
-    lines = []
-    if whole.flags:
-        lines.append(f"Flags of the folds' runs: {', '.join(whole.flags)}.")
-    if fold.ungrouped:
-        lines.append("UNGROUPED: folds by example; evaluated stories may be in the training data.")
-    if synthetic:
-        lines.append(SYNTHETIC)
-    return lines
-
-
-def _rows(
-    fits: Sequence[FinishedFit], whole: Outcome, origins: Mapping[str, Outcome], over_folds: Mapping[str, Spread]
-) -> list[Entry]:
-    """Format one row per fold, then for all examples, for synthetic and other ones, and for the mean over folds."""
-    rows: list[Entry] = []
-    for fit in fits:
-        fold = fit.fold
-        sizes = {"fold": fold.fold, "groups": fold.groups, "trained": fold.trained, "evaluated": fold.evaluated}
-        cells = report.accuracy_cells(fit.outcome)
-        rows.append({**sizes, **cells, "selected": report.selected_cell(fit.outcome)})
-    cells = report.accuracy_cells(whole)
-    rows.append({"fold": "pooled", "groups": fits[0].fold.all_groups, "evaluated": whole.last.summary.n, **cells})
-    for origin, outcome in origins.items():
-        n = outcome.last.summary.n
-        rows.append({"fold": f"pooled, {origin}", "evaluated": n, **report.accuracy_cells(outcome)})
-    mean: Entry = {"fold": "mean ± standard deviation"}
-    for title, spread in zip(cells, over_folds.values(), strict=True):
-        mean[title] = spread.text()
-    return [*rows, mean]
+    differences = reference_differences(answers)
+    return fits_result("crossval", folder, fits, answers, differences, figures=figures, settings=settings, notes=notes)

@@ -1,26 +1,19 @@
-"""Plans: several fits in one folder, which can be interrupted and resumed, and one table of their accuracies."""
+"""Plans: several fits in one folder, which can be interrupted and resumed, and their result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import pandas as pd
 import yaml
 
 from narrlit.console import say
-from narrlit.data.writers import write_table
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments.fitting import Config, run_fit
-from narrlit.experiments.outcome import Outcome, Scored
-from narrlit.experiments.report import Entry, Report
 from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from narrlit.results import Result
 
 FOLDER = "`folder`"
 
@@ -43,7 +36,7 @@ class PlannedFit:
     about: str
     system: str = "trained"
     fold: FoldDescription | None = None
-    check: Callable[[Run], None] | None = None
+    check: Callable[[Run], None] = lambda run: None
 
     @property
     def seed(self) -> int | None:
@@ -51,47 +44,12 @@ class PlannedFit:
         seed: int | None = self.config["seed_everything"]
         return seed
 
-    def check_data(self, run: Run) -> None:
-        """Raise an error if the run used other data than planned."""
-        if self.check is not None:
-            self.check(run)
 
-
-@dataclass(frozen=True)
-class FinishedFit:
+class FinishedFit(NamedTuple):
     """Planned fit and its finished run."""
 
     planned: PlannedFit
     run: Run
-
-    @cached_property
-    def outcome(self) -> Outcome:
-        """Accuracies and wrong answers."""
-        return self.run.outcome()
-
-    @property
-    def fold(self) -> FoldDescription:
-        """Fold that was evaluated.
-
-        Raises:
-            ValueError: if the fit does not belong to a cross-validation.
-        """
-        if self.planned.fold is None:
-            raise ValueError(f"{self.planned.name} evaluated no fold")
-        return self.planned.fold
-
-    def fold_as_dict(self) -> Entry:
-        """Convert sizes and accuracies of the fold to JSON values."""
-        fold = self.fold
-        return {
-            "fold": fold.fold,
-            "groups": fold.groups,
-            "trained": fold.trained,
-            "evaluated": fold.evaluated,
-            "left_out": fold.left_out,
-            "run": self.planned.name,
-            **self.outcome.as_dict(),
-        }
 
 
 @dataclass(frozen=True)
@@ -134,126 +92,43 @@ class Plan:
         runs = {fit.name: Run.at(self.folder / fit.name) for fit in self.fits}
         for fit in self.fits:
             if runs[fit.name].finished:
-                fit.check_data(runs[fit.name])
+                fit.check(runs[fit.name])
         for number, fit in enumerate(self.fits, 1):
             if runs[fit.name].finished:
                 say(f"{fit.name}: already finished")
                 continue
             say(f"\n{fit.name}, fit {number} of {len(self.fits)}: {fit.about}")
             runs[fit.name] = run_fit(self.folder / fit.name, fit.config)
-            fit.check_data(runs[fit.name])
+            fit.check(runs[fit.name])
         return [FinishedFit(fit, runs[fit.name]) for fit in self.fits]
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """Row of a plan's table.
-
-    Attributes:
-        system: name of the fitted system.
-        fold: fold of a cross-validation; None for all folds, or without folds.
-        seed: seed of the fit; None for all fits.
-        metric: `accuracy_last_epoch`, `accuracy_best_epoch`, or `accuracy_reference` (the encoder before training).
-        value: the accuracy; None if a score was NaN.
-        n: number of triples.
-        low: lower end of the 95 % confidence interval.
-        high: upper end of the interval.
-    """
-
-    system: str
-    fold: int | None
-    seed: int | None
-    metric: str
-    value: float | None
-    n: int
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, name: str, scored: Scored, system: str, fold: int | None, seed: int | None) -> "Accuracy":
-        """Convert one evaluation."""
-        low, high = scored.summary.interval if scored.accuracy is not None else (None, None)
-        return cls(
-            system=system,
-            fold=fold,
-            seed=seed,
-            metric=f"accuracy_{name}",
-            value=scored.accuracy,
-            n=scored.summary.n,
-            low=low,
-            high=high,
-        )
-
-
-def pooled_accuracies(system: str, outcome: Outcome, seed: int | None = None) -> list[Accuracy]:
-    """Tabulate accuracies that are pooled over folds."""
-    rows = []
-    for name, scored in outcome.scores.items():
-        rows.append(Accuracy.of(name, scored, system, None, seed))
-    return rows
-
-
-def accuracies_of(fits: Sequence[FinishedFit]) -> list[Accuracy]:
-    """Tabulate the accuracies of fits."""
-    rows = []
-    for fit in fits:
-        planned = fit.planned
-        fold = None if planned.fold is None else planned.fold.fold
-        for name, scored in fit.outcome.scores.items():
-            rows.append(Accuracy.of(name, scored, planned.system, fold, planned.seed))
-    return rows
-
-
 @dataclass(frozen=True, eq=False)
-class PlanResult:
-    """Runs of a plan, and a report on their accuracies.
+class FitsResult(Result):
+    """Result of several fits in one folder.
 
     Attributes:
-        name: name of the files of the report.
         folder: folder of the runs.
         runs: runs by name.
-        accuracies: rows of the table.
-        report: tables, notes and plain data.
     """
 
-    name: str
     folder: Path
     runs: Mapping[str, Run]
-    accuracies: Sequence[Accuracy]
-    report: Report
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        folder: str | Path,
-        fits: Sequence[FinishedFit],
-        report: Report,
-        further: Sequence[Accuracy] = (),
-    ) -> "PlanResult":
-        """Collect the finished fits of a plan, their report, and further rows of the table."""
-        runs = {fit.planned.name: fit.run for fit in fits}
-        return cls(name, Path(folder), runs, [*accuracies_of(fits), *further], report)
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate every accuracy: system, fold, seed, metric, value, n, low, high (95 % interval)."""
-        columns = [field.name for field in fields(Accuracy)]
-        frame = pd.DataFrame(list(self.accuracies), columns=columns, dtype=object)
-        return frame.where(frame.notna(), None)
-
-    def plot(self) -> "Axes":
-        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
-        return self.report.plot()
 
     def write(self, folder: str | Path | None = None) -> None:
-        """Write NAME.json, .md, .csv (the table), .tex and (with matplotlib) .svg, by default next to the runs."""
-        folder = self.folder if folder is None else Path(folder)
-        self.report.write(folder, self.name)
-        write_table(folder / f"{self.name}.csv", self.table().to_dict("records"))
+        """Write the files of a `Result`, by default next to the runs."""
+        super().write(self.folder if folder is None else folder)
 
-    def __str__(self) -> str:
-        """Format tables and notes in Markdown."""
-        return self.report.markdown().rstrip("\n")
+
+def check_seeds(seeds: Sequence[int]) -> list[int]:
+    """Return the seeds of a plan.
+
+    Raises:
+        OptionError: if there are fewer than two, or one is negative or repeated.
+    """
+    if len(seeds) < 2 or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise OptionError(f"`seeds`: {list(seeds)}; give two or more different whole numbers, such as [1, 2, 3]")
+    return list(seeds)
 
 
 def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -> None:

@@ -12,9 +12,8 @@ import pandas as pd
 
 from narrlit.console import counted
 from narrlit.data.writers import write_table
-from narrlit.experiments.outcome import EVALUATIONS, Outcome
 from narrlit.files import atomic_path, write_text
-from narrlit.metrics.significance import PairedComparison, seed_spread
+from narrlit.metrics.significance import PairedComparison
 from narrlit.optional import require
 from narrlit.tables import markdown_table
 
@@ -135,14 +134,6 @@ def difference_cell(comparison: PairedComparison | None) -> str:
     return f"{comparison.difference:+.3f} ({comparison})"
 
 
-def accuracy_cells(outcome: Outcome) -> dict[str, str]:
-    """Format the accuracies of a fit after the last and the best epoch, by column title."""
-    cells = {}
-    for name in EVALUATIONS:
-        cells[f"accuracy, {spoken(name)}"] = accuracy_cell(outcome.scores[name].as_dict())
-    return cells
-
-
 def spoken(name: str) -> str:
     """Convert a field name to words.
 
@@ -150,11 +141,6 @@ def spoken(name: str) -> str:
     'last epoch'
     """
     return name.replace("_", " ")
-
-
-def selected_cell(outcome: Outcome) -> str:
-    """Format the best epoch, and the number of evaluations from which it was selected."""
-    return f"epoch {outcome.best.epoch} of {outcome.num_evaluations}"
 
 
 def number(value: object) -> str:
@@ -166,34 +152,6 @@ def number(value: object) -> str:
     if value is None:
         return "none"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation of an accuracy, or of a difference, over fits.
-
-    >>> print(Spread(0.55, 0.02).text("+"))
-    +0.550 ± 0.020
-    """
-
-    mean: float | None = None
-    standard_deviation: float | None = None
-
-    @classmethod
-    def of(cls, values: Sequence[float | None]) -> "Spread":
-        """Compute both; they are None if a fit has no accuracy."""
-        known = [value for value in values if value is not None]
-        return cls(*seed_spread(known)) if len(known) == len(values) else cls()
-
-    def as_dict(self) -> Entry:
-        """Convert to JSON values."""
-        return {"mean": self.mean, "standard_deviation": self.standard_deviation}
-
-    def text(self, sign: str = "") -> str:
-        """Format both; `sign` is `+` for differences."""
-        if self.mean is None:
-            return "none: scores are NaN"
-        return f"{self.mean:{sign}.3f} ± {self.standard_deviation:.3f}"
 
 
 def note_lines(notes: Mapping[str, str]) -> list[str]:

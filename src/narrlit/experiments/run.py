@@ -1,16 +1,29 @@
 """Run of a fit: its directory, its record and its accuracies."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from narrlit.errors import ModelError, OptionError
-from narrlit.experiments.outcome import BEST, LAST, REFERENCE, Outcome, Scored
 from narrlit.json_records import read_json
-from narrlit.metrics.significance import AccuracySummary, summary_of
 from narrlit.models.checkpoints import find_record
-from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, AnswersFile, NewerRecordError, RunFile
+from narrlit.models.run_file import (
+    ANSWERS,
+    HIGHEST_ACCURACY,
+    RECORD,
+    AnswersFile,
+    Evaluation,
+    NewerRecordError,
+    RunFile,
+)
+from narrlit.results import Estimate
+
+LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
+"""Evaluations of a fit: after the last epoch, the best one, and of the encoder before training."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +78,9 @@ class Run:
         return self.status == "finished"
 
     @property
-    def best(self) -> AccuracySummary | None:
+    def best(self) -> Estimate | None:
         """Validation accuracy of the saved checkpoint, too high if it is the best of several; None without one."""
-        return None if self.record.best is None else summary_of(self.record.best)
+        return None if self.record.best is None else estimate_of(self.record.best)
 
     def table(self) -> pd.DataFrame:
         """Tabulate the evaluations on the validation triples: epoch, step, n, correct, accuracy, low, high."""
@@ -78,7 +91,7 @@ class Run:
             rows.append({**figures, "low": low, "high": high})
         return pd.DataFrame(rows, columns=["epoch", "step", "n", "correct", "accuracy", "low", "high"])
 
-    def answers(self) -> AnswersFile:
+    def answers_file(self) -> AnswersFile:
         """Read the recorded answers: digest of the triples, and wrong answers by evaluation.
 
         Raises:
@@ -96,30 +109,44 @@ class Run:
             remedy = "train for at least one whole epoch (trainer.max_epochs, max_steps), and choose another `folder`"
             raise OptionError(f"{self.folder}: the fit evaluated no validation triples; {remedy}")
 
-    def outcome(self) -> Outcome:
-        """Collect accuracies and wrong answers after the last epoch, after the best one, and of the frozen encoder.
+    def answers(self) -> pd.DataFrame:
+        """Tabulate the answers to the validation triples after the last epoch, in the best one, and before training.
+
+        Returns:
+            One row for each evaluation and triple: metric (`last_epoch`, `best_epoch` and, if the fit evaluated it,
+            `reference`: the frozen encoder or, without a new head, the model before training), epoch (from 0; None
+            before training), triple (its position), right (1 or 0; NaN if a score was NaN), stories (digests of its
+            texts; None if they are unknown), and ties (equal scores in the whole evaluation).
 
         Raises:
             OptionError: if the fit evaluated nothing.
             DataError: if its answers are missing or damaged.
         """
         self.check_evaluated()
-        record = self.record
-        answers = self.answers()
+        record, file = self.record, self.answers_file()
         wrong: dict[tuple[int, int | None], list[int] | None] = {}
-        for evaluation in answers.evaluations:
-            for step in (evaluation.step, None):  # records of old releases have no step
-                wrong[evaluation.epoch, step] = evaluation.wrong
+        for answered in file.evaluations:
+            for step in (answered.step, None):  # records of old releases have no step
+                wrong[answered.epoch, step] = answered.wrong
         last = record.validations[-1]
         best = record.best or last  # there is no best evaluation if all scores are NaN
-        scores = {
-            LAST: Scored.of(last, wrong[last.epoch or 0, last.step], answers.stories),
-            BEST: Scored.of(best, wrong[best.epoch or 0, best.step], answers.stories),
+        evaluations = {
+            LAST: (last, wrong[last.epoch or 0, last.step]),
+            BEST: (best, wrong[best.epoch or 0, best.step]),
         }
         if record.reference is not None:
-            before = answers.frozen if record.frozen is not None else answers.untrained
-            scores[REFERENCE] = Scored.of(record.reference, before, answers.stories)
-        return Outcome(scores, len(record.validations), record.flags.names)
+            evaluations[REFERENCE] = (record.reference, file.untrained if record.frozen is None else file.frozen)
+        rows = []
+        for metric, (evaluation, positions) in evaluations.items():
+            right = np.full(evaluation.n, np.nan if positions is None else 1.0)
+            right[positions or []] = 0.0
+            stories: Sequence[Sequence[int] | None] = file.stories or []
+            if len(stories) != evaluation.n:  # only some of the triples were evaluated
+                stories = [None] * evaluation.n
+            for triple in range(evaluation.n):
+                rows.append((metric, evaluation.epoch, triple, right[triple], stories[triple], evaluation.ties))
+        answers = pd.DataFrame(rows, columns=["metric", "epoch", "triple", "right", "stories", "ties"], dtype=object)
+        return answers.astype({"triple": int, "right": float, "ties": int})
 
     def __fspath__(self) -> str:
         return str(self.folder)
@@ -130,3 +157,11 @@ class Run:
         selected = "best validation accuracy" if is_highest else f"{self.record.selected_by}: validation accuracy"
         best = "no accuracy" if self.best is None else f"{selected} {self.best}"
         return f"{self.folder}: {self.status}, {best}"
+
+
+def estimate_of(evaluation: Evaluation) -> Estimate:
+    """Return the accuracy in a record with its interval; NaN if a score was NaN."""
+    if evaluation.accuracy is None:
+        return Estimate(math.nan, math.nan, math.nan, evaluation.n)
+    low, high = evaluation.interval or (math.nan, math.nan)
+    return Estimate(evaluation.accuracy, low, high, evaluation.n, evaluation.interval_method or "wilson")

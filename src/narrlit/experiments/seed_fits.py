@@ -6,15 +6,15 @@ from pathlib import Path
 from narrlit import lightning_cli
 from narrlit.errors import OptionError
 from narrlit.experiments.ablation import read_systems
+from narrlit.experiments.fit_figures import answers_of, fits_result, reference_differences
 from narrlit.experiments.fitting import Configs, Options, fit_arguments, quiet
-from narrlit.experiments.plan import Plan, PlanResult
-from narrlit.experiments.seed_report import FROZEN, TRAINED, check_seeds, seeds_report, with_frozen
+from narrlit.experiments.plan import FitsResult, Plan, check_seeds
 
 PURPOSE = "a fit with several seeds"
 PLACE = "trainer.logger.init_args.version"
 
 
-def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequence[int]) -> PlanResult:
+def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequence[int]) -> FitsResult:
     """Fit a config with each seed, and compare it with the encoder before training; finished fits (seed_N) are kept.
 
     The runs are in the folder of the config's logger, below its version or, without a version, below `seeds`.
@@ -25,8 +25,8 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
         seeds: two or more seeds.
 
     Returns:
-        A `PlanResult`: `.table()` with the accuracies of each seed, `.runs`, `.folder`, `.plot()`, `.write()`. It is
-        printed as mean, standard deviation and tests.
+        A `Result` with mean and standard deviation over the seeds, the accuracies of each seed, and differences to the
+        encoder before training; also `.runs` and `.folder`, to which `.write()` writes.
 
     Raises:
         DataError: if a file can't be read.
@@ -36,18 +36,17 @@ def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequenc
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
     >>> result = fit_seeds("configs/mendel292_linear.yaml", options, seeds=[1, 2])
-    >>> list(result.runs), list(result.report.content["systems"])
-    (['seed_1', 'seed_2'], ['frozen', 'trained'])
+    >>> list(result.runs), result.estimate(metric="accuracy_reference", seed=1).n
+    (['seed_1', 'seed_2'], 4)
     """
     arguments = fit_arguments(config, options)
     checked = check_seeds(seeds)
     (system,) = read_systems(arguments, purpose=PURPOSE)
-    fits = [system.fit(f"seed_{seed}", seed, TRAINED) for seed in checked]
-    configs = {fit.name: fit.config for fit in fits}
+    planned = [system.fit(f"seed_{seed}", seed, "trained") for seed in checked]
     folder = _folder_of(arguments)
-    finished = Plan(folder, fits, configs, PLACE).run()
-    outcomes = {seed: fit.outcome for seed, fit in zip(checked, finished, strict=True)}
-    return PlanResult.of("seeds", folder, finished, seeds_report(with_frozen(outcomes), FROZEN))
+    fits = Plan(folder, planned, {fit.name: fit.config for fit in planned}, PLACE).run()
+    answers = answers_of(fits)
+    return fits_result("seeds", folder, fits, answers, reference_differences(answers))
 
 
 def _folder_of(arguments: Sequence[str]) -> Path:

@@ -3,9 +3,12 @@
 Source: TPE (Bergstra et al. 2011); median pruning (Golovin et al. 2017).
 """
 
+import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +17,22 @@ import numpy as np
 from narrlit.configuration import find_config, read_yaml
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
-from narrlit.experiments import report
-from narrlit.experiments.crossval import DividedConfig, Division, divide, divided_config, pool
-from narrlit.experiments.fitting import (
-    Config,
-    Configs,
-    Options,
-    deciding_callbacks,
-    fit_arguments,
-    run_fit,
-    setting_arguments,
-)
-from narrlit.experiments.outcome import BEST, Scored
-from narrlit.experiments.plan import FOLDER, Accuracy, FinishedFit, Plan, PlanResult, keep_config, pooled_accuracies
-from narrlit.experiments.tune_report import HeldOut, Trial, outcome_cells, settings_text, tune_report, winner_of
+from narrlit.experiments.crossval import DividedConfig, Division, divide, divided_config
+from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
+from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, run_fit, setting_arguments
+from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
+from narrlit.experiments.run import BEST, estimate_of
 from narrlit.files import exclusive
-from narrlit.metrics.significance import summary_of
+from narrlit.metrics.estimates import estimate_text
+from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
+from narrlit.results import Estimate, Note, Row
+from narrlit.results.formatting import DETAILS, DIFFERENCES, FIGURES, KEYS, value_text
 
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
 
 Space = dict[str, "BaseDistribution"]
 Settings = Mapping[str, Any]
@@ -43,6 +41,10 @@ PURPOSE = "a search"
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 DATA_SETTINGS = ("loading", "hard_examples", "pseudo_labels")
 """Parts of the data settings that determine how examples are used; all others select the examples."""
+ENTRY = "entry"
+"""Attribute of a trial that has ended and was not killed: status, reason, best evaluation, evaluations by epoch."""
+COLUMNS = frozenset({*FIGURES, *DIFFERENCES, *KEYS, *DETAILS, "epochs", "ended"})
+"""Columns of a result, after which settings of trials are not named."""
 
 
 def tune(  # noqa: PLR0913 (options)
@@ -56,7 +58,7 @@ def tune(  # noqa: PLR0913 (options)
     fold_seed: int = 0,
     epochs_before_pruning: int = 1,
     trials_before_pruning: int = 5,
-) -> PlanResult:
+) -> FitsResult:
     """Search hyperparameters on fold 0, and evaluate the winner and the unchanged config on the other folds.
 
     Every trial trains on the other folds and is evaluated on fold 0 at its best epoch; a trial below the median of
@@ -76,8 +78,9 @@ def tune(  # noqa: PLR0913 (options)
         trials_before_pruning: minimum number of finished trials before one can be pruned.
 
     Returns:
-        A `PlanResult`: `.table()` with the best accuracy of each trial and the accuracies on the other folds, `.runs`,
-        `.plot()`, `.write()`. It is printed as the report, with the settings of the winner.
+        A `Result` with the accuracies of `winner` and `given` (the unchanged config) on the other folds, their
+        difference, and the best accuracy of each trial on fold 0 (subset `trials`); also `.runs` and `.folder`, to
+        which `.write()` writes.
 
     Raises:
         DataError: if a file can't be read.
@@ -89,7 +92,7 @@ def tune(  # noqa: PLR0913 (options)
     >>> space = {"model.init_args.margin": {"low": 0.5, "high": 2.0}}
     >>> config = "configs/mendel292_linear.yaml"
     >>> result = tune(config, options, space=space, trials=1, folder="runs/search", folds=2)
-    >>> list(result.runs), list(result.report.content["winner"]["settings"])
+    >>> list(result.runs), list(result.settings["winner"]["settings"])
     (['given_fold_1', 'winner_0000_fold_1'], ['model.init_args.margin'])
     """
     for name, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
@@ -258,7 +261,7 @@ class Search:
         """Return the configuration of a fit with these settings."""
         return _config_with(self.arguments, self.division, settings)
 
-    def run(self, trials: int) -> list[Trial]:
+    def run(self, trials: int) -> "list[FrozenTrial]":
         """Run trials until the given number has ended; return all ended trials."""
         fold = self.given.descriptions[0]
         say(f"fold 0: {fold.trained} training examples and {fold.evaluated} evaluated examples in every trial")
@@ -268,39 +271,44 @@ class Search:
             _print_progress(ended_trials(self.study))
         return ended_trials(self.study)
 
-    def evaluate_winner(self, trials: Sequence[Trial]) -> PlanResult:
+    def evaluate_winner(self, trials: "Sequence[FrozenTrial]") -> FitsResult:
         """Fit the winner and the unchanged config on the other folds, and compare them there."""
         winner = winner_of(trials)
-        name = f"winner_{winner.trial:04d}"
-        earlier = self._winners() - {name}
-        tuned = DividedConfig(self.config_of(winner.settings), self.given.descriptions)
-        fits = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
-        finished = Plan(self.folder, fits, {}).run_fits()
-        held_out = {"given": _held_out(finished, "given"), "winner": _held_out(finished, "winner")}
-        command = ["narrlit", "fit", *self.arguments, *setting_arguments(winner.settings)]
-        result = tune_report(
-            trials,
-            held_out,
-            self.given.descriptions[0],
-            deciding_callbacks(self.given.config),
-            space=self.space.written,
-            earlier_winners=sorted(earlier),
-            command=shlex.join(command),
+        name = f"winner_{winner.number:04d}"
+        earlier = {run.name.partition("_fold_")[0] for run in self.folder.glob("winner_*_fold_*")} - {name}
+        tuned = DividedConfig(self.config_of(winner.params), self.given.descriptions)
+        planned = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
+        fits = Plan(self.folder, planned, {}).run_fits()
+        answers = answers_of(fits)
+
+        first, *others = self.given.descriptions
+        num_evaluations = sum(len(trial.user_attrs[ENTRY]["evaluations"]) for trial in trials)
+        command = shlex.join(["narrlit", "fit", *self.arguments, *setting_arguments(winner.params)])
+        notes = [
+            Note.of("trials", trials=len(trials), evaluations=num_evaluations, n=first.evaluated),
+            Note.of("held_out", folds=[fold.fold for fold in others]),
+        ]
+        if earlier:
+            notes.append(Note.of("earlier_winners", winners=sorted(earlier)))
+        settings = {
+            "folds": first.folds,
+            "fold_seed": first.fold_seed,
+            "evaluated": first.evaluated,
+            "space": dict(self.space.written),
+            "winner": {"trial": winner.number, "settings": winner.params},
+            "trials": [_trial_record(trial) for trial in trials],
+            "command": command,
+        }
+        return fits_result(
+            "tune",
+            self.folder,
+            fits,
+            answers,
+            fit_differences(answers, "given"),
+            figures=[_trial_figure(trial, first.evaluated, trial is winner) for trial in trials],
+            settings=settings,
+            notes=[*notes, Note.of("winner_command", command=command)],
         )
-        further = _trial_accuracies(trials, self.given.config["seed_everything"])
-        for system, side in held_out.items():
-            further += pooled_accuracies(system, side.pooled)
-        return PlanResult.of("tune", self.folder, finished, result, further)
-
-    def _winners(self) -> set[str]:
-        """Return the names of all winners with runs in the folder."""
-        return {run.name.partition("_fold_")[0] for run in self.folder.glob("winner_*_fold_*")}
-
-
-def _held_out(fits: Sequence[FinishedFit], system: str) -> HeldOut:
-    """Pool the fits of a system."""
-    folds = [fit for fit in fits if fit.planned.system == system]
-    return HeldOut(folds, pool(folds))
 
 
 def _config_with(arguments: Sequence[str], division: Division, settings: Settings) -> Config:
@@ -325,26 +333,59 @@ def _on_one_device(config: Config) -> Config:
     return {**config, "trainer": {**trainer, "devices": 1}}
 
 
-def _print_progress(trials: Sequence[Trial]) -> None:
+def winner_of(trials: "Sequence[FrozenTrial]") -> "FrozenTrial":
+    """Select the finished trial with the highest accuracy in its best epoch; the first of equal ones.
+
+    Raises:
+        OptionError: if no trial has finished.
+    """
+    finished = [trial for trial in trials if trial.user_attrs[ENTRY]["status"] == "finished"]
+    if not finished:
+        reasons = sorted({str(trial.user_attrs[ENTRY]["reason"]) for trial in trials})
+        raise OptionError(
+            f"no trial has finished ({'; '.join(reasons)}): give more `trials`, or another `space` and `folder`"
+        )
+    return max(finished, key=lambda trial: (best_of(trial).value, -trial.number))
+
+
+def best_of(trial: "FrozenTrial", n: int = 0) -> Estimate:
+    """Return the accuracy of a trial in its best epoch; NaN without one, on n triples."""
+    best = trial.user_attrs[ENTRY]["best"]
+    return Estimate(math.nan, math.nan, math.nan, n) if best is None else estimate_of(Evaluation.model_validate(best))
+
+
+def _ended(trial: "FrozenTrial") -> str:
+    """Say how a trial ended."""
+    status, reason = trial.user_attrs[ENTRY]["status"], trial.user_attrs[ENTRY]["reason"]
+    return status if reason is None else f"{status} ({reason})"
+
+
+def _trial_figure(trial: "FrozenTrial", n: int, is_winner: bool) -> Row:
+    """Return the accuracy of a trial on fold 0, with its settings and how it ended."""
+    settings = {short_name: trial.params[name] for name, short_name in _short_names(trial.params).items()}
+    return best_of(trial, n).row(
+        f"trial_{trial.number:04d}",
+        f"accuracy_{BEST}",
+        "trials",
+        **settings,
+        epochs=len(trial.user_attrs[ENTRY]["evaluations"]),
+        ended=f"{_ended(trial)}, winner" if is_winner else _ended(trial),
+    )
+
+
+def _trial_record(trial: "FrozenTrial") -> Row:
+    """Describe a trial as plain data."""
+    numbers = {"trial": trial.number, "run": f"trial_{trial.number:04d}", "repeats": trial.user_attrs.get("repeats")}
+    return {**numbers, "settings": trial.params, **trial.user_attrs[ENTRY]}
+
+
+def _print_progress(trials: "Sequence[FrozenTrial]") -> None:
     """Print how the last trial ended, and the best accuracy so far."""
     last = trials[-1]
-    accuracy, ended = outcome_cells(last)
-    accuracies = []
-    for trial in trials:
-        if trial.status == "finished" and trial.accuracy is not None:
-            accuracies.append(trial.accuracy)
-    best = report.number(max(accuracies, default=None))
-    say(f"trial {last.trial}: {accuracy}, {ended}; {settings_text(last.settings)}; best so far: {best}")
-
-
-def _trial_accuracies(trials: Sequence[Trial], seed: int | None) -> list[Accuracy]:
-    """Tabulate the best accuracy of each trial on fold 0."""
-    rows = []
-    for trial in trials:
-        if trial.best is not None:
-            scored = Scored(summary_of(trial.best))
-            rows.append(Accuracy.of(BEST, scored, f"trial_{trial.trial:04d}", fold=0, seed=seed))
-    return rows
+    finished = [trial for trial in trials if trial.user_attrs[ENTRY]["status"] == "finished"]
+    best = value_text(max((best_of(trial).value for trial in finished), default=None)) or "none"
+    accuracy = estimate_text(*best_of(last)[:3])
+    say(f"trial {last.number}: {accuracy}, {_ended(last)}; {settings_text(last.params)}; best so far: {best}")
 
 
 def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
@@ -362,7 +403,7 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
     queued = {trial.user_attrs.get("repeats") for trial in study.trials}
     for trial in study.get_trials(states=(states.RUNNING,)):
         # Queued before it is closed, so that it is still found as running if this process is killed in between.
-        is_killed = "entry" not in trial.user_attrs
+        is_killed = ENTRY not in trial.user_attrs
         if trial.params and is_killed and trial.number not in queued:
             study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
         study.tell(trial.number, state=states.FAIL)
@@ -390,19 +431,48 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
         run.check_evaluated()
     except NarrlitError as error:
         raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
-    ended = Trial.of(run, trial.number, trial.params, trial.user_attrs.get("repeats"))
-    trial.set_user_attr("entry", ended.as_dict())
+    evaluations = run.record.validations
+    known = [evaluation for evaluation in evaluations if evaluation.accuracy is not None]
+    best = max(known, key=lambda evaluation: evaluation.accuracy or 0, default=None)
+    status = "finished" if run.reason is None else run.status or "failed"
+    entry = {
+        "status": status,
+        "reason": run.reason,
+        "best": None if best is None else best.model_dump(exclude_unset=True),
+        "evaluations": [evaluation.model_dump(exclude_unset=True) for evaluation in evaluations],
+    }
+    trial.set_user_attr(ENTRY, entry)
     states = require("optuna", "tune").trial.TrialState
-    if ended.status == "finished" and ended.accuracy is not None:
-        study.tell(trial, ended.accuracy)
+    if status == "finished" and best is not None:
+        study.tell(trial, best.accuracy)
     else:
-        study.tell(trial, state=states.PRUNED if ended.status == "pruned" else states.FAIL)
+        study.tell(trial, state=states.PRUNED if status == "pruned" else states.FAIL)
 
 
-def ended_trials(study: "optuna.Study") -> list[Trial]:
-    """Read all trials that have ended: finished, pruned or failed."""
-    ended = []
-    for trial in study.trials:
-        if "entry" in trial.user_attrs:
-            ended.append(Trial.model_validate(trial.user_attrs["entry"]))
-    return ended
+def ended_trials(study: "optuna.Study") -> "list[FrozenTrial]":
+    """Return all trials that have ended: finished, pruned or failed, not killed."""
+    return [trial for trial in study.trials if ENTRY in trial.user_attrs]
+
+
+def settings_text(settings: Mapping[str, object]) -> str:
+    """Format settings for a message, with the shortest unique endings of their names.
+
+    >>> settings_text({"model.rate": 1 / 3, "data.size": 32, "model.more.rate": 1})
+    'model.rate=0.3333, size=32, more.rate=1'
+    """
+    short_names = _short_names(settings)
+    return ", ".join(f"{short_names[name]}={value_text(value)}" for name, value in settings.items())
+
+
+def _short_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the shortest ending of each name, in whole parts, that no other name and no column has; else the name."""
+    endings = {}
+    for name in names:
+        parts = name.split(".")
+        endings[name] = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
+    num_names = Counter(chain.from_iterable(endings.values()))
+    short_names = {}
+    for name, endings_of_name in endings.items():
+        unique = [ending for ending in endings_of_name if num_names[ending] == 1 and ending not in COLUMNS]
+        short_names[name] = unique[0] if unique else name
+    return short_names

@@ -117,15 +117,21 @@ class Difference(NamedTuple):
         return f"{estimate_text(self.value, self.low, self.high, '+')}, {p_text(self.p if self.known else None)}"
 
 
-def estimate_text(value: float, low: float = math.nan, high: float = math.nan, sign: str = "") -> str:
-    """Format a value with its interval, if it has one; `sign` is `+` for differences.
+def estimate_text(
+    value: float, low: float = math.nan, high: float = math.nan, sign: str = "", deviation: float = math.nan
+) -> str:
+    """Format a value with its standard deviation and interval, if it has them; `sign` is `+` for differences.
 
     >>> estimate_text(0.55, 0.481, 0.617), estimate_text(0.1), estimate_text(float("nan"))
     ('0.550 [0.481, 0.617]', '0.100', 'none')
+    >>> estimate_text(0.55, 0.481, 0.617, deviation=0.02)
+    '0.550 ± 0.020 [0.481, 0.617]'
     """
     if math.isnan(value):
         return "none"
     text = f"{value:{sign}.3f}"
+    if not math.isnan(deviation):
+        text += f" ± {deviation:.3f}"
     return text if math.isnan(low) else f"{text} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 
@@ -148,10 +154,12 @@ def estimate(values: ArrayLike, groups: Groups = None, bounds: tuple[float, floa
         return Estimate(math.nan, math.nan, math.nan, n)
     mean = float(numbers.mean())
     shared, group_of = _dependence(groups)
-    if shared is not None:
+    if shared is not None and shared.num_sharing:
         return Estimate(mean, *interval_by_story(numbers, shared), n, "by_story")
     if group_of is None and bounds == SHARES and _are_answers(numbers):
         return Estimate(mean, *wilson_interval(int(numbers.sum()), n), n, "wilson")
+    if shared is not None:  # shares of several seeds: as wide as the interval of one seed
+        return Estimate(mean, *interval_by_story(numbers, shared), n, "score")
     independent = np.arange(n) if group_of is None else group_of
     (interval,) = group_intervals(numbers[:, None], independent, bounds=bounds)
     return Estimate(mean, *interval, n, "score" if group_of is None else "by_group")
@@ -193,6 +201,8 @@ def difference(values: ArrayLike, against: ArrayLike, groups: Groups = None) -> 
         return Difference(math.nan, math.nan, math.nan, math.nan, "none", n)
     mean = float(differences.mean())
     shared, group_of = _dependence(groups)
+    if shared is not None and not shared.num_sharing:
+        shared = None
     if group_of is not None:
         (interval,) = group_intervals(differences[:, None], group_of, bounds=(-1.0, 1.0))
         p = group_permutation_test(first, second, group_of)
@@ -242,7 +252,7 @@ def _dependence(groups: Groups) -> tuple[SharedStories | None, IntArray | None]:
         if numbers.ndim == 1:
             return None, numbers
         groups = SharedStories(numbers)
-    return (groups if groups.num_sharing else None), None
+    return groups, None
 
 
 def adjusted(rows: Sequence[Row]) -> list[Row]:

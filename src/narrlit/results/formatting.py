@@ -15,6 +15,8 @@ KEYS = ("fold", "seed")
 """Further columns that identify a row."""
 DETAILS = frozenset({"kind", "ties", "epoch", "lost", "won", "design_effect"})
 """Further columns that are written to files but not shown; all others describe a row."""
+DEVIATION = "deviation"
+"""Further column that is shown with its value: the standard deviation between seeds or folds."""
 ALL = "all"
 """Subset of all items. The other subsets are named FACET: VALUE, such as `length: short`."""
 Cells = dict[str, str | int]
@@ -33,7 +35,7 @@ def shown_tables(figures: pd.DataFrame, differences: pd.DataFrame) -> dict[str, 
             tables[facet] = _system_rows(part, compared.iloc[:0])
             if len(compared):
                 tables[f"Differences, {facet}" if facet else "Differences"] = _difference_rows(compared)
-        elif facet and part["system"].nunique() > 1 and not len(compared):
+        elif facet and part["system"].nunique() > 1 and not len(compared) and not shown_columns(part):
             tables[facet] = _subset_rows(part)
         else:
             tables[facet] = _system_rows(part, compared)
@@ -54,7 +56,7 @@ def _by_facet(figures: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def shown_columns(figures: pd.DataFrame) -> list[str]:
     """List the further columns that are shown next to the system: those that identify or describe a row."""
-    further = [column for column in figures if column not in (*FIGURES, *DIFFERENCES, *DETAILS)]
+    further = [column for column in figures if column not in (*FIGURES, *DIFFERENCES, *DETAILS, DEVIATION)]
     return [column for column in further if figures[column].notna().any()]
 
 
@@ -66,7 +68,7 @@ def _system_rows(figures: pd.DataFrame, differences: pd.DataFrame) -> list[Cells
     several_n = figures.groupby(keys, dropna=False, sort=False)["n"].nunique().max() > 1
     for figure in figures.to_dict("records"):
         row = rows.setdefault(_key(figure, keys), _key_cells(figure, cells))
-        text = estimate_text(figure["value"], figure["low"], figure["high"])
+        text = _estimate_text(figure)
         if several_n:
             row[figure["metric"]] = f"{text}, n = {figure['n']:,}"
         else:
@@ -87,7 +89,7 @@ def _subset_rows(figures: pd.DataFrame) -> list[Cells]:
         if part["n"].nunique() == 1:
             row["n"] = part["n"].iloc[0]
         for figure in part.to_dict("records"):
-            row[figure["system"]] = estimate_text(figure["value"], figure["low"], figure["high"])
+            row[figure["system"]] = _estimate_text(figure)
         rows.append(row)
     return _filled(rows)
 
@@ -107,12 +109,17 @@ def difference_text(row: Mapping[str, Any]) -> str:
     """Format a row of differences: value, interval, p and, if it differs, adjusted p; without a test no p."""
     if math.isnan(row["value"]):
         return "none"
-    parts = [estimate_text(row["value"], row["low"], row["high"], "+")]
+    parts = [_estimate_text(row, "+")]
     if not math.isnan(row["p"]):
         parts.append(p_text(row["p"]))
         if row["p_adjusted"] != row["p"]:
             parts.append(f"adjusted {p_text(row['p_adjusted'])}")
     return ", ".join(parts)
+
+
+def _estimate_text(row: Mapping[str, Any], sign: str = "") -> str:
+    """Format a row's value with its deviation and interval; `sign` is `+` for differences."""
+    return estimate_text(row["value"], row["low"], row["high"], sign, row.get(DEVIATION, math.nan))
 
 
 def _key(row: Row, keys: Sequence[str]) -> tuple[Hashable, ...]:

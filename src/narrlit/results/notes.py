@@ -38,7 +38,34 @@ SENTENCES = {
         "{sharing} of {n} triples share a story with others, so many that neither a difference nor its absence can be "
         "shown."
     ),
+    "nan_scores": "{systems}: no accuracy, scores are NaN.",
+    "flags": "Flags of {system}: {flags}.",
+    "last_epoch": "Last epoch: not selected by any evaluation.",
+    "last_epoch_decided": (
+        "Last epoch: not selected by any evaluation, except by callbacks that used the evaluated triples: {callbacks}."
+    ),
+    "best_epoch": (
+        "Best epoch: selected by the evaluated triples themselves, out of {n:#evaluation} in total: too high because "
+        "of this selection."
+    ),
+    "single_fits": (
+        "Each row is one fit, that of {system} with seed {seed}: intervals do not include the variation between fits."
+    ),
+    "ungrouped": "UNGROUPED: folds by example; evaluated stories may be in the training data.",
+    "synthetic_evaluated": "Synthetic examples are evaluated, most of which word overlap alone may solve.",
+    "trials": (
+        "Trials: accuracy on fold 0 in the best epoch of each; that of the winner is the highest of {trials:#trial} "
+        "and {evaluations:#evaluation} on the same {n:#triple}: too high because of this selection."
+    ),
+    "held_out": "given (the unchanged config), winner: evaluated on folds {folds}, on which no trial was evaluated.",
+    "earlier_winners": "These folds also evaluated earlier winners, of fewer trials: {winners}.",
+    "winner_command": "Settings of the winner: `{command}`",
     # Rows and columns
+    "reference": "Reference: the encoder before training, without a new head.",
+    "deviation_over_seeds": (
+        "±: standard deviation between the seeds, the variation of training only; intervals and p are over triples."
+    ),
+    "deviation_over_folds": "±: standard deviation between the folds; intervals and p are over all their triples.",
     "oracle": "At least one right (oracle): an upper bound of what a choice between {systems} could reach.",
     "weighted_mean": (
         "Weighted mean: of the score differences of {systems}, each divided by its root mean square, with the weights "

@@ -16,7 +16,7 @@ from narrlit.errors import OptionError, reading
 from narrlit.files import write_text
 from narrlit.metrics.estimates import Estimate, Row, adjusted
 from narrlit.optional import require
-from narrlit.results.formatting import ALL, DIFFERENCES, FIGURES, Cells, shown_tables
+from narrlit.results.formatting import ALL, DEVIATION, DIFFERENCES, FIGURES, Cells, shown_tables
 from narrlit.results.notes import Note, method_notes
 from narrlit.results.plots import interval_plot, write_svg
 from narrlit.tables import markdown_table
@@ -205,7 +205,7 @@ def _heading(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-_NUMBERS = frozenset({"value", "low", "high", "p", "p_adjusted"})
+_NUMBERS = frozenset({"value", "low", "high", "p", "p_adjusted", DEVIATION})
 _ESTIMATED = _NUMBERS | {"n", "method"}
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from narrlit.experiments.crossval import crossval
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
@@ -47,10 +49,17 @@ class RowFits:
             NarrlitError: if a file is missing, or a fit fails.
         """
         folder = self._folder(row, "cv")
-        content = crossval([], self.arguments(row), folder=folder).report.content
-        spread = content["over_folds"]["last_epoch"]["standard_deviation"]
-        pooled = content["pooled"]["last_epoch"]
-        return RecordedCell(system=str(folder), **pooled, standard_deviation=spread, flags={})
+        figures = crossval([], self.arguments(row), folder=folder).figures
+        pooled = figures[figures["metric"] == "accuracy_last_epoch"].iloc[0].replace({np.nan: None})
+        interval = None if pooled["low"] is None else [pooled["low"], pooled["high"]]
+        return RecordedCell(
+            system=str(folder),
+            n=pooled["n"],
+            accuracy=pooled["value"],
+            interval=interval,
+            standard_deviation=pooled["deviation"],
+            flags={},
+        )
 
     def _note_pseudonyms(self, settings: Mapping[str, object]) -> None:
         """Record the settings of pseudonymization that differ from the paper's."""
