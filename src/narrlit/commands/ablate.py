@@ -21,11 +21,11 @@ def ablate(
 
     Args:
         *fit: options of `narrlit fit`.
-        out: folder for the configs and runs of the rows (full.yaml, full, ...) and the report (ablations.json, .md,
+        out: folder for the configs and runs of the rows (full.yaml, full, ...) and the result (ablations.json, .md,
             .csv and .tex).
         ablations: comma-separated overlay configs or glob patterns, looked up on disk and among the packaged configs;
             default: configs/ablations/SYSTEM_*.yaml, where SYSTEM is the name of the first config.
-        seeds: comma-separated seeds; every row is fitted once per seed (full_seed_1, ...), and the report gives mean,
+        seeds: comma-separated seeds; every row is fitted once per seed (full_seed_1, ...), and the result has mean,
             standard deviation and tests over the seeds.
     """
     patterns = None if ablations is None else listed(ablations)

@@ -23,15 +23,15 @@ def crossval(
 
     Args:
         *fit: options of `narrlit fit`.
-        out: folder for the runs of the folds (fold_0, ...) and the report (crossval.json, .md, .csv and .tex).
+        out: folder for the runs of the folds (fold_0, ...) and the result (crossval.json, .md, .csv and .tex).
         folds: number of folds.
         fold_seed: seed of the division into folds, separate from --seed_everything so that runs with different seeds
             share folds.
         ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
             shows how much this inflates the accuracy.
         evaluate_synthetic: evaluate synthetic examples (--data.extra.synthetic) as well, instead of only training on
-            them; the report then also pools synthetic and other examples separately.
-        seeds: comma-separated seeds; all folds are fitted once per seed (seed_1_fold_0, ...), and the report gives
+            them; accuracies are then also given for synthetic and other examples separately.
+        seeds: comma-separated seeds; all folds are fitted once per seed (seed_1_fold_0, ...), and the result has
             mean, standard deviation and tests over the seeds.
     """
     result = narrlit.crossval(

@@ -29,7 +29,7 @@ def tune(
         space: YAML file of the search space: options of `narrlit fit`, each with {low, high} and optionally step or
             log, or with {choices}.
         trials: number of trials, including pruned and failed ones.
-        out: folder for the study (tune.db), the runs and the report (tune.json, .md, .csv and .tex).
+        out: folder for the study (tune.db), the runs and the result (tune.json, .md, .csv and .tex).
         folds: number of folds; fold 0 selects the winner, the others evaluate it.
         fold_seed: seed of the division into folds, separate from --seed_everything, which seeds the trials.
         epochs_before_pruning: minimum number of epochs before a trial can be pruned.

@@ -44,7 +44,7 @@ def crossval(
         ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
             shows how much this inflates the accuracy.
         evaluate_synthetic: evaluate synthetic examples (`data.extra.synthetic`) as well, instead of only training on
-            them; the report then also pools synthetic and other examples separately.
+            them; accuracies are then also given for synthetic and other examples separately.
         seeds: two or more seeds; all folds are fitted once per seed (seed_1_fold_0, ...).
 
     Returns:

@@ -162,7 +162,7 @@ def fits_result(
         name,
         [*fit_figures(answers), *figures],
         differences,
-        answers=[{str(column): value for column, value in row.items()} for row in shown.to_dict("records")],
+        answers=shown,
         settings={**(settings or {}), "fits": described},
         notes=[*fit_notes(fits, answers), *notes],
         folder=folder,

@@ -54,7 +54,7 @@ class Result:
         figures: Sequence[Row],
         differences: Sequence[Row] = (),
         *,
-        answers: Sequence[Row] = (),
+        answers: Sequence[Row] | pd.DataFrame = (),
         settings: Mapping[str, Any] | None = None,
         notes: Sequence[Note] = (),
         **others: Any,
