@@ -197,6 +197,7 @@ def test_synthetic_examples_are_pooled_separately(tmp_path):
     assert result.estimate(metric="accuracy_last_epoch").value == 15 / 20
     assert "synthetic_evaluated" in [note.code for note in result.notes]
     assert set(result.answers["origin"]) == {"synthetic", "other"}
+    assert result.figures.loc[result.figures["subset"] != "all", "ties"].isna().all()
     check_result(result, tmp_path / "out")
 
     without = crossval_result(tmp_path, fits("b", [0, 0]), Division(2))

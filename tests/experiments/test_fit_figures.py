@@ -225,3 +225,11 @@ def test_notes_say_what_accuracies_depend_on(tmp_path):
     assert notes["best_epoch"] == {"n": 4}
     assert notes["ties"] == {"n": 4, "systems": ["full"]}
     assert [fit["num_evaluations"] for fit in result.settings["fits"]] == [2, 2]
+
+
+def test_fits_without_any_accuracy_have_a_result(tmp_path):
+    fit = finished_fit(tmp_path, "a", in_all_epochs(None))
+    result = fits_result("seeds", tmp_path, [fit], answers_of([fit]), [])
+    assert result.figures["value"].isna().all()
+    assert result.answers["right"].isna().all()
+    check_result(result, tmp_path / "out")

@@ -12,6 +12,7 @@ from narrlit.experiments.plan import FinishedFit, FitsResult
 from narrlit.experiments.run import BEST, LAST, REFERENCE
 from narrlit.metrics.significance import SharedStories
 from narrlit.results import Note, Row, difference, estimate
+from narrlit.results.formatting import ALL
 
 COLUMNS = ("system", "run", "fold", "seed", "metric", "epoch", "triple", "right", "stories", "ties")
 LEVELS = ("seed", "fold")
@@ -44,7 +45,7 @@ def fit_figures(answers: pd.DataFrame) -> list[Row]:
     return rows
 
 
-def figures_by(answers: pd.DataFrame, keys: Sequence[str] = (), subset: str = "all") -> list[Row]:
+def figures_by(answers: pd.DataFrame, keys: Sequence[str] = (), subset: str = ALL) -> list[Row]:
     """Compute the accuracies of systems by the given columns.
 
     An accuracy over several seeds is the mean share of seeds that answer a triple correctly. Over all fits, `deviation`
@@ -58,7 +59,8 @@ def figures_by(answers: pd.DataFrame, keys: Sequence[str] = (), subset: str = "a
             columns["deviation"] = _accuracies(part, levels[0]).std(skipna=False)
         if not levels:
             columns["epoch"] = part["epoch"].iloc[0]
-        columns["ties"] = int(part.drop_duplicates("run")["ties"].sum())
+        if subset == ALL:  # ties are only known of whole evaluations
+            columns["ties"] = int(part.drop_duplicates("run")["ties"].sum())
         right, shared = _over_fits(part)
         rows.append(estimate(right, shared).row(system, f"accuracy_{metric}", subset, **columns))
     return rows
@@ -156,7 +158,7 @@ def fits_result(
             sizes = ("fold", "groups", "trained", "evaluated", "left_out", "synthetic")
             row |= {size: getattr(planned.fold, size) for size in sizes}
         described.append(row | {"num_evaluations": len(run.record.validations), "flags": run.record.flags.names})
-    shown = answers.drop(columns=["stories", "ties"]).dropna(axis="columns", how="all")
+    shown = answers.drop(columns=["stories", "ties"] if answers["fold"].notna().any() else ["stories", "ties", "fold"])
     shown = shown.astype({"epoch": "Int64", "right": "Int64"})  # whole numbers, also with empty cells
     return FitsResult.of(
         name,

@@ -143,17 +143,6 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def number(value: object) -> str:
-    """Format a setting or a statistic.
-
-    >>> number(1 / 3), number(32), number(None)
-    ('0.3333', '32', 'none')
-    """
-    if value is None:
-        return "none"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def note_lines(notes: Mapping[str, str]) -> list[str]:
     """Format notes by name as sentences.
 
