@@ -33,6 +33,7 @@ MCNEMAR = binomtest(int((ANSWERS & ~OTHERS).sum()), int((ANSWERS != OTHERS).sum(
         (ANSWERS, INDEPENDENT, wilson_interval(13, 20), "wilson"),
         (ANSWERS, SHARING, interval_by_story(ANSWERS, SharedStories(SHARING)), "by_story"),
         (GRADED, SharedStories(SHARING), interval_by_story(GRADED, SharedStories(SHARING)), "by_story"),
+        (GRADED, INDEPENDENT, interval_by_story(GRADED, SharedStories(INDEPENDENT)), "score"),
         (GRADED, None, *group_intervals(GRADED[:, None], np.arange(20)), "score"),
         (ANSWERS, np.arange(20) // 4, *group_intervals(ANSWERS[:, None], np.arange(20) // 4), "by_group"),
     ],

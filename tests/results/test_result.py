@@ -121,6 +121,32 @@ def test_a_note_names_all_of_its_values():
     assert str(Note.of("adjusted_p", n=1)).count("1 comparison ") == 1
 
 
+def test_a_deviation_is_shown_with_the_value_of_its_metric(tmp_path):
+    figures = [
+        estimate(RIGHT).row("trained", "last_epoch", deviation=0.02),
+        estimate(RIGHT).row("trained", "best_epoch", deviation=0.03),
+        estimate(RIGHT).row("trained", "last_epoch", seed=1),
+    ]
+    compared = [difference(BETTER, RIGHT).row("trained", "frozen", "last_epoch", deviation=0.01)]
+    result = Result.of("seeds", figures, compared)
+    check_result(result, tmp_path)
+    mean, _ = result.shown_tables()[""]
+    value, low, high, _, _ = estimate(RIGHT)
+    assert mean["last_epoch"] == f"{value:.3f} ± 0.020 [{low:.3f}, {high:.3f}]"
+    assert " ± 0.030 " in mean["best_epoch"]
+    assert "deviation" not in mean
+    (row,) = result.shown_tables()["Differences"]
+    assert " ± 0.010 " in row["difference"]
+    assert "adjusted p" not in row  # the only comparison
+    assert [label.get_text() for label in result.plot().get_yticklabels()] == ["trained", "trained, seed 1"]
+
+
+def test_rows_with_columns_of_their_own_are_not_columns_of_a_facet():
+    figures = [estimate(RIGHT).row(f"trial_{n}", subset="trials", scale=n) for n in (1, 2)]
+    rows = Result.of("tune", figures).shown_tables()["trials"]
+    assert [(row["system"], row["scale"]) for row in rows] == [("trial_1", "1"), ("trial_2", "2")]
+
+
 def test_every_code_is_used_and_every_sentence_names_its_values():
     files = sorted(Path(narrlit.__file__).parent.rglob("*.py"))
     sources = "".join(path.read_text(encoding="utf-8") for path in files)

@@ -140,7 +140,8 @@ def estimate(values: ArrayLike, groups: Groups = None, bounds: tuple[float, floa
 
     Args:
         values: (N,) right answers (bool), or graded values within the bounds.
-        groups: dependence of the items.
+        groups: dependence of the items. With the stories of triples, graded values are shares of several seeds that
+            answer correctly; the interval is then as wide as that of one seed.
         bounds: smallest and largest possible value; infinite bounds give Student's t-interval.
 
     >>> print(estimate([True] * 110 + [False] * 90))
@@ -158,7 +159,7 @@ def estimate(values: ArrayLike, groups: Groups = None, bounds: tuple[float, floa
         return Estimate(mean, *interval_by_story(numbers, shared), n, "by_story")
     if group_of is None and bounds == SHARES and _are_answers(numbers):
         return Estimate(mean, *wilson_interval(int(numbers.sum()), n), n, "wilson")
-    if shared is not None:  # shares of several seeds: as wide as the interval of one seed
+    if shared is not None:
         return Estimate(mean, *interval_by_story(numbers, shared), n, "score")
     independent = np.arange(n) if group_of is None else group_of
     (interval,) = group_intervals(numbers[:, None], independent, bounds=bounds)

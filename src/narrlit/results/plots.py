@@ -21,8 +21,10 @@ def interval_plot(figures: pd.DataFrame) -> "Axes":
     from matplotlib.figure import Figure
 
     known = figures[figures["value"].notna()]
-    keys = ["system", *(column for column in KEYS if column in known)]
-    names = [", ".join(filter(None, map(value_text, row))) for row in known[keys].itertuples(index=False)]
+    names = []
+    for row in known.to_dict("records"):
+        numbered = [f"{key} {row[key]}" for key in KEYS if value_text(row.get(key))]
+        names.append(", ".join([row["system"], *numbered]))
     values = known["value"].to_numpy(float)
     ends = known[["low", "high"]].to_numpy(float).T
     figure = Figure(figsize=(6, 1 + 0.35 * len(names)), layout="constrained")
