@@ -212,7 +212,8 @@ def made_with(record: str | Path, settings: str) -> bool:
         content = json.loads(Path(record).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(content, dict) and content.get("settings") == settings
+    kept = content.get("settings") if isinstance(content, dict) else None
+    return settings == (kept.get("digest") if isinstance(kept, dict) else kept)
 
 
 def check_continued(files: Sequence[str | Path], record: str | Path, settings: str, overwrite: bool) -> None:
@@ -220,7 +221,8 @@ def check_continued(files: Sequence[str | Path], record: str | Path, settings: s
 
     Args:
         files: files to be written.
-        record: the JSON record among them, with the digest of the run's settings in the field `settings`.
+        record: the JSON record among them, with the digest of the run's settings in the field `settings`, or as their
+            `digest` in the record of a result.
         settings: digest of the settings of this run.
         overwrite: existing files may be overwritten.
 

@@ -15,6 +15,8 @@ from narrlit.data.readers import read_triples
 from narrlit.data.schema import StoryTable, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
+from narrlit.experiments.evaluation import evaluate
+from narrlit.results import Result
 from narrlit.submission import check_submission
 
 ROWS = 25
@@ -79,6 +81,13 @@ def expected(triples, nearer, swap):
     return found
 
 
+def count(report, system, subset="all", metric="accuracy"):
+    """Right answers and their number, of one figure of a report."""
+    wanted = (system, subset, metric)
+    (row,) = [row for row in report["figures"] if (row["system"], row["subset"], row["metric"]) == wanted]
+    return round(row["value"] * row["n"]), row["n"]
+
+
 @pytest.mark.parametrize("swap", [False, True])
 def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, swap):
     found = judge(*["--swap"] * swap)
@@ -92,21 +101,15 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert {True, False} == set(nearer)
     assert 0 < wanted["right"] < wanted["overrides"]
 
-    accuracy = report["accuracy"]
-    against = report["overrides"]
-    assert accuracy["hybrid"]["correct"] == wanted["hybrid"]
-    assert accuracy["hybrid"]["n"] == ROWS
-    assert accuracy["similarities"]["correct"] == wanted["similarities"]
-    assert accuracy["model"]["n"] == wanted["chosen"]
-    assert against["n"] == wanted["overrides"]
-    assert against["of"] == wanted["chosen"]
-    assert against["right"]["correct"] == wanted["right"]
-    assert against["right"]["n"] == wanted["overrides"]
-    assert report["fallbacks"]["n"] == wanted["fallbacks"]
+    assert count(report, "hybrid") == (wanted["hybrid"], ROWS)
+    assert count(report, "similarities") == (wanted["similarities"], ROWS)
+    assert count(report, "model")[1] == wanted["chosen"]
+    assert count(report, "model", "shares", "overrides") == (wanted["overrides"], wanted["chosen"])
+    assert count(report, "model", "choice: overrides") == (wanted["right"], wanted["overrides"])
+    assert count(report, "model", "shares", "fallbacks") == (wanted["fallbacks"], ROWS)
 
     if swap:
-        assert report["swap_agreement"]["n"] == wanted["agreed"]
-        assert report["swap_agreement"]["of"] == wanted["both"]
+        assert count(report, "model", "shares", "same if swapped") == (wanted["agreed"], wanted["both"])
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
 
     answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
@@ -116,22 +119,14 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
     assert found.out == (tmp_path / "a.jsonl.report.md").read_text()
 
 
-def test_errors_by_label_add_up_and_are_in_the_table(judge, triples, tmp_path):
+def test_errors_by_label_are_counted(judge, triples, tmp_path):
     assert judge().code == 0
 
     answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]
     report = read_json(tmp_path / "a.jsonl.report.json")
-    table = (tmp_path / "a.jsonl.report.md").read_text()
-
-    assert [part["label"] for part in report["by_label"]] == ["A", "B"]
-
-    for part, label in zip(report["by_label"], (True, False), strict=True):
+    for name, label in (("A", True), ("B", False)):
         right = [answer == label for answer, x in zip(answers, triples, strict=True) if x.a_is_closer == label]
-        hybrid = part["accuracy"]["hybrid"]
-        assert hybrid["correct"] == sum(right)
-        assert hybrid["n"] == len(right)
-        (row,) = [line for line in table.splitlines() if line.startswith(f"| {part['label']} ")]
-        assert f"({sum(right)} of {len(right)})" in row.split("|")[-2]
+        assert count(report, "hybrid", f"label: {name}") == (sum(right), len(right))
 
 
 def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_path):
@@ -149,14 +144,14 @@ def test_a_prompt_with_fields_is_the_user_message(judge, server, triples, tmp_pa
     assert sorted(question(body) for body in server.bodies) == sorted(contents)
     assert {len(body["messages"]) for body in server.bodies} == {1}
 
-    record = read_json(tmp_path / "a.jsonl.report.json")
+    record = read_json(tmp_path / "a.jsonl.report.json")["settings"]
     assert record["prompt"] == {"file": "p.txt", "name": "judge", "digest": sha256(text.encode()).hexdigest()}
     # A different temperature changes the requests; the record contains what was sent.
     assert record["sampling"]["temperature"] == 0
     assert judge("--prompt", "p.txt", "--temperature", "0.1", "--overwrite").code == 0
     assert {body["temperature"] for body in server.bodies[ROWS:]} == {0.1}
     assert len(server.bodies) == 2 * ROWS
-    assert read_json(tmp_path / "a.jsonl.report.json")["sampling"]["temperature"] == 0.1
+    assert read_json(tmp_path / "a.jsonl.report.json")["settings"]["sampling"]["temperature"] == 0.1
 
 
 def test_options_of_other_commands_serve_the_encoder(judge):
@@ -166,11 +161,11 @@ def test_options_of_other_commands_serve_the_encoder(judge):
     assert "--coref-model and --cluster need --pseudonymize" in refused.err
 
 
-def test_the_similarities_are_those_of_the_model(judge, narrlit, tmp_path, tiny):
+def test_the_similarities_are_those_of_the_model(judge, tmp_path, tiny):
     judge()
-    evaluated = json.loads(narrlit("evaluate", "t.jsonl", "--model", tiny(), "--json").out)
-    accuracy = read_json(tmp_path / "a.jsonl.report.json")["accuracy"]["similarities"]
-    assert accuracy == {name: evaluated[name] for name in accuracy}
+    evaluated = evaluate(tmp_path / "t.jsonl", tiny())
+    similarities = Result.read(tmp_path / "a.jsonl.report.json").estimate("similarities")
+    assert similarities == pytest.approx(evaluated.estimate())
 
 
 def test_the_same_command_requests_only_missing_choices_again(judge, server, tmp_path):
@@ -218,12 +213,13 @@ def test_labels_may_be_in_another_file_or_unknown(judge, triples, tmp_path):
     assert judge("--labels", "l.jsonl", file="bare.jsonl", out="b.jsonl").code == 0
 
     apart = read_json(tmp_path / "b.jsonl.report.json")
-    assert apart["accuracy"] == whole["accuracy"]
+    assert apart["figures"] == whole["figures"]
 
     found = judge(file="bare.jsonl", out="c.jsonl")
     assert found.code == 0, found.err
-    assert found.out.startswith(f"{ROWS} triples without labels.")
-    assert read_json(tmp_path / "c.jsonl.report.json")["overrides"]["n"] == whole["overrides"]["n"]
+    bare = read_json(tmp_path / "c.jsonl.report.json")
+    assert bare["notes"][0]["code"] == "unlabeled"
+    assert bare["figures"] == [figure for figure in whole["figures"] if figure["subset"] == "shares"]
 
 
 def test_triples_of_failed_requests_are_decided_by_similarities_and_sent_again(judge, server, tmp_path):
@@ -231,7 +227,8 @@ def test_triples_of_failed_requests_are_decided_by_similarities_and_sent_again(j
     found = judge("--retries", "0", "--concurrency", "1")
     assert found.code == 1
     assert f"5 of {ROWS} triples fell back (1, 2, 3, 4, 5): 5 request failed: HTTP 500; repeat the command" in found.err
-    assert "; 5 request failed: HTTP 500" in found.out
+    notes = {note["code"]: note["values"] for note in read_json(tmp_path / "a.jsonl.report.json")["notes"]}
+    assert "5 request failed: HTTP 500" in notes["fallbacks"]["reasons"]
 
     rows = read_json_lines(tmp_path / "a.jsonl.rows.jsonl")
     assert len(read_json_lines(tmp_path / "a.jsonl")) == ROWS
@@ -284,7 +281,7 @@ def test_views_and_pseudonyms_apply_only_to_the_similarities(judge, server, trip
 
     plain, fused = (read_json_lines(tmp_path / f"{name}.jsonl.rows.jsonl") for name in "ab")
     assert [row["similarity_a"] for row in plain] != [row["similarity_a"] for row in fused]
-    assert read_json(tmp_path / "b.jsonl.report.json")["fusion"] == "0.5,0.1,0.2,0.2"
+    assert read_json(tmp_path / "b.jsonl.report.json")["settings"]["fusion"] == "0.5,0.1,0.2,0.2"
 
     anchors = {texts[0] for texts in triples.texts()}
     assert all(json.loads(question(body))["anchor"] in anchors for body in server.bodies)

@@ -1,22 +1,33 @@
-"""narrlit.judge from Python: a scripted server, an encoder, triples in memory."""
+"""narrlit.judge from Python: a scripted server, an encoder, triples in memory; figures against counts by hand."""
 
 import asyncio
 import json
-import math
 import shutil
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from llm_server import MODEL, question
+from results import check_result
 from safetensors.torch import load_file, save_file
 
 import narrlit
-from narrlit.data.schema import Triples
+from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.data.splits import story_numbers
 from narrlit.encoding import model_loading
 from narrlit.errors import OptionError
-from narrlit.experiments.judging import JudgeJob
+from narrlit.experiments.judging import JudgeJob, judgements_of
+from narrlit.llm.judge import Answer, Judgement
 from narrlit.llm.options import LLMOptions
+from narrlit.metrics.significance import SharedStories, mcnemar_by_story
+from narrlit.results import Note, estimate
+
+CHOICE = st.sampled_from([True, False, None])
+ROWS = st.lists(st.tuples(CHOICE, CHOICE, st.sampled_from([-0.5, -0.2, 0.0, 0.1, 0.2, 0.5])), min_size=1, max_size=30)
+T, F, N = True, False, None
 
 
 @pytest.fixture
@@ -47,27 +58,25 @@ def judge(llm, triples, tiny, tmp_path):
 def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_path, tiny):
     judged = judge()
     near = [bool(a > b) for a, b in narrlit.load(tiny()).score(triples)]
-    assert judged.answers == [near[0], *[True] * 7, near[-1]]
+    answers = [near[0], *[True] * 7, near[-1]]
+    assert judged.answers["hybrid"].tolist() == answers
+    assert judged.answers["label"].tolist() == [triple.a_is_closer for triple in triples]
+    assert judged.answers["fallback"].notna().tolist() == [True, *[False] * 7, True]
 
-    right = [answer == triple.a_is_closer for answer, triple in zip(judged.answers, triples, strict=True)]
-    assert judged.summary.n == 9
-    assert judged.summary.correct == sum(right)
-    assert judged.accuracy == sum(right) / 9
+    right = [answer == triple.a_is_closer for answer, triple in zip(answers, triples, strict=True)]
+    assert judged.estimate() == estimate(right, story_numbers(triples))
+    assert judged.estimate("model", "fallbacks", "shares").value == 2 / 9
     assert judged.failed == []
     assert judged.failures == ""
-    assert judged.figures.fallbacks.count == 2
-
-    table = judged.table()
-    assert table["text_a_is_closer"].tolist() == judged.answers
-    assert table["label"].tolist() == [triple.a_is_closer for triple in triples]
-    assert table["fallback"].notna().tolist() == [True, *[False] * 7, True]
     assert (tmp_path / "a.jsonl.report.md").read_text() == f"{judged}\n"
+    check_result(judged, tmp_path / "result")
 
-    judged.write(tmp_path / "b.jsonl")
-    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+    judged.write_answers(tmp_path / "b.jsonl")
+    for name in ("", ".rows.jsonl", ".report.json"):
+        assert (tmp_path / f"b.jsonl{name}").read_bytes() == (tmp_path / f"a.jsonl{name}").read_bytes()
 
 
-def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
+def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm, tmp_path):
     judge()
     assert len(llm.bodies) == 9
 
@@ -77,9 +86,9 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm):
     bare = Triples(triples.stories, [replace(triple, a_is_closer=None) for triple in triples])
     judged = judge(bare)  # labels decide no answer
     assert len(llm.bodies) == 13
-    assert math.isnan(judged.accuracy)
-    assert judged.summary.n == 0
-    assert str(judged).startswith("9 triples without labels.")
+    assert Note.of("unlabeled", n=9) in judged.notes
+    assert set(judged.figures["metric"]) == {"fallbacks", "overrides", "shown first"}
+    check_result(judged, tmp_path / "unlabeled")
     with pytest.raises(OptionError, match=r"made with other settings: give `overwrite`"):
         judge(seed=7)
     with pytest.raises(OptionError, match=r"made with other settings"):
@@ -135,7 +144,7 @@ def test_it_works_in_a_notebook_with_a_running_event_loop(judge):
     async def cell():
         return judge()
 
-    assert len(asyncio.run(cell()).answers) == 9
+    assert len(asyncio.run(cell()).rows) == 9
 
 
 def test_mistakes_name_parameters(judge, triples, tmp_path):
@@ -145,3 +154,85 @@ def test_mistakes_name_parameters(judge, triples, tmp_path):
         judge(labels="l.jsonl")
     with pytest.raises(OptionError, match="`temperature=3`: must be between 0 and 2"):
         LLMOptions(temperature=3)
+
+
+def judged_rows(rows, stories_of=lambda n: (f"x{n}", f"a{n}", f"b{n}")):
+    """Judgements of rows (answers of the model in one or two orders, label, similarity to A minus that to B)."""
+    table = StoryTable()
+    triples, judgements = [], []
+    for n, (answers, label, difference) in enumerate(rows):
+        triples.append(Triple(*map(table.add, stories_of(n)), label))
+        judgements.append(Judgement((difference, 0.0), tuple(Answer(answer) for answer in answers)))
+    return judgements_of(judgements, Triples(table, triples), {})
+
+
+def count(result, system, metric="accuracy", subset="all"):
+    """Right answers and their number."""
+    figure = result.estimate(system, metric, subset)
+    return round(figure.value * figure.n) if figure.n else 0, figure.n
+
+
+def test_overrides_and_choices_by_hand():
+    chosen = [T, F, T, T, N, F]
+    nearer = [-0.1, 0.5, 0.3, -0.2, 0.4, 0.9]
+    labels = [T, T, T, N, T, F]
+    result = judged_rows([((answer,), label, near) for answer, label, near in zip(chosen, labels, nearer, strict=True)])
+
+    # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
+    assert count(result, "model", "overrides", "shares") == (4, 5)
+    assert count(result, "model", subset="choice: overrides") == (2, 3)
+    assert count(result, "model", subset="choice: agrees") == (1, 1)
+    assert count(result, "similarities", subset="choice: none") == (1, 1)
+    assert count(result, "model") == (3, 4)
+    assert count(result, "model_of_all") == (3, 5)
+    assert count(result, "hybrid") == (4, 5)
+    assert count(result, "similarities") == (3, 5)
+    assert count(result, "model", "fallbacks", "shares") == (1, 6)
+    assert count(result, "model", "shown first", "shares") == (3, 5)
+    assert count(result, "hybrid", subset="label: B") == (1, 1)
+    assert result.settings == {"triples": 6, "labeled": 5}
+
+    # By difference of the similarities, one triple in each fifth.
+    assert [count(result, "hybrid", subset=f"margin: {end:.4f} to {end:.4f}") for end in (0.1, 0.3, 0.4, 0.5, 0.9)] == [
+        (1, 1), (1, 1), (1, 1), (0, 1), (1, 1),
+    ]  # fmt: skip
+
+
+def test_swapped_answers_by_hand(tmp_path):
+    answers = [(T, T), (T, F), (F, F), (N, T), (F, T)]
+    result = judged_rows([(pair, True, 0.0) for pair in answers])
+
+    assert count(result, "as_given") == (2, 4)
+    assert count(result, "swapped") == (3, 5)
+    assert count(result, "model") == (1, 2)
+    assert count(result, "model", "same if swapped", "shares") == (2, 4)
+    assert count(result, "model", "shown first", "shares") == (2 + 2, 9)
+    assert result.figures["ties"].dropna().tolist() == [5]
+    check_result(result, tmp_path)
+
+
+@given(ROWS)
+def test_each_labeled_triple_is_in_one_part_of_each_facet(rows):
+    result = judged_rows([((answer,), label, difference) for answer, label, difference in rows])
+    labeled = sum(label is not None for _, label, _ in rows)
+    for system in ("similarities", "model", "hybrid") if labeled else ():
+        whole = count(result, system)
+        of_system = result.figures[(result.figures["system"] == system) & (result.figures["metric"] == "accuracy")]
+        for facet in ("label", "choice", "margin"):
+            subsets = of_system["subset"][of_system["subset"].str.startswith(facet)]
+            parts = [count(result, system, subset=subset) for subset in subsets]
+            assert (sum(right for right, _ in parts), sum(n for _, n in parts)) == whole
+
+
+def test_accuracies_and_their_difference_are_by_story():
+    rows = [((n < 9,), None if n == 4 else True, 0.5 if n % 2 else -0.5) for n in range(12)]
+    result = judged_rows(rows, lambda n: (f"x{n // 3}", f"a{n}", f"b{n}"))
+    known = [n for n in range(12) if n != 4]
+    hybrid, near = np.array([n < 9 for n in known]), np.array([n % 2 == 1 for n in known])
+    shared = SharedStories(np.array([[n // 3, 100 + n, 200 + n] for n in known]))
+
+    assert result.estimate() == estimate(hybrid, shared) == result.estimate("hybrid", subset="label: A")
+    assert result.estimate().method == "by_story"
+    (row,) = result.differences.to_dict("records")
+    assert (row["system"], row["against"], row["test"]) == ("hybrid", "similarities", "mcnemar_by_story")
+    assert row["p"] == mcnemar_by_story(hybrid, near, shared)

@@ -1,6 +1,8 @@
 """`narrlit.judge`: a language model decides labeled or unlabeled triples, given an encoder's similarities."""
 
+import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +20,16 @@ from narrlit.data.splits import story_numbers
 from narrlit.data.writers import write_rows
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError
-from narrlit.experiments.judge_report import JudgeFigures, accuracy_of
-from narrlit.experiments.report import keep_report
-from narrlit.files import check_continued
+from narrlit.files import check_continued, write_text
 from narrlit.json_records import json_digest
 from narrlit.llm.client import LLM, Usage
 from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.requests import Sampling
-from narrlit.metrics.significance import AccuracySummary
 from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.prompts import Prompt, load_prompt
+from narrlit.results import Estimate, Note, Result, Row, difference, estimate
 from narrlit.submission import write_submission
 
 SUFFIXES = (".jsonl", ".zip")
@@ -37,41 +37,27 @@ REPORT, DETAILS, ANSWERS = ".report", ".rows.jsonl", ".answers.sqlite"
 """Suffixes of the files next to the answers: figures (.json and .md), one row per triple, the model's replies."""
 SHOWN = 10
 """Maximum number of triples without a reply that are listed."""
+HYBRID, SIMILARITIES, MODEL = "hybrid", "similarities", "model"
+COMPARED = [SIMILARITIES, MODEL, HYBRID]
+"""Systems with accuracies by label, choice and margin."""
+ORDERS = {"as_given": True, "swapped": False}
+"""Answers by the order of A and B in the request; True if A is shown first."""
+PARTS = 5
+"""Number of parts of equal size by the difference of the similarities."""
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
-    """Decisions of a language model on N triples or, if it made no choice, of the similarities.
+class Judgements(Result):
+    """Result of `judge`: decisions of a language model on N triples or, if it made no choice, of the similarities.
+
+    The systems are `hybrid` (the decisions), `similarities`, `model` (on the triples with a choice), `model_of_all` (no
+    choice counts as wrong) and, if A and B were swapped, `as_given` and `swapped`. `answers` has a row for each triple.
 
     Attributes:
         rows: judgement of each triple: cosines, replies, and the reason if the similarities decide.
-        triples: triples as they are in their file.
-        settings: settings that determine the judgements, and counts of requests, as plain data.
     """
 
     rows: list[Judgement]
-    triples: Triples
-    settings: dict[str, object]
-
-    @property
-    def answers(self) -> list[bool]:
-        """Answers to the N triples: True if candidate A is closer."""
-        return [judgement.a_is_closer for judgement in self.rows]
-
-    @property
-    def summary(self) -> AccuracySummary:
-        """Accuracy on the triples with a label, with its interval."""
-        return accuracy_of(self.answers, self._labels, story_numbers(self.triples))
-
-    @property
-    def accuracy(self) -> float:
-        """Share of right answers, from 0 to 1; NaN if no triple has a label."""
-        return self.summary.accuracy
-
-    @cached_property
-    def figures(self) -> JudgeFigures:
-        """Accuracy of language model and similarities, alone and combined, fallbacks and overrides."""
-        return JudgeFigures.of(self.rows, self._labels, story_numbers(self.triples))
 
     @property
     def failed(self) -> list[int]:
@@ -86,37 +72,24 @@ class Judgements:
         numbers = list(map(str, self.failed[:SHOWN]))
         if len(self.failed) > SHOWN:
             numbers.append("...")
-        reasons = Counter(str(judgement.fallback) for judgement in self.rows if judgement.failed)
-        counts = [f"{count} {reason}" for reason, count in reasons.most_common()]
-        return f"{len(self.failed)} of {len(self.rows)} triples fell back ({', '.join(numbers)}): {', '.join(counts)}"
+        reasons = _reasons([judgement for judgement in self.rows if judgement.failed])
+        return f"{len(self.failed)} of {len(self.rows)} triples fell back ({', '.join(numbers)}): {', '.join(reasons)}"
 
-    def table(self) -> pd.DataFrame:
-        """Tabulate the triples: label, similarities, answers, the reason of a fallback, and the decision."""
-        rows = []
-        for number, (judgement, label) in enumerate(zip(self.rows, self._labels, strict=True), start=1):
-            rows.append({"row": number, "label": label, **judgement.as_dict()})
-        return pd.DataFrame(rows)
-
-    def write(self, path: str | Path) -> None:
+    def write_answers(self, path: str | Path) -> None:
         """Write the answers (.jsonl, or .zip for a submission) and, next to them, figures and details.
 
         NAME.report.json and NAME.report.md contain the figures, NAME.rows.jsonl one row per triple.
         """
         target = Path(path)
+        answers = [judgement.a_is_closer for judgement in self.rows]
         if target.suffix == ".zip":
-            write_submission(target, self.answers, None, rows_a=len(self.rows))
+            write_submission(target, answers, None, rows_a=len(answers))
         else:
-            write_rows(target, [{LABEL: answer} for answer in self.answers])
+            write_rows(target, [{LABEL: answer} for answer in answers])
         write_rows(_file_next_to(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
-        keep_report(target.parent, f"{target.name}{REPORT}", {**self.settings, **self.figures.as_dict()}, f"{self}\n")
-
-    def __str__(self) -> str:
-        """Format tables and notes in Markdown."""
-        return str(self.figures).rstrip("\n")
-
-    @property
-    def _labels(self) -> list[bool | None]:
-        return [triple.a_is_closer for triple in self.triples]
+        report = json.dumps(self.record, indent=2, allow_nan=False)
+        write_text(_file_next_to(target, f"{REPORT}.json"), f"{report}\n")
+        write_text(_file_next_to(target, f"{REPORT}.md"), f"{self}\n")
 
 
 def judge(  # noqa: PLR0913 (options)
@@ -141,8 +114,8 @@ def judge(  # noqa: PLR0913 (options)
         triples: a file of triples (JSON Lines or CSV), with or without labels, or triples.
         encoder: encoder that computes the similarities: from `narrlit.load`, or the name of a model.
         llm: the language model.
-        out: file of answers (.jsonl) or submission to Track A (.zip) to write; `Judgements.write` describes the files
-            next to it.
+        out: file of answers (.jsonl) or submission to Track A (.zip) to write; `Judgements.write_answers` describes
+            the files next to it.
         labels: a file of `text_a_is_closer`, if the labels are not in the file of triples.
         swap: judge each triple twice, with A and B swapped; a choice counts only if both replies choose the same story.
         prompt: file with a custom prompt: the user message if it has fields such as {anchor_text}, else the system
@@ -151,7 +124,8 @@ def judge(  # noqa: PLR0913 (options)
         progress: print how files were read, and show progress bars, on stderr.
 
     Returns:
-        The `Judgements`: `.answers`, `.summary`, `.table()`, `.failed`. They are printed as tables.
+        The `Judgements`, a `Result` whose first figure, `.estimate()`, is the accuracy of the decisions; with `.rows`,
+        `.failed` and `.write_answers(path)`. Triples without labels have shares, but no accuracies.
 
     Raises:
         DataError: if a row of the triples is invalid.
@@ -174,11 +148,112 @@ def judge(  # noqa: PLR0913 (options)
     if swap and progress:
         say(f"A and B swapped: {2 * len(scored)} requests for {len(scored)} triples")
     judgements = judge_triples(model, scored, job.instruction, swap)
-    result = Judgements(judgements, rows, job.record(model.usage))
-    result.write(target)
+    result = judgements_of(judgements, rows, job.record(model.usage))
+    result.write_answers(target)
     if progress:
         say(model.usage.summary())
     return result
+
+
+def judgements_of(rows: list[Judgement], triples: Triples, settings: Mapping[str, object]) -> Judgements:
+    """Compute the figures of N judgements: accuracies, on triples with a label and a choice, and shares.
+
+    The accuracies are those of all triples, by label, by the model's `choice` (agrees with the similarities, overrides
+    them, none) and by `margin`, the difference of the similarities, in parts of equal size. The shares are of triples
+    or answers: fallbacks to the similarities, choices that override them, choices of the candidate shown first, and
+    equal choices if A and B are swapped.
+
+    Source: Comhis, section 6.3, for errors by label.
+    """
+    choices = _choices(rows, triples)
+    labeled = choices.dropna(subset=["label"])
+    stories = story_numbers(triples)
+
+    def estimate_of(values: pd.Series) -> Estimate:
+        return estimate(values, stories[values.index])
+
+    def accuracy(system: str, part: pd.DataFrame) -> Estimate:
+        known = part.dropna(subset=[system])
+        return estimate_of(known[system] == known["label"])
+
+    figures, differences = [], []
+    if len(labeled):
+        ties = int((labeled["margin"] == 0).sum())
+        figures.append(accuracy(HYBRID, labeled).row(HYBRID))
+        figures.append(accuracy(SIMILARITIES, labeled).row(SIMILARITIES, ties=ties))
+        figures.append(accuracy(MODEL, labeled).row(MODEL))
+        figures.append(estimate_of(labeled[MODEL] == labeled["label"]).row("model_of_all"))
+        if "swapped" in choices:
+            figures += [accuracy(order, labeled).row(order) for order in ORDERS]
+        right = {system: labeled[system] == labeled["label"] for system in COMPARED}
+        compared = difference(right[HYBRID], right[SIMILARITIES], stories[labeled.index])
+        differences.append(compared.row(HYBRID, SIMILARITIES))
+        for facet, names in _facets(labeled).items():
+            for name, part in labeled.groupby(names):
+                figures += [accuracy(system, part).row(system, subset=f"{facet}: {name}") for system in COMPARED]
+
+    chosen = choices.dropna(subset=[MODEL])
+    shown_first = [choices[order].dropna() == first for order, first in ORDERS.items() if order in choices]
+    shares = {
+        "fallbacks": choices[MODEL].isna(),
+        "overrides": chosen[MODEL] != chosen[SIMILARITIES],
+        "shown first": pd.concat(shown_first),
+    }
+    if "swapped" in choices:
+        both = choices.dropna(subset=[*ORDERS])
+        shares["same if swapped"] = both["as_given"] == both["swapped"]
+    figures += [estimate_of(values).row(MODEL, name, subset="shares") for name, values in shares.items()]
+
+    notes = [Note.of("judge_systems")] if len(labeled) else [Note.of("unlabeled", n=len(rows))]
+    fallbacks = _reasons([judgement for judgement in rows if judgement.fallback])
+    if fallbacks:
+        notes.append(Note.of("fallbacks", reasons=fallbacks))
+    if "seen_in_training" in settings:
+        notes.append(Note.of("seen_in_training", system=SIMILARITIES, reason=settings["seen_in_training"]))
+    settings = {**settings, "triples": len(choices), "labeled": len(labeled)}
+    answers = choices.to_dict("records")
+    return Judgements.of("judge", figures, differences, answers=answers, settings=settings, notes=notes, rows=rows)
+
+
+def _choices(judgements: Sequence[Judgement], triples: Triples) -> pd.DataFrame:
+    """Tabulate N triples: label, similarities, and the choice of each system, True for A, None if there is none."""
+    table: list[Row] = []
+    for judgement, triple in zip(judgements, triples, strict=True):
+        similarity_a, similarity_b = judgement.scores
+        orders = zip(ORDERS, judgement.answers, strict=False)  # there is a second answer if A and B were swapped
+        row = {
+            "row": len(table) + 1,
+            "label": triple.a_is_closer,
+            "similarity_a": similarity_a,
+            "similarity_b": similarity_b,
+            "margin": abs(similarity_a - similarity_b),
+            HYBRID: judgement.a_is_closer,
+            SIMILARITIES: judgement.by_similarity,
+            MODEL: judgement.choice,
+            **{order: answer.a_is_closer for order, answer in orders},
+            "fallback": judgement.fallback,
+        }
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def _facets(labeled: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
+    """Name the part of each labeled triple, by label, by the model's choice, and by the difference of similarities."""
+    ranks = labeled["margin"].rank(method="first", ascending=False).astype(int)
+    parts = labeled["margin"].groupby((ranks * PARTS - 1) // len(labeled))
+    ends = [parts.transform(end).map("{:.4f}".format) for end in ("min", "max")]
+    overrides = (labeled[MODEL] != labeled[SIMILARITIES]).map({True: "overrides", False: "agrees"})
+    return {
+        "label": labeled["label"].map({True: "A", False: "B"}),
+        "choice": overrides.where(labeled[MODEL].notna(), "none"),
+        "margin": ends[0] + " to " + ends[1],
+    }
+
+
+def _reasons(judgements: Sequence[Judgement]) -> list[str]:
+    """Count the reasons of fallbacks, most frequent first."""
+    reasons = Counter(str(judgement.fallback) for judgement in judgements)
+    return [f"{count} {reason}" for reason, count in reasons.most_common()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +310,7 @@ class JudgeJob:
         """Return plain data for the report, with counts of requests."""
         report = self.triples.report
         record = {
-            "settings": self.digest,
+            "digest": self.digest,
             "file": None if report is None else str(report.path),
             "model": self.encoder.name,
             **self.encoder.about,

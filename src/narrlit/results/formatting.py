@@ -35,7 +35,7 @@ def shown_tables(figures: pd.DataFrame, differences: pd.DataFrame) -> dict[str, 
             tables[facet] = _system_rows(part, compared.iloc[:0])
             if len(compared):
                 tables[f"Differences, {facet}" if facet else "Differences"] = _difference_rows(compared)
-        elif facet and part["system"].nunique() > 1 and not len(compared) and not shown_columns(part):
+        elif facet and part["system"].nunique() > 1 and not len(compared) and _is_by_value(part):
             tables[facet] = _subset_rows(part)
         else:
             tables[facet] = _system_rows(part, compared)
@@ -45,6 +45,12 @@ def shown_tables(figures: pd.DataFrame, differences: pd.DataFrame) -> dict[str, 
 def _facet(subset: str) -> str:
     """Return the facet of a subset; empty for all items."""
     return "" if subset == ALL else subset.partition(": ")[0]
+
+
+def _is_by_value(figures: pd.DataFrame) -> bool:
+    """Return True if the figures of a facet have a value each, and no further key such as the fold."""
+    keys = figures[["system", "subset"]]
+    return bool(figures["subset"].str.contains(": ").all()) and not keys.duplicated().any()
 
 
 def _by_facet(figures: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -83,13 +89,15 @@ def _system_rows(figures: pd.DataFrame, differences: pd.DataFrame) -> list[Cells
 def _subset_rows(figures: pd.DataFrame) -> list[Cells]:
     """Format one row for each subset, with one column for each system; n is a column if it is the same for all."""
     rows = []
+    several_n = figures.groupby("subset")["n"].nunique().max() > 1
     for subset, part in figures.groupby("subset", sort=False):
         facet, _, value = str(subset).partition(": ")
         row: Cells = {facet: value}
-        if part["n"].nunique() == 1:
+        if not several_n:
             row["n"] = part["n"].iloc[0]
         for figure in part.to_dict("records"):
-            row[figure["system"]] = _estimate_text(figure)
+            text = _estimate_text(figure)
+            row[figure["system"]] = f"{text}, n = {figure['n']:,}" if several_n else text
         rows.append(row)
     return _filled(rows)
 

@@ -104,6 +104,12 @@ SENTENCES = {
         "if both answer the same triples. If it contains 0, neither a difference nor equality is shown. It has no "
         "interval if the paper's n is unknown."
     ),
+    "judge_systems": (
+        "hybrid: the choice of the language model or, without one, of the similarities; model: on the triples with a "
+        "choice; model_of_all: no choice is wrong."
+    ),
+    "fallbacks": "Fallbacks to the similarities: {reasons}.",
+    "unlabeled": "{n:#triple} without labels.",
     # Methods of intervals and tests
     "interval_wilson": "Intervals are 95 % (Wilson) and assume independent items.",
     "interval_score": "Intervals are 95 % (score interval) and assume independent items.",
