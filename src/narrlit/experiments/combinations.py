@@ -78,11 +78,8 @@ def weighted_mean(
     differences /= np.maximum(np.sqrt(np.square(differences).mean(axis=1, keepdims=True)), 1e-12)
     grid = simplex_grid(_grid_step(len(differences)), len(differences))
     means = grid @ differences
-    settings = best_elsewhere((means > 0) == labels, grid, folds)
-    result = np.empty(len(labels))
-    for rows, setting in zip(folds, settings, strict=True):
-        result[rows] = means[setting, rows]
-    return result, grid[settings].tolist()
+    best = best_elsewhere((means > 0) == labels, grid, folds)
+    return means[best, np.arange(len(labels))], [grid[best[fold[0]]].tolist() for fold in folds]
 
 
 def _grid_step(num_systems: int) -> float:

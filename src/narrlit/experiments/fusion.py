@@ -1,65 +1,32 @@
-"""`narrlit.fuse`: compare fusion weights of text and views on labeled triples."""
+"""`narrlit.fuse`: compare fusion weights of text and views on labeled triples.
+
+Letters in shapes: T triples, U different stories, W weights, D dimension.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pandas as pd
+import numpy as np
 
 from narrlit.api import Model, encoder_of
 from narrlit.configuration import read_yaml
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_labeled_triples
-from narrlit.data.schema import Triples
+from narrlit.data.rows import file_digest
+from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
+from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.encoding.model_loading import pick_device
 from narrlit.encoding.story_encoder import StoryEncoder
+from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, reading
-from narrlit.experiments.fusion_evaluation import GridSearch, ModelFusions
-from narrlit.experiments.fusion_report import FusionData, fusion_report
-from narrlit.experiments.report import Report
+from narrlit.experiments.fusion_weights import Weights, best_elsewhere, best_setting, fused_answers, simplex_grid
+from narrlit.metrics.significance import SharedStories
 from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import PARTS, PRESETS, Fusion
+from narrlit.results import Note, Result, Row, difference, estimate
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-
-@dataclass(frozen=True, eq=False)
-class FusionComparison:
-    """Accuracies of one or more models by fusion weights of text and views.
-
-    Attributes:
-        models: accuracies of each model.
-        search: folds of the triples, and the grid of weights.
-        data: the triples, and which texts of their stories are read.
-    """
-
-    models: Sequence[ModelFusions]
-    search: GridSearch
-    data: FusionData
-
-    @cached_property
-    def report(self) -> Report:
-        """Tables, notes and plain data."""
-        return fusion_report(self.models, self.search, self.data)
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate the settings of each model: weights, n, correct, accuracy, ties, difference to the full text."""
-        return self.report.table()
-
-    def plot(self) -> "Axes":
-        """Plot the accuracies with 95 % intervals, and return the matplotlib axes."""
-        return self.report.plot()
-
-    def write(self, folder: str | Path) -> None:
-        """Write fuse.json, .md, .csv (the table), .tex and (with matplotlib) .svg."""
-        self.report.write(Path(folder), "fuse")
-
-    def __str__(self) -> str:
-        """Format tables and notes in Markdown."""
-        return self.report.markdown().rstrip("\n")
+FULL_ONLY, ELSEWHERE, HERE = "full_only", "best on other folds", "best on these triples"
 
 
 def fuse(  # noqa: PLR0913 (options)
@@ -74,7 +41,7 @@ def fuse(  # noqa: PLR0913 (options)
     strict: bool = False,
     out: str | Path | None = None,
     progress: bool = False,
-) -> FusionComparison:
+) -> Result:
     """Compare fusion weights of text and views on labeled triples; each model embeds every text and view only once.
 
     In addition to the settings, a grid of weights is searched: each fold of the triples is evaluated with the weights
@@ -95,7 +62,9 @@ def fuse(  # noqa: PLR0913 (options)
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
-        A `FusionComparison`: `.table()`, `.models`, `.plot()`, `.write(folder)`. It is printed as its tables.
+        A `Result` with systems named MODEL, SETTING, which are compared with the model's full text alone. The grid is
+        `best on other folds`: its rows of the subset `folds` have the weights and accuracy of each fold, those of
+        `other folds` the accuracy that chose the weights. `best on these triples` is no result: they chose its weights.
 
     Raises:
         DataError: if a file can't be read, or a story has no views.
@@ -107,26 +76,111 @@ def fuse(  # noqa: PLR0913 (options)
     >>> from narrlit.data.schema import StoryTable
     >>> from narrlit.data.storyworld import StoryWorld, synthetic_triples
     >>> triples = synthetic_triples(StoryWorld(0).triples(3, "validation"), StoryTable(), views=True)
-    >>> fuse(triples, ["minilm"], grid=0.5, folds=2).table()[["name", "n", "correct"]]
-               name  n correct
-    0     submitted  3       0
-    1         equal  3       0
-    2     full_only  3       0
-    3  higher_theme  3       0
-    4   action_only  3       2
+    >>> fuse(triples, ["minilm"], grid=0.5, folds=2).figures[["system", "n", "value"]].head(3)
+                  system  n  value
+    0  minilm, full_only  3    0.0
+    1  minilm, submitted  3    0.0
+    2      minilm, equal  3    0.0
     """
-    weights = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
+    named = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
+    named = {FULL_ONLY: PRESETS[FULL_ONLY], **named}
     encoders = _encoders(models)
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
-    data = FusionData(labeled, encoders[0].texts)
-    _check_views(data)
-    search = GridSearch.divide(labeled, data.texts.prepare_triples(labeled), grid, folds, fold_seed)
-    compared: list[ModelFusions] = []
+    texts = encoders[0].texts
+    if texts.views is None and any(labeled.stories[index].views is None for index in labeled.indices.ravel().tolist()):
+        raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
+    prepared = texts.prepare_triples(labeled)
+    # Stories are compared by the texts in the file: equal stories may have different placeholders in `prepared`.
+    stories = story_numbers(labeled)
+    groups = story_groups(TrainingExamples(labeled.stories, list(map(example_of, labeled))))
+    weights = simplex_grid(grid)
+    fold_rows = grouped_folds(groups, folds, fold_seed)
+
+    notes = [
+        Note.of("fusion_weights", parts=list(PARTS)),
+        Note.of("best_elsewhere", system=ELSEWHERE, folds=folds, n=len(weights), step=f"{grid:g}"),
+        Note.of("best_here", system=HERE, n=len(weights)),
+    ]
+    if "submitted" in named:
+        notes.append(Note.of("submitted"))
+    figures: list[Row] = []
+    differences: list[Row] = []
+    records: list[dict[str, object]] = []
+    record = _record(labeled, texts)
+    record |= {"grid": grid, "grid_settings": len(weights), "folds": folds, "fold_seed": fold_seed}
+    record |= {"groups": len(np.unique(groups)), "models": records}
     for encoder in encoders:
-        compared.append(_evaluate(encoder, search, weights, data.path, progress))
+        vectors, about = _embed(encoder, prepared, progress)
+        seen = None if labeled.report is None else seen_in_training(encoder.name, labeled.report.path)
+        if seen is not None:
+            notes.append(Note.of("seen_in_training", system=encoder.name, reason=seen))
+        records.append({"model": encoder.name, **about, "seen_in_training": seen})
+        model_figures, model_differences = fusion_rows(
+            encoder.name, vectors, prepared, named, weights, fold_rows, stories, seen
+        )
+        figures += model_figures
+        differences += model_differences
+        result = Result.of("fuse", figures, differences, settings=record, notes=notes)
         if out is not None:
-            FusionComparison(compared, search, data).write(out)
-    return FusionComparison(compared, search, data)
+            result.write(out)
+    return result
+
+
+def fusion_rows(
+    model: str,
+    vectors: FloatArray,
+    triples: Triples,
+    settings: Mapping[str, Fusion],
+    grid: Weights,
+    folds: Sequence[IntArray],
+    stories: IntArray,
+    seen: str | None = None,
+) -> tuple[list[Row], list[Row]]:
+    """Compute the accuracies of a model with settings of the weights, and with the best of a grid.
+
+    Args:
+        model: name of the model.
+        vectors: (U, 4, D) unit vectors of the texts and views of the stories.
+        triples: T labeled triples of these stories.
+        settings: settings by name; the others are compared with the first.
+        grid: (W, 4) weights of the grid.
+        folds: triples of each fold, which is evaluated with the weights of the grid that are best on the other folds.
+        stories: (T, 3) numbers of the stories of the triples; equal stories have the same number.
+        seen: reason why the accuracies are not valid results; None if there is none.
+
+    Returns:
+        Rows of figures, and rows of differences.
+    """
+    shared = SharedStories(stories)
+    all_triples = np.arange(len(triples))
+    first = f"{model}, {next(iter(settings))}"
+    figures, differences = [], []
+    setting_weights = np.array([setting.weights for setting in settings.values()])
+    right, ties = fused_answers(vectors, triples.indices, triples.labels, setting_weights)
+    for number, (name, setting) in enumerate(settings.items()):
+        columns: Row = {"weights": list(setting.weights), "ties": int(ties[number].sum()), "flags": seen}
+        figures.append(estimate(right[number], shared).row(f"{model}, {name}", **columns))
+        if number:
+            differences.append(difference(right[number], right[0], shared).row(f"{model}, {name}", first))
+
+    grid_right, grid_ties = fused_answers(vectors, triples.indices, triples.labels, grid)
+    best = best_elsewhere(grid_right, grid, folds)
+    answers = grid_right[best, all_triples]
+    system = f"{model}, {ELSEWHERE}"
+    figures.append(estimate(answers, shared).row(system, ties=int(grid_ties[best, all_triples].sum()), flags=seen))
+    differences.append(difference(answers, right[0], shared).row(system, first))
+    for number, fold in enumerate(folds):
+        chosen = best[fold[0]]
+        others = np.delete(all_triples, fold)
+        columns = {"fold": number, "weights": grid[chosen].tolist()}
+        figures.append(estimate(answers[fold], stories[fold]).row(system, subset="folds", **columns))
+        on_others = estimate(grid_right[chosen, others], stories[others])
+        figures.append(on_others.row(system, subset="other folds", **columns))
+
+    chosen = best_setting(grid_right, grid)
+    columns = {"weights": grid[chosen].tolist(), "ties": int(grid_ties[chosen].sum()), "flags": "NOT A RESULT"}
+    figures.append(estimate(grid_right[chosen], shared).row(f"{model}, {HERE}", **columns))
+    return figures, differences
 
 
 def read_settings(path: str | Path) -> dict[str, Fusion]:
@@ -164,31 +218,27 @@ def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
     return encoders
 
 
-def _check_views(data: FusionData) -> None:
-    """Check that all stories have views, before names are replaced.
-
-    Raises:
-        OptionError: if a story has none.
-    """
-    if data.texts.views is not None:
-        return
-    for index in data.triples.indices.ravel().tolist():
-        if data.triples.stories[index].views is None:
-            raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
-
-
-def _evaluate(
-    encoder: StoryEncoder, search: GridSearch, settings: Mapping[str, Fusion], triples: str | None, progress: bool
-) -> ModelFusions:
-    """Embed every text and view once, and evaluate all settings."""
+def _embed(encoder: StoryEncoder, triples: Triples, progress: bool) -> tuple[FloatArray, dict[str, object]]:
+    """Embed every text and view of the stories once, (U, 4, D); also return how they were read."""
     if progress:
         say(f"{encoder.name} embeds texts and views")
     encoder = encoder.without_cache()  # its weights are freed before the next model is loaded
     encoder.require_one_prompt("fuse")
-    embeddings, coverage = encoder.embed_parts(search.triples.stories, progress)
+    vectors, coverage = encoder.embed_parts(triples.stories, progress)
     max_length = encoder.facts.max_length
     if progress:
         say_truncated(coverage, max_length, "text or view", "texts and views")
-    accuracies = search.evaluate(embeddings, settings)
-    seen = None if triples is None else seen_in_training(encoder.name, triples)
-    return ModelFusions(encoder.name, accuracies, max_length, encoder.loading.long, coverage, seen)
+    return vectors, {"max_length": max_length, "long": encoder.loading.long, **coverage.record}
+
+
+def _record(triples: Triples, texts: StoryTexts) -> dict[str, object]:
+    """Describe triples, views and pseudonyms as plain data."""
+    file: dict[str, object] = {}
+    if triples.report is not None:
+        path = str(triples.report.path)
+        file = {"path": path, "sha256": file_digest(path)}
+    return {
+        "triples": {**file, "n": len(triples)},
+        "views": texts.provenance,
+        "pseudonyms": None if texts.pseudonyms is None else asdict(texts.pseudonyms),
+    }

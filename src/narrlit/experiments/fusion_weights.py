@@ -4,7 +4,6 @@ Letters in shapes: T triples, U different stories, W weights, P parts, D dimensi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import OptionError
-from narrlit.metrics.significance import AccuracySummary, PairedComparison, paired
 from narrlit.models.config import PARTS
 
 Bools = NDArray[np.bool_]
@@ -22,40 +20,6 @@ FINEST_STEP = 0.01
 
 _WEIGHTS_PER_PASS = 1024
 _SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
-
-
-@dataclass(frozen=True, eq=False)
-class FusedAnswers:
-    """Answers to T triples by one setting of the weights, or by W settings.
-
-    Attributes:
-        right: (T,) or (W, T) True for right answers.
-        ties: same shape, True for equal scores, which count as answers for B.
-        stories: (T, 3) stories of the triples.
-    """
-
-    right: Bools
-    ties: Bools
-    stories: IntArray
-
-    def at(self, setting: int | IntArray, triples: IntArray | None = None) -> "FusedAnswers":
-        """Select the answers of a setting to some triples; a setting for each triple is allowed."""
-        rows = np.arange(len(self.stories)) if triples is None else triples
-        return FusedAnswers(self.right[setting, rows], self.ties[setting, rows], self.stories[rows])
-
-    @property
-    def summary(self) -> AccuracySummary:
-        """Accuracy of one setting; its interval accounts for stories that the triples share."""
-        return AccuracySummary.of(self.right, self.stories, int(self.ties.sum()))
-
-    @property
-    def wrong(self) -> set[int]:
-        """Triples that one setting answers incorrectly."""
-        return set(np.flatnonzero(~self.right).tolist())
-
-    def difference_to(self, other: "FusedAnswers") -> PairedComparison:
-        """Compare one setting with another."""
-        return paired(self.wrong, other.wrong, len(self.right), self.stories)
 
 
 def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
@@ -124,8 +88,8 @@ def _part_products(first: Weights, second: Weights) -> Weights:
 
 
 def fused_answers(
-    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights, stories: IntArray | None = None
-) -> FusedAnswers:
+    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights
+) -> tuple[Bools, Bools]:
     """Answer triples by many weights.
 
     Args:
@@ -133,10 +97,9 @@ def fused_answers(
         indices: (T, 3) story indices of anchor, A and B.
         labels: (T,) 1 if A is closer.
         weights: (W, 4) weights of the parts.
-        stories: (T, 3) numbers of the stories, equal for stories with equal texts; None: `indices`.
 
     Returns:
-        The answers (W, T).
+        (W, T) True for right answers, and (W, T) True for equal scores, which count as answers for B.
     """
     right = np.empty((len(weights), len(indices)), dtype=np.bool_)
     ties = np.empty_like(right)
@@ -146,7 +109,7 @@ def fused_answers(
         score_a, score_b = scores[..., 0], scores[..., 1]
         right[block] = (score_a > score_b) == (labels == 1)
         ties[block] = score_a == score_b
-    return FusedAnswers(right, ties, indices if stories is None else stories)
+    return right, ties
 
 
 def best_setting(right: Bools, weights: Weights) -> int:
@@ -161,11 +124,15 @@ def best_setting(right: Bools, weights: Weights) -> int:
     return int(most_right_first[0])
 
 
-def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> list[int]:
-    """Find the row of the weights that is best on all other folds, for each fold of triples."""
-    all_triples = np.arange(right.shape[1])
-    settings = []
+def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> IntArray:
+    """Find the row (T,) of the weights for each triple: that which is best on all other folds.
+
+    Args:
+        right: (W, T) True for right answers.
+        weights: (W, P) weights of the parts.
+        folds: triples of each fold.
+    """
+    best = np.empty(right.shape[1], dtype=np.int64)
     for fold in folds:
-        other_triples = np.setdiff1d(all_triples, fold)
-        settings.append(best_setting(right[:, other_triples], weights))
-    return settings
+        best[fold] = best_setting(np.delete(right, fold, axis=1), weights)
+    return best

@@ -63,7 +63,7 @@ def _by_facet(figures: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def shown_columns(figures: pd.DataFrame) -> list[str]:
     """List the further columns that are shown next to the system: those that identify or describe a row."""
     further = [column for column in figures if column not in (*FIGURES, *DIFFERENCES, *DETAILS, DEVIATION)]
-    return [column for column in further if figures[column].notna().any()]
+    return sorted((column for column in further if figures[column].notna().any()), key=lambda name: name not in KEYS)
 
 
 def _system_rows(figures: pd.DataFrame, differences: pd.DataFrame) -> list[Cells]:

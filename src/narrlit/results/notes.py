@@ -104,6 +104,15 @@ SENTENCES = {
         "if both answer the same triples. If it contains 0, neither a difference nor equality is shown. It has no "
         "interval if the paper's n is unknown."
     ),
+    "fusion_weights": "Weights: of {parts}, in this order.",
+    "best_elsewhere": (
+        "{system}: each of {folds} folds is evaluated with the one of {n:#setting} (multiples of {step}) that was best "
+        "on the other folds; triples that share stories are in the same fold."
+    ),
+    "best_here": "{system}: the best of {n:#setting} on the triples that selected it: NOT A RESULT.",
+    "submitted": (
+        "submitted: selected by ttda704 on the task's development triples (Table 2): not a valid result there."
+    ),
     "judge_systems": (
         "hybrid: the choice of the language model or, without one, of the similarities; model: on the triples with a "
         "choice; model_of_all: no choice is wrong."
