@@ -1,51 +1,77 @@
 """narrlit check-data: what it prints and writes, and the files that it takes."""
 
 import pytest
-from json_files import read_json
+from json_files import read_json_lines
+from results import check_result
 
 from narrlit.api import similarity
 from narrlit.data.readers import read_triples
 from narrlit.encoding.loading import load
+from narrlit.experiments.data_check import check_data
 from narrlit.metrics.diagnostics import similarity_diagnostics
+from narrlit.results import Result
 
 
-def test_it_prints_a_verdict_and_tables_and_writes_them(narrlit, world_files, tmp_path):
+def values(result, code):
+    """Values of the notes with a code."""
+    return [note.values for note in result.notes if note.code == code]
+
+
+def test_it_prints_findings_and_tables_and_writes_them(narrlit, world_files, tmp_path):
     found = narrlit("check-data", world_files / "train.jsonl", world_files / "validation.jsonl", "--out", "out")
     assert found.code == 0, found.err
-    assert found.out.startswith("- No validation story is in train.\n")
     assert "validation.jsonl: 9 rows" in found.err
     assert (tmp_path / "out/check_data.md").read_text() == found.out
 
-    check = read_json(tmp_path / "out/check_data.json")
-    assert [entry["rows"] for entry in check["files"]] == [12, 9]
-    assert {entry["probe"] for entry in check["probes"] if entry["set"] == "validation"} >= {
-        "always_a",
-        "tfidf",
-        "bm25",
-    }
-    assert [entry["stop_words"] for entry in check["files"]] == ["english", "english"]
-    assert check["verdict"][0] in found.out
+    result = Result.read(tmp_path / "out/check_data.json")
+    assert values(result, "nothing_shared")[0]["of"] == "validation"
+    assert [file["rows"] for file in result.settings["files"]] == [12, 9]
+    assert [file["stop_words"] for file in values(result, "checked_set")] == ["english", "english"]
+    assert set(result.figures["system"][result.figures["subset"] == "validation"]) >= {"always_a", "tfidf", "bm25"}
+    assert result.estimate("always_a", subset="validation").n == 9
+    check_result(result, tmp_path / "again")
 
 
-def test_files_of_stories_and_triples_without_labels_are_taken(narrlit, world_files, make):
+def test_lines_of_shared_stories_and_figures_by_source(world_files, make, tmp_path):
+    rows = read_json_lines(world_files / "validation.jsonl")
+    sourced = make("sourced.jsonl", [{**row, "source": "ab"[place % 2]} for place, row in enumerate(rows * 2)])
+    result = check_data(world_files / "train.jsonl", sourced, world_files / "validation.jsonl")
+
+    lines = result.answers.query("set == 'validation' and other == 'test' and jaccard == 1")
+    assert lines["line"].tolist() == lines["other_line"].tolist()
+    assert len(lines) == 27
+    halves = [result.estimate("always_a", subset=f"validation, source: {name}") for name in "ab"]
+    assert sum(half.n for half in halves) == 18
+    check_result(result, tmp_path)
+
+
+def test_files_of_stories_and_triples_without_labels_are_taken(narrlit, world_files, make, tmp_path):
     validation = world_files / "validation.jsonl"
     bare = [
         dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) for texts in read_triples(validation).texts()
     ]
-    found = narrlit("check-data", world_files / "stories.jsonl", validation, make("bare.jsonl", bare))
+    found = narrlit("check-data", world_files / "stories.jsonl", validation, make("bare.jsonl", bare), "--out", "out")
 
     assert found.code == 0, found.err
-    assert "9 of 27 validation stories are also in train; a file of stories has no pairs to compare." in found.out
-    assert "27 of 27 validation stories are also in test, with 18 pairs of anchor and candidate" in found.out
-    assert "| test       | always" not in found.out
+    result = Result.read(tmp_path / "out/check_data.json")
+    alone = values(result, "shared_alone")[0]
+    assert [alone[name] for name in ("shared", "stories", "of", "within")] == [9, 27, "validation", "train"]
+    pairs = values(result, "shared_pairs")[0]
+    assert [pairs[name] for name in ("shared", "stories", "of", "within", "pairs")] == [
+        27,
+        27,
+        "validation",
+        "test",
+        18,
+    ]
+    assert set(result.figures["subset"]) == {"validation"}
 
 
-def test_labels_of_their_own_file_are_the_validation_s(narrlit, world_files, make):
-    validation = world_files / "validation.jsonl"
+def test_labels_of_their_own_file_are_the_validation_s(world_files, make):
     labels = make("labels.jsonl", [{"text_a_is_closer": True}] * 9)
-    found = narrlit("check-data", world_files / "train.jsonl", validation, "--labels", labels)
-    assert found.code == 0, found.err
-    assert "- Shortcut: always A alone solves 100.0 % of validation (9 of 9)" in found.out
+    result = check_data(world_files / "train.jsonl", world_files / "validation.jsonl", labels=labels)
+    assert values(result, "shortcut")[-1]["probe"] == "always A"
+    assert result.estimate("always_a", subset="validation").value == 1
 
 
 def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
@@ -100,8 +126,10 @@ def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, 
     encoder = load(tiny())
     texts = list(dict.fromkeys(text for triple in read_triples(files[1]).texts() for text in triple))
     expected = similarity_diagnostics(similarity(texts, encoder))
-    record = read_json(tmp_path / "out/check_data.json")["diagnostics"][str(files[1])]
+    result = Result.read(tmp_path / "out/check_data.json")
+    hubs = result.estimate(metric="hub skewness", subset="stories: validation")
 
-    assert record["stories"] == 27
-    assert record["hub_skewness"] == pytest.approx(expected.hub_skewness, abs=1e-4)  # float32
-    assert f"{files[1]}: skewness of hubs {record['hub_skewness']:.1f}" in found.out
+    assert hubs.n == 27
+    assert hubs.value == pytest.approx(expected.hub_skewness, abs=1e-4)  # float32
+    assert len(values(result, "hubs")) == len(expected.warnings)
+    assert [note["file"] for note in values(result, "independent")] == [str(files[1])]

@@ -64,7 +64,7 @@ REPLACED = [
     Case(
         "check-data train.jsonl validation.jsonl",
         FIGURES,
-        ("figures/check_data.json", "figures/check_data.md"),
+        tuple(f"figures/check_data.{end}" for end in ("json", "csv", "md", "tex", "svg")),
         ("train.jsonl", "validation.jsonl"),
     ),
     Case(

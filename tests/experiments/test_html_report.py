@@ -19,6 +19,7 @@ from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.run_file import RunFile
+from narrlit.results.findings import with_verdict
 
 ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -73,7 +74,8 @@ def case(tmp_path_factory):
     entry = {"epoch": 0, "step": 4, "correct": int(systems[0].correct.sum()), **figures}
     record = {"validations": [entry], "untrained": entry, "best": entry, "command": {"line": ATTACK}, "seed": 3}
     record["data"] = {"train": {"files": [{"path": "/x/train.jsonl", "sha256": "0", "rows": 77}]}}
-    check = check_sets([CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)], None)
+    checked = CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)
+    check = with_verdict(check_sets([checked]))
     runs = {systems[0].name: Run(folder, RunFile.model_validate(record))}
     page = html_report(
         systems, compare_answers(systems, triples, facets, {}), runs, triples, ATTACK, {ATTACK: check}, "pca"

@@ -9,6 +9,7 @@ import pytest
 
 from narrlit.metrics import set_checks
 from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, near_duplicates, read_set
+from narrlit.results.findings import WARNINGS, data_findings, with_verdict
 
 DATA = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 SYNTHETIC = DATA / "synthetic/synthetic_data_for_classification_830of1900.jsonl"
@@ -36,6 +37,17 @@ def of(entries, **wanted):
     """The one entry with these values."""
     [entry] = [entry for entry in entries if wanted.items() <= entry.items()]
     return entry
+
+
+def finding(check, code):
+    """The values of the one finding with a code."""
+    [note] = [note for note in data_findings(check) if note.code == code]
+    return note.values
+
+
+def warnings(check):
+    """Codes of the findings that are warnings in training."""
+    return [note.code for note in data_findings(check) if note.code in WARNINGS]
 
 
 def shingles_of(text):
@@ -99,11 +111,13 @@ def test_shared_stories_pairs_and_anchors_are_counted():
     assert {"set": "train", "other": "test", "line": 1, "other_line": 1, "jaccard": 1.0} in check["duplicates"]
     assert len(check["duplicates"]) == 5 + 2 + 2
 
-    line = check["verdict"][0]
-    assert line.startswith("4 of 6 validation stories are also in train, with 2 pairs of anchor and candidate")
-    assert "training on train may reveal labels of validation" in line
-    assert line.endswith("leave these rows out; 1 more have near-duplicates there.")
-    assert line not in check["warnings"]
+    pairs, near = data_findings(check)[:2]
+    assert (pairs.code, pairs.values["learned"], pairs.values["graded"]) == ("shared_pairs", "train", "validation")
+    assert pairs.values.items() >= {"shared": 4, "stories": 6, "pairs": 2}.items()
+    assert (near.code, near.values["near_duplicates"]) == ("more_near_duplicates", 1)
+    alone = [note.values["of"] for note in data_findings(check) if note.code == "shared_alone"]
+    assert alone == ["test", "validation"]
+    assert "shared_pairs" not in WARNINGS
 
 
 def test_near_duplicates_with_the_threshold_1_have_the_same_shingles():
@@ -122,13 +136,21 @@ def test_near_duplicates_within_a_set_are_listed_once():
 
 def test_a_shared_story_without_a_shared_pair_leaks_no_label_but_gives_a_warning():
     train, validation = [("x", "p", "q")], [("p", "q", "s")]
-    check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", validation, [True], True)])
-    assert check["warnings"] == check["verdict"][:1]
-    assert "2 of 3 validation stories are also in train, in other triples; no pair is shared" in check["warnings"][0]
+    sets = [CheckedSet("train", train, [True]), CheckedSet("validation", validation, [True], True)]
+    check = check_sets(sets)
+    assert finding(check, "shared_in_training").items() >= {"shared": 2, "stories": 3, "pairs": 0}.items()
+    assert warnings(check) == ["shared_in_training"]
+    record = with_verdict(check)
+    assert record["warnings"] == record["verdict"][:1] == [str(data_findings(check)[0])]
+    assert "no pair is shared" in record["warnings"][0]
+
+    # A method may read the texts of a test, but no model has learned them.
+    check = check_sets([CheckedSet("validation", train, [True], True), CheckedSet("test", validation, [True], True)])
+    assert warnings(check) == ["shared_in_test"]
 
     check = check_sets([CheckedSet("train", train, [True]), CheckedSet("validation", [("k", "l", "m")], [True], True)])
-    assert check["verdict"][0] == "No validation story is in train."
-    assert check["warnings"] == []
+    assert data_findings(check)[0].code == "nothing_shared"
+    assert warnings(check) == []
 
 
 def test_word_overlap_in_train_alone_is_a_shortcut():
@@ -140,17 +162,19 @@ def test_word_overlap_in_train_alone_is_a_shortcut():
     assert of(check["probes"], set="validation", probe="jaccard")["correct"] == 0
     assert of(check["probes"], set="train", probe="always_a")["correct"] == 20
 
-    [line] = check["warnings"]
-    assert "solves 100.0 % of train (40 of 40) but 0.0 % of validation (0 of 30)" in line
-    assert line.endswith("a model can learn it, and validation on a part of train would be misleading.")
+    assert warnings(check) == ["shortcut_in_train"]
+    solved = "100.0 % of train (40 of 40) but 0.0 % of validation (0 of 30)"
+    assert finding(check, "shortcut_in_train") == {"probe": "word overlap (Jaccard)", "solved": solved}
+    assert warnings(check_sets(sets[:1])) == ["shortcut_to_learn"]
 
     flipped = []
     for each in sets:
         labels = [not label for label in each.labels]
         flipped.append(CheckedSet(each.name, each.rows, labels, True))
-    [line] = check_sets(flipped)["warnings"]
-    assert "solves 100.0 % of validation (30 of 30) but 0.0 % of train (0 of 40)" in line
-    assert line.endswith("accuracy on validation may be due to it alone.")
+    check = check_sets(flipped)
+    assert warnings(check) == ["shortcut"]
+    solved = "100.0 % of validation (30 of 30) but 0.0 % of train (0 of 40)"
+    assert finding(check, "shortcut").items() >= {"solved": solved, "set": "validation"}.items()
 
 
 def test_unbalanced_labels_and_lengths_are_shortcuts():
@@ -161,7 +185,9 @@ def test_unbalanced_labels_and_lengths_are_shortcuts():
     assert of(check["probes"], set="validation", probe="always_b")["correct"] == 45
     assert of(check["probes"], set="validation", probe="longer")["correct"] == 45
     assert of(check["probes"], set="validation", probe="shorter")["correct"] == 15
-    assert any(line.startswith("Shortcut: always B alone solves 75.0 %") for line in check["warnings"])
+    shortcuts = [note.values["probe"] for note in data_findings(check) if note.code == "shortcut"]
+    assert shortcuts == ["always B"]
+    assert finding(check, "to_beat")["solved"] == "75.0 % of validation (45 of 60)"
     assert not [entry for entry in check["probes"] if entry["set"] == "train" and "always" in entry["probe"]]
 
 
@@ -202,7 +228,8 @@ def test_known_findings_in_the_tasks_data():
     assert shared["shared"] == 164
     assert shared["stories"] == 479
     assert shared["pairs"] == 4
-    assert "97.6 % of train (809 of 829) but 45.0 % of validation (90 of 200)" in check["warnings"][0]
+    solved = "97.6 % of train (809 of 829) but 45.0 % of validation (90 of 200)"
+    assert finding(check, "shortcut_in_train")["solved"] == solved
 
 
 def test_decomposed_copies_are_shared_and_near_duplicates():

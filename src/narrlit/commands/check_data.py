@@ -8,6 +8,8 @@ from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
 
+FILES = ("check_data.json", "check_data.csv", "check_data.md", "check_data.tex", "check_data.svg", "answers.csv")
+
 
 def check_data(  # noqa: PLR0913 - its parameters are the command's options
     train: str,
@@ -16,7 +18,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     *,
     labels: str | None = None,
     threshold: float = 0.5,
-    out: Annotated[str | None, Output.folder("check_data.json", "check_data.md")] = None,
+    out: Annotated[str | None, Output.folder(*FILES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,
@@ -29,7 +31,8 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         test: triples, with or without labels, or stories.
         labels: file with the labels (text_a_is_closer) of the validation triples, if they are in a separate file.
         threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
-        out: folder for check_data.json, which lists the lines of shared stories and near-duplicates, and check_data.md.
+        out: folder for check_data.json, .csv, .md, .tex and .svg, and answers.csv, which lists the lines of shared
+            stories and near-duplicates.
         loading: model to check as well: as Track B requires, its embedding of a validation or test story must be the
             same whatever other stories are embedded with it; its similarities are examined for length bias and hubness.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
@@ -51,4 +54,4 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     print(result)
     if out is not None:
         result.write(out)
-        say(f"{out}: check_data.json, check_data.md")
+        say(f"{out}: check_data.json, .csv, .md, .tex, .svg{' and answers.csv' if len(result.answers) else ''}")

@@ -31,6 +31,7 @@ from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
 from narrlit.metrics.set_checks import Check, CheckedSet, check_sets
+from narrlit.results.findings import with_verdict
 from narrlit.seeds import run_seed
 
 Stage = Literal["validation", "test", "predict"]
@@ -277,7 +278,7 @@ class StoryData(L.LightningDataModule):
         if validation:
             labels = [triple.a_is_closer for triple in validation]
             sets.append(CheckedSet("validation", validation.texts(), labels, sided=True))
-        result = check_sets(sets)
+        result = with_verdict(check_sets(sets))
         if result["warnings"]:
             rank_zero_warn(" ".join([*result["warnings"], "(run.json: data_check)"]))
         return result

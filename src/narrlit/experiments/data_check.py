@@ -1,82 +1,20 @@
 """`narrlit.check_data`: stories that files share, and shortcuts that solve their triples."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, starmap
+import math
+from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from narrlit.console import say
 from narrlit.data.readers import read_any
 from narrlit.data.rows import Layout
-from narrlit.data.schema import Story
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import OptionError
-from narrlit.experiments.report import keep_report
 from narrlit.measures.collection import sample_rows
-from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
-from narrlit.metrics.set_checks import CheckedSet, check_sets, check_tables, read_set
+from narrlit.metrics.diagnostics import similarity_diagnostics
+from narrlit.metrics.set_checks import check_sets, read_set
+from narrlit.results import Estimate, Note, Result
+from narrlit.results.findings import data_findings
 from narrlit.submission import check_independence
-from narrlit.tables import markdown_table
-
-
-@dataclass(frozen=True, eq=False)
-class DataCheck:
-    """Stories shared by training, validation and test data, and shortcuts that solve their triples.
-
-    Attributes:
-        record: all findings as plain data, with the lines of shared stories and near-duplicates.
-        tables: rows by title.
-        threshold: Jaccard index of three-word shingles at or above which two stories count as near-duplicates.
-        independence: by file, a sentence about the independence of embeddings from other stories; empty without an
-            encoder.
-        diagnostics: by file, hubness of the cosines of its stories; empty without an encoder.
-    """
-
-    record: dict[str, Any]
-    tables: Mapping[str, Sequence[Mapping[str, object]]]
-    threshold: float
-    independence: Mapping[str, str]
-    diagnostics: Mapping[str, SimilarityDiagnostics]
-
-    @property
-    def findings(self) -> list[str]:
-        """Sentences about shared stories, shortcuts, and accuracies that a system must beat."""
-        return list(self.record["verdict"])
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate all findings; the column `table` contains the title of their table."""
-        findings: list[dict[str, object]] = []
-        for title, rows in self.tables.items():
-            findings += [{"table": title, **row} for row in rows]
-        return pd.DataFrame(findings)
-
-    def write(self, folder: str | Path) -> None:
-        """Write check_data.json and check_data.md."""
-        keep_report(Path(folder), "check_data", self.record, f"{self._markdown()}\n")
-
-    def _markdown(self) -> str:
-        """Format findings and tables."""
-        findings = [f"- {sentence}" for sentence in self.findings]
-        tables = starmap(markdown_table, self.tables.items())
-        note = (
-            f"Near-duplicates have a Jaccard index of three-word shingles of at least {self.threshold}. Intervals are "
-            "95 % (Wilson)."
-        )
-        return "\n".join([*findings, "", *tables, note])
-
-    def __str__(self) -> str:
-        """Format findings and tables in Markdown, and what was measured with the encoder."""
-        lines = [self._markdown()]
-        for path, sentence in self.independence.items():
-            lines.append(f"{path}: {sentence}")
-        for path, diagnostics in self.diagnostics.items():
-            lines.append(f"{path}: {diagnostics}")
-            for warning in diagnostics.warnings:
-                lines.append(f"{path}: {warning}")
-        return "\n".join(lines)
 
 
 def check_data(
@@ -89,7 +27,7 @@ def check_data(
     encoder: StoryEncoder | None = None,
     layout: Layout = Layout(),
     progress: bool = False,
-) -> DataCheck:
+) -> Result:
     """Check files for shared stories, and for triples that word overlap, length or position alone can solve.
 
     Args:
@@ -105,7 +43,8 @@ def check_data(
         progress: print on stderr how files were read.
 
     Returns:
-        A `DataCheck`: `.findings`, `.table()`, `.write(folder)`.
+        A `Result`, whose notes begin with the findings. Its figures are the accuracies of probes, with a subset for
+        each set; its answers are the lines of shared stories and near-duplicates.
 
     Raises:
         DataError: if a file can't be read.
@@ -115,46 +54,52 @@ def check_data(
     >>> folder = getfixture("tmp_path")
     >>> for name, thing in (("train", "grail"), ("dev", "pearl")):
     ...     _ = (folder / f"{name}.jsonl").write_text(f'{{"text": "A knight seeks a {thing}."}}')
-    >>> check_data(folder / "train.jsonl", folder / "dev.jsonl").findings
-    ['No validation story is in train; 1 more have near-duplicates there.']
+    >>> print(*check_data(folder / "train.jsonl", folder / "dev.jsonl").notes[:2])
+    No validation story is in train. 1 more validation stories have near-duplicates in train.
     """
     if not 0 < threshold <= 1:
         raise OptionError(f"`threshold={threshold}`: must be above 0 and at most 1")
-    sets = [
-        read_set("train", str(train), layout=layout),
-        read_set("validation", str(validation), None if labels is None else str(labels), layout),
-    ]
-    if test is not None:
-        sets.append(read_set("test", str(test), layout=layout))
+    files = {"train": train, "validation": validation} | ({} if test is None else {"test": test})
+    sets = []
+    for name, path in files.items():
+        labels_of_set = str(labels) if labels is not None and name == "validation" else None
+        sets.append(read_set(name, str(path), labels_of_set, layout))
     if progress:
-        _say_summaries(sets)
-    record = check_sets(sets, threshold)
-    independence: dict[str, str] = {}
-    diagnostics: dict[str, SimilarityDiagnostics] = {}
+        for checked in sets:
+            if checked.report is not None:
+                say(checked.report.summary())
+    check = check_sets(sets, threshold)
+
+    figures = []
+    for row in (*check["probes"], *check["sources"]):
+        low, high = row["interval"]
+        accuracy = Estimate(row["accuracy"], low, high, row["n"], "wilson")
+        subset = f"{row['set']}, {row['column']}: {row['value']}" if "column" in row else row["set"]
+        figures.append(accuracy.row(row["probe"], subset=subset))
+    notes = data_findings(check)
+    for row in check["files"]:
+        notes.append(Note.of("checked_set", **row | {"stop_words": row["stop_words"] or "none"}))
+    notes.append(Note.of("near_duplicates", threshold=threshold))
+
     if encoder is not None:
-        evaluated = [validation] if test is None else [validation, test]
-        stories = {str(path): list(read_any(path, layout=layout)) for path in evaluated}
+        stories = {name: list(read_any(path, layout=layout)) for name, path in files.items() if name != "train"}
         fitted = encoder.fitted_for(list(chain.from_iterable(stories.values())))
-        for path, stories_of_file in stories.items():
-            independence[path] = check_independence(fitted, stories_of_file)
-        record["diagnostics"] = {}
-        for path, stories_of_file in stories.items():
-            diagnostics[path] = diagnose_stories(fitted, stories_of_file, progress)
-            record["diagnostics"][path] = diagnostics[path].record
-    return DataCheck(record, check_tables(record), threshold, independence, diagnostics)
-
-
-def _say_summaries(sets: Sequence[CheckedSet]) -> None:
-    """Print on stderr how each file was read."""
-    for checked in sets:
-        if checked.report is not None:
-            say(checked.report.summary())
-
-
-def diagnose_stories(encoder: StoryEncoder, stories: Sequence[Story], progress: bool = False) -> SimilarityDiagnostics:
-    """Measure length bias and hubness of the cosines of different stories, at most 1,000."""
-    by_text = {story.text: story for story in stories}
-    different = list(by_text.values())
-    sample = [different[row] for row in sample_rows(len(different))]
-    vectors = unit_vectors(encoder.embed(sample, progress=progress))
-    return similarity_diagnostics(vectors @ vectors.T)
+        for name, stories_of_set in stories.items():
+            path = str(files[name])
+            notes.append(Note.of("independent", file=path, independence=check_independence(fitted, stories_of_set)))
+            different = list({story.text: story for story in stories_of_set}.values())
+            sample = [different[row] for row in sample_rows(len(different))]  # at most 1,000
+            vectors = unit_vectors(fitted.embed(sample, progress=progress))
+            hubs = similarity_diagnostics(vectors @ vectors.T)
+            skewness = math.nan if hubs.hub_skewness is None else hubs.hub_skewness
+            figure = Estimate(skewness, math.nan, math.nan, hubs.stories)
+            figures.append(figure.row(fitted.name, "hub skewness", subset=f"stories: {name}"))
+            if hubs.warnings:
+                notes.append(Note.of("hubs", system=path, skewness=f"{skewness:.1f}"))
+    return Result.of(
+        "check_data",
+        figures,
+        answers=check["duplicates"],
+        settings={"threshold": threshold, "files": check["files"]},
+        notes=notes,
+    )

@@ -20,6 +20,7 @@ from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
 from narrlit.results import Result
+from narrlit.results.findings import with_verdict
 
 GIVE_TRIPLES = "give `triples`, a file of labeled triples"
 
@@ -102,7 +103,7 @@ def report(  # noqa: PLR0913 (options)
 def _check_sides(triples: Triples) -> dict[str, object]:
     """Check triples for duplicate texts and shortcuts, as a fit checks its data."""
     checked = CheckedSet("validation", triples.texts(), (triples.labels == 1).tolist(), sided=True)
-    return check_sets([checked], None)
+    return with_verdict(check_sets([checked]))
 
 
 def _runs(systems: Mapping[str, System]) -> dict[str, Run]:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from datasketch import MinHash, MinHashLSH
 from numpy.typing import NDArray
 
-from narrlit.console import counted
 from narrlit.data.readers import (
     EXAMPLES_KNOWN,
     STORIES_KNOWN,
@@ -28,7 +27,7 @@ from narrlit.data.rows import Layout, Row, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.metrics.baselines import BASELINES, Texts
-from narrlit.metrics.estimates import Estimate, estimate
+from narrlit.metrics.estimates import estimate
 from narrlit.metrics.words import WEIGHTED, stop_words_of
 
 Check = dict[str, Any]
@@ -56,8 +55,6 @@ QUICK_PROBES = [name for name in PROBES if name not in WEIGHTED]
 SOURCE_PROBES = ("always_a", "jaccard")
 SIDED_PROBES = ("always_a", "always_b")
 """Probes of the order of the candidates; they do not apply to training examples, whose first text is the positive."""
-EASY = {("jaccard", "tfidf", "bm25"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
-"""Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""
 COMPARED_SETS = (("validation", "train"), ("test", "train"), ("validation", "test"))
 """Pairs of sets; stories of the first are searched in the second."""
 TABLES = {"files": "Files", "shared": "Shared stories", "probes": "Probes", "sources": "Probes by source"}
@@ -199,12 +196,15 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
             second, without near-duplicates and TF-IDF, with at most QUICK_ROWS rows of each set.
 
     Returns:
-        Plain data: `files`, `shared`, `probes` and `sources` are rows of tables, `verdict` is a list of sentences,
-        `warnings` are the sentences that are also shown in training, `duplicates` are pairs of lines.
+        Plain data: `files`, `shared`, `probes` and `sources` are rows of tables, `duplicates` are pairs of lines.
     """
     near = None if threshold is None else near_duplicates(_distinct_stories(sets), threshold)
-    sharing = _compare_sets(sets, near)
-    probes: list[ProbeResult] = []
+    by_name = {checked.name: checked for checked in sets}
+    shared: list[Check] = []
+    for name, other_name in COMPARED_SETS:
+        if name in by_name and other_name in by_name:
+            shared.append(_compare(by_name[name], by_name[other_name], near))
+    probes: list[Check] = []
     sources: list[Check] = []
     for checked in sets:
         labeled = checked.labeled_rows
@@ -213,15 +213,12 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
         else:
             probes += _probe(checked, labeled, list(PROBES))
             sources += _sources(checked, labeled)
-    verdict = _verdict(sharing, probes)
     check: Check = {
         "threshold": threshold,
         "files": [_file_record(checked, near) for checked in sets],
-        "shared": [shared.record() for shared in sharing],
-        "probes": [result.record() for result in probes],
+        "shared": shared,
+        "probes": probes,
         "sources": sources,
-        "verdict": [finding.sentence for finding in verdict],
-        "warnings": [finding.sentence for finding in verdict if finding.warns],
     }
     if near is not None:
         check["duplicates"] = list(_duplicates(sets, near))
@@ -296,83 +293,25 @@ def _encoded(shingles: set[str]) -> list[bytes]:
     return [shingle.encode("utf-8", "replace") for shingle in shingles]
 
 
-@dataclass(frozen=True)
-class Sharing:
-    """Stories of a set that are also in another set.
+def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Check:
+    """Count the stories of a set that are in another one.
 
-    Attributes:
-        of: name of the set.
-        within: name of the other set.
-        stories: number of distinct stories in the set.
-        shared: number of these stories that are in the other set, ignoring case and white space.
-        exact: number of texts that are identical in both sets.
-        anchors: number of shared anchors; None if one of the sets consists of single stories.
-        pairs: number of shared pairs of an anchor and a candidate; None likewise.
-        near_duplicates: number of further stories with a near-duplicate in the other set; None if not searched.
+    `shared` ignores case and white space, `exact` does not; there are no `anchors` and `pairs` (of an anchor and a
+    candidate) if one of the sets consists of single stories, and `near_duplicates` are further stories.
     """
-
-    of: str
-    within: str
-    stories: int
-    shared: int
-    exact: int
-    anchors: int | None = None
-    pairs: int | None = None
-    near_duplicates: int | None = None
-
-    def record(self) -> Check:
-        """Return the known counts as plain data."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def __str__(self) -> str:
-        """Describe the shared stories and their consequences in one sentence."""
-        line = self._describe_shared()
-        if self.near_duplicates:
-            line += f"; {self.near_duplicates} more have near-duplicates there"
-        return f"{line}."
-
-    def _describe_shared(self) -> str:
-        if not self.shared:
-            return f"No {self.of} story is in {self.within}"
-        line = f"{self.shared} of {self.stories} {self.of} stories are also in {self.within}"
-        if self.pairs is None:
-            return f"{line}; a file of stories has no pairs to compare"
-        if self.pairs:
-            learned, graded = ("train", self.of) if self.within == "train" else (self.of, self.within)
-            return (
-                f"{line}, with {counted(self.pairs, 'pair')} of anchor and candidate: training on {learned} may reveal "
-                f"labels of {graded}; leave these rows out"
-            )
-        consequence = (
-            "a model has read these texts" if self.within == "train" else "a transductive method reads these texts"
-        )
-        return f"{line}, in other triples; no pair is shared: labels do not leak, but {consequence}"
-
-
-def _compare_sets(sets: Sequence[CheckedSet], near: Near | None) -> list[Sharing]:
-    """Count the stories that the sets share, pair by pair."""
-    by_name = {checked.name: checked for checked in sets}
-    sharing = []
-    for name, other_name in COMPARED_SETS:
-        if name in by_name and other_name in by_name:
-            sharing.append(_compare(by_name[name], by_name[other_name], near))
-    return sharing
-
-
-def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Sharing:
-    """Count the stories of a set that are in another one."""
     common = overlap(of.rows, within.rows)
-    comparable = of.has_candidates and within.has_candidates
-    return Sharing(
-        of.name,
-        within.name,
-        stories=len(of.stories),
-        shared=common.shared_stories,
-        exact=len(of.texts & within.texts),
-        anchors=common.shared_anchors if comparable else None,
-        pairs=common.shared_pairs if comparable else None,
-        near_duplicates=None if near is None else of.num_near_duplicates(near, within),
-    )
+    row: Check = {
+        "of": of.name,
+        "within": within.name,
+        "stories": len(of.stories),
+        "shared": common.shared_stories,
+        "exact": len(of.texts & within.texts),
+    }
+    if of.has_candidates and within.has_candidates:
+        row |= {"anchors": common.shared_anchors, "pairs": common.shared_pairs}
+    if near is not None:
+        row["near_duplicates"] = of.num_near_duplicates(near, within)
+    return row
 
 
 def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
@@ -406,36 +345,7 @@ def _duplicates_of_story(
 # Probes --------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ProbeResult:
-    """Accuracy of a probe on the labeled rows of a set."""
-
-    set: str
-    probe: str
-    accuracy: Estimate
-
-    def record(self) -> Check:
-        """Return the result as plain data."""
-        return {
-            "set": self.set,
-            "probe": self.probe,
-            "n": self.accuracy.n,
-            "correct": self.correct,
-            "accuracy": self.accuracy.value,
-            "interval": [self.accuracy.low, self.accuracy.high],
-        }
-
-    @property
-    def correct(self) -> int:
-        """Number of right answers."""
-        return round(self.accuracy.value * self.accuracy.n)
-
-    def __str__(self) -> str:
-        """Describe the accuracy, as in `97.6 % of train (809 of 829)`."""
-        return f"{100 * self.accuracy.value:.1f} % of {self.set} ({self.correct} of {self.accuracy.n})"
-
-
-def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[ProbeResult]:
+def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[Check]:
     """Compute the accuracies of probes on labeled rows."""
     if not rows:
         return []
@@ -447,8 +357,11 @@ def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> l
     results = []
     for probe in probes:
         if checked.sided or probe not in SIDED_PROBES:
-            accuracy = estimate(_answers(probe, triples) == labels)
-            results.append(ProbeResult(checked.name, probe, accuracy))
+            right = _answers(probe, triples) == labels
+            accuracy = estimate(right)
+            counts = {"n": accuracy.n, "correct": int(right.sum()), "accuracy": accuracy.value}
+            interval = [accuracy.low, accuracy.high]
+            results.append({"set": checked.name, "probe": probe, **counts, "interval": interval})
     return results
 
 
@@ -474,71 +387,10 @@ def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
         most_frequent_first = sorted(rows_by_value, key=lambda value: len(rows_by_value[value]), reverse=True)
         for value in most_frequent_first:
             for result in _probe(checked, rows_by_value[value], SOURCE_PROBES):
-                yield {"set": checked.name, "column": column, "value": value, **result.record()}
+                yield {"set": checked.name, "column": column, "value": value, **result}
 
 
-# Verdict and tables --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Sentence of the verdict; `warns` if it is shown as a warning in training."""
-
-    sentence: str
-    warns: bool = False
-
-
-def _verdict(sharing: Sequence[Sharing], probes: Sequence[ProbeResult]) -> list[Finding]:
-    """Describe shared stories, shortcuts, and the accuracies that a system has to beat."""
-    by_probe: dict[str, list[ProbeResult]] = {}
-    for result in probes:
-        by_probe.setdefault(result.probe, []).append(result)
-    findings = []
-    for shared in sharing:
-        # Shared pairs need no warning, because a run has a flag for them.
-        findings.append(Finding(str(shared), warns=bool(shared.shared) and not shared.pairs))
-    for names, highest in EASY.items():
-        shortcut = _first_shortcut(names, by_probe, highest)
-        if shortcut is not None:
-            findings.append(Finding(shortcut, warns=True))
-    for name in ("validation", "test"):
-        results = [result for result in chain.from_iterable(by_probe.values()) if result.set == name]
-        if results:
-            best = max(results, key=lambda result: result.correct)
-            findings.append(Finding(f"A system has to beat {PROBES[best.probe]}: {best}."))
-    return findings
-
-
-def _first_shortcut(names: Iterable[str], by_probe: Mapping[str, Sequence[ProbeResult]], highest: float) -> str | None:
-    """Describe the first of several probes that is a shortcut; None if none is."""
-    for name in names:
-        shortcut = _shortcut(by_probe.get(name, []), highest)
-        if shortcut is not None:
-            return shortcut
-    return None
-
-
-def _shortcut(results: Sequence[ProbeResult], highest: float) -> str | None:
-    """Describe a probe that is a shortcut in at least one set; None if it is not.
-
-    Args:
-        results: results of the probe, one for each set.
-        highest: accuracy above which a probe is a shortcut, by the lower end of the interval.
-    """
-    easy = [result for result in results if result.accuracy.low > highest]
-    if not easy:
-        return None
-    first, last = easy[0], easy[-1]
-    line = f"Shortcut: {PROBES[first.probe]} alone solves {first}"
-    for other in results:
-        if other is not first:
-            is_lower = other.accuracy.high < first.accuracy.low
-            line += f" {'but' if is_lower else 'and'} {other}"
-    if len(easy) > 1 or first.set != "train":
-        return f"{line}: accuracy on {last.set} may be due to it alone."
-    if len(results) > 1:
-        return f"{line}: a model can learn it, and validation on a part of train would be misleading."
-    return f"{line}: a model can learn it."
+# Tables ---------------------------------------------------------------------------------------------------------------
 
 
 def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:

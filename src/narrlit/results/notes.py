@@ -78,6 +78,7 @@ SENTENCES = {
     "by_length": "Length: mean number of words in the stories of a triple.",
     "by_margin": "Margin: difference of a system's two scores, by its own quartiles: how certain it is.",
     "stop_words": "Stop words: {words}.",
+    "hubs": "{system}: a few stories are close to many others (hubs; skewness {skewness}).",
     # Tables of papers
     "paper_table": "Table {number}: {shows}.",
     "stand_in": "Stand-in, {name}: {text}.",
@@ -119,6 +120,37 @@ SENTENCES = {
     ),
     "fallbacks": "Fallbacks to the similarities: {reasons}.",
     "unlabeled": "{n:#triple} without labels.",
+    # Findings about data
+    "nothing_shared": "No {of} story is in {within}.",
+    "shared_alone": (
+        "{shared} of {stories} {of} stories are also in {within}; a file of stories has no pairs to compare."
+    ),
+    "shared_pairs": (
+        "{shared} of {stories} {of} stories are also in {within}, with {pairs:#pair} of anchor and candidate: training "
+        "on {learned} may reveal labels of {graded}; leave these rows out."
+    ),
+    "shared_in_training": (
+        "{shared} of {stories} {of} stories are also in {within}, in other triples; no pair is shared: labels do not "
+        "leak, but a model has read these texts."
+    ),
+    "shared_in_test": (
+        "{shared} of {stories} {of} stories are also in {within}, in other triples; no pair is shared: labels do not "
+        "leak, but a transductive method reads these texts."
+    ),
+    "more_near_duplicates": "{near_duplicates} more {of} stories have near-duplicates in {within}.",
+    "shortcut": "Shortcut: {probe} alone solves {solved}: accuracy on {set} may be due to it alone.",
+    "shortcut_to_learn": "Shortcut: {probe} alone solves {solved}: a model can learn it.",
+    "shortcut_in_train": (
+        "Shortcut: {probe} alone solves {solved}: a model can learn it, and validation on a part of train would be "
+        "misleading."
+    ),
+    "to_beat": "A system has to beat {probe}: {solved}.",
+    "checked_set": (
+        "{set}: {rows:#row} of {file} with {stories} different stories, {near_duplicates} of them with near-duplicates "
+        "in the same file; stop words: {stop_words}."
+    ),
+    "near_duplicates": "Near-duplicates have a Jaccard index of three-word shingles of at least {threshold}.",
+    "independent": "{file}: {independence}",
     # Methods of intervals and tests
     "interval_wilson": "Intervals are 95 % (Wilson) and assume independent items.",
     "interval_score": "Intervals are 95 % (score interval) and assume independent items.",
