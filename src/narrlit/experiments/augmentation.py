@@ -12,12 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 from narrlit.console import counted
 from narrlit.data.readers import read_examples, say_rows
@@ -27,30 +25,20 @@ from narrlit.encoding.model_loading import pick_device
 from narrlit.encoding.options import Device
 from narrlit.errors import OptionError
 from narrlit.experiments.options import Quality
-from narrlit.experiments.report import keep_report
-from narrlit.files import atomic_path
+from narrlit.files import write_text
 from narrlit.metrics.bertscore import BERTScores, load_bertscorer
 from narrlit.preprocessing.back_translation import BackTranslation, TranslationModel, back_translate
 from narrlit.preprocessing.pivots import Pivots
+from narrlit.results.plots import write_svg
 from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PAPER = {"fr": (0.87, 0.05), "ru": (0.82, 0.05), "hi": (0.83, 0.05)}
 """Mean and standard deviation of BERTScore F1 by pivot: Mendel292, section 2.5, which does not name its encoder."""
 
 SCORES = ("precision", "recall", "f1")
-
-
-class ScoreFigures(TypedDict):
-    """Mean, standard deviation and quartiles of a score over n stories."""
-
-    n: int
-    mean: float
-    standard_deviation: float
-    quartiles: list[float]
 
 
 @dataclass
@@ -75,38 +63,26 @@ class PivotVersions:
         old = [table[index].text for index in self.replaced]
         return new, old
 
-    def figures(self) -> dict[str, ScoreFigures | None]:
-        """Compute the figures of each score; None without scores."""
-        if self.scores is None:
-            return dict.fromkeys(SCORES)
-        scores = self.scores
-        return {
-            "precision": _figures_of(scores.precision),
-            "recall": _figures_of(scores.recall),
-            "f1": _figures_of(scores.f1),
-        }
-
-    def record(self) -> dict[str, object]:
-        """Return counts and figures as plain data."""
-        record: dict[str, object] = {
+    @property
+    def record(self) -> dict[str, Any]:
+        """Counts and, for each score, n, mean, standard deviation and quartiles, as plain data; None without scores."""
+        record: dict[str, Any] = {
             "versions": self.versions,
             "left_out": self.left_out,
             "stories": len(self.replaced),
         }
-        if self.scores is not None:
-            record["truncated"] = self.scores.truncated
-        return record | self.figures()
-
-
-def _figures_of(values: NDArray[np.float64]) -> ScoreFigures:
-    """Compute the figures of a score (n,)."""
-    column = pd.Series(values)
-    return {
-        "n": len(column),
-        "mean": float(column.mean()),
-        "standard_deviation": float(column.std()) if len(column) > 1 else 0.0,
-        "quartiles": column.quantile([0.25, 0.5, 0.75]).tolist(),
-    }
+        if self.scores is None:
+            return record | dict.fromkeys(SCORES)
+        record["truncated"] = self.scores.truncated
+        for score in SCORES:
+            values = pd.Series(getattr(self.scores, score))
+            record[score] = {
+                "n": len(values),
+                "mean": float(values.mean()),
+                "standard_deviation": float(values.std()) if len(values) > 1 else 0.0,
+                "quartiles": values.quantile([0.25, 0.5, 0.75]).tolist(),
+            }
+        return record
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +109,28 @@ class Augmentation:
     @property
     def record(self) -> dict[str, object]:
         """Counts, figures and settings, as plain data."""
-        pivots = {name: pivot.record() for name, pivot in self.pivots.items()}
+        pivots = {name: pivot.record for name, pivot in self.pivots.items()}
         counts = {"rows": self.num_examples, "versions": self.num_versions}
         return {**counts, "settings": dict(self.settings), "pivots": pivots, "paper": PAPER}
 
     def table(self) -> pd.DataFrame:
         """Tabulate the languages: versions, versions left out, stories, and mean and deviation of each score."""
-        return pd.DataFrame(self._rows())
+        rows = []
+        for name, pivot in self.pivots.items():
+            record = pivot.record
+            reasons = [f"{count} {reason}" for reason, count in pivot.left_out.items()]
+            row: dict[str, object] = {
+                "pivot": name,
+                "versions": pivot.versions,
+                "left out": ", ".join(reasons) or "0",
+                "stories": len(pivot.replaced),
+            }
+            for score in SCORES:
+                figures = record[score]
+                row[score] = "none" if figures is None else "{mean:.3f} ± {standard_deviation:.3f}".format(**figures)
+            row["f1 in the paper"] = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def plot(self) -> "Axes":
         """Draw a box plot of BERTScore F1 by language.
@@ -147,9 +138,6 @@ class Augmentation:
         Raises:
             OptionError: if there are no scores.
         """
-        return self._figure().axes[0]
-
-    def _figure(self) -> "Figure":
         from matplotlib.figure import Figure
 
         scores, labels = [], []
@@ -162,7 +150,7 @@ class Augmentation:
         figure = Figure(figsize=(1.5 + 1.2 * len(scores), 4), layout="tight")
         axes = figure.add_subplot(ylabel="BERTScore F1")
         axes.boxplot(scores, tick_labels=labels)
-        return figure
+        return axes
 
     def write(self, path: str | Path) -> None:
         """Write examples and versions (.jsonl)."""
@@ -170,10 +158,11 @@ class Augmentation:
 
     def write_report(self, folder: str | Path) -> None:
         """Write report.json, report.md and, if there are scores, a box plot, bertscore.svg."""
-        keep_report(Path(folder), "report", self.record, f"{self}\n")
+        record = json.dumps(self.record, indent=2)
+        write_text(Path(folder) / "report.json", f"{record}\n")
+        write_text(Path(folder) / "report.md", f"{self}\n")
         if any(pivot.scores is not None for pivot in self.pivots.values()):
-            with atomic_path(Path(folder) / "bertscore.svg") as temporary:
-                self._figure().savefig(temporary)
+            write_svg(self.plot(), Path(folder) / "bertscore.svg")
 
     @property
     def summary(self) -> str:
@@ -182,30 +171,12 @@ class Augmentation:
 
     def __str__(self) -> str:
         """Format one row per language, in Markdown."""
-        table = markdown_table("", self._rows())
+        table = markdown_table("", self.table().to_dict("records"))
         if self.settings["bertscore"] == "none":
             return table.rstrip("\n")
         encoder = "layer {bertscore_layer} of {bertscore}".format(**self.settings)
         note = f"Mean ± standard deviation over stories; BERTScore by {encoder}, not rescaled, without idf weights."
         return f"{table}\n{note}"
-
-    def _rows(self) -> list[dict[str, object]]:
-        return [_row(name, versions) for name, versions in self.pivots.items()]
-
-
-def _row(name: str, pivot: PivotVersions) -> dict[str, object]:
-    """Format the versions through one language, with their scores and the F1 in the paper."""
-    reasons = [f"{count} {reason}" for reason, count in pivot.left_out.items()]
-    row: dict[str, object] = {
-        "pivot": name,
-        "versions": pivot.versions,
-        "left out": ", ".join(reasons) or "0",
-        "stories": len(pivot.replaced),
-    }
-    for score, figures in pivot.figures().items():
-        row[score] = "none" if figures is None else "{mean:.3f} ± {standard_deviation:.3f}".format(**figures)
-    row["f1 in the paper"] = "{:.2f} ± {:.2f}".format(*PAPER[name]) if name in PAPER else "none"
-    return row
 
 
 def back_translate_examples(
