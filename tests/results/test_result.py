@@ -73,7 +73,10 @@ def test_differences_of_several_metrics_are_a_table_of_their_own(tmp_path):
     result = Result.of("retrieval", figures, compared)
     check_result(result, tmp_path)
 
-    assert [row["metric"] for row in result.shown_tables()["Differences"]] == ["recall@1"] * 2 + ["mrr"] * 2
+    rows = result.shown_tables()["Differences"]
+    assert [(row["system"], row["against"]) for row in rows] == [("b", "a"), ("c", "a")]
+    assert rows[0].keys() == {"system", "against", "recall@1", "mrr"}
+    assert ["adjusted" in row["mrr"] for row in rows] == [False, True]
     assert result.notes[-1] == Note.of("adjusted_p", n=2)
     assert (result.differences["p_adjusted"] >= result.differences["p"]).all()
 
@@ -83,6 +86,8 @@ def test_differences_of_several_metrics_are_a_table_of_their_own(tmp_path):
     [
         Result.of("empty", []),
         Result.of("one", [estimate(RIGHT).row("minilm")]),
+        Result.of("part", [estimate(RIGHT).row("minilm", subset="task: triples")]),
+        Result.of("parts", [estimate(RIGHT).row("minilm", subset=f"task: {number}") for number in range(2)]),
         Result.of("without", [Estimate(math.nan, math.nan, math.nan, 3).row("minilm"), estimate(RIGHT).row("b")]),
         Result.of("escaped", [estimate(RIGHT).row("<b>|"), estimate(RIGHT).row("_&%")]),
     ],
@@ -100,6 +105,8 @@ def test_a_system_in_html_is_text():
 
 
 def test_a_single_figure_is_one_line():
+    of_part = Result.of("one", [estimate(RIGHT).row("minilm", subset="task: triples")])
+    assert str(of_part).splitlines()[0].endswith("n = 40 (task: triples)")
     assert str(Result.of("one", [estimate(RIGHT).row("minilm")])).startswith("minilm: accuracy 0.650 [")
 
 

@@ -103,14 +103,13 @@ def _subset_rows(figures: pd.DataFrame) -> list[Cells]:
 
 
 def _difference_rows(differences: pd.DataFrame) -> list[Cells]:
-    """Format one row for each difference."""
-    keys = ["system", "against", "subset", "metric", *shown_columns(differences)]
-    rows = []
+    """Format one row for each pair of systems (subset, fold, seed), with one column for each metric."""
+    keys = ["system", "against", "subset", *shown_columns(differences)]
+    rows: dict[tuple[Hashable, ...], Cells] = {}
     for entry in differences.to_dict("records"):
-        row = _key_cells(entry, keys)
-        row["difference"] = difference_text(entry)
-        rows.append(row)
-    return _filled(rows)
+        row = rows.setdefault(_key(entry, keys), _key_cells(entry, keys))
+        row[entry["metric"]] = difference_text(entry)
+    return _filled([*rows.values()])
 
 
 def difference_text(row: Mapping[str, Any]) -> str:

@@ -21,10 +21,11 @@ def interval_plot(figures: pd.DataFrame) -> "Axes":
     from matplotlib.figure import Figure
 
     known = figures[figures["value"].notna()]
+    several = known["subset"].nunique() > 1
     names = []
     for row in known.to_dict("records"):
         numbered = [f"{key} {row[key]}" for key in KEYS if value_text(row.get(key))]
-        names.append(", ".join([row["system"], *numbered]))
+        names.append(", ".join([row["system"], *numbered, *([row["subset"]] if several else [])]))
     values = known["value"].to_numpy(float)
     ends = known[["low", "high"]].to_numpy(float).T
     figure = Figure(figsize=(6, 1 + 0.35 * len(names)), layout="constrained")

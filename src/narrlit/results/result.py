@@ -157,11 +157,15 @@ class Result:
     def plot(self, metric: str | None = None, subset: str | None = None) -> "Axes":
         """Plot a metric, by default the first on all items, with 95 % intervals, and return the matplotlib axes.
 
+        Without figures of all items, those of all subsets are plotted.
+
         Raises:
             MissingExtraError: if matplotlib is not installed.
         """
         require("matplotlib", "plots")
         figures = self._of_subset(subset)
+        if subset is None and (figures["subset"] != ALL).any():
+            figures = self.figures
         if metric is None and len(figures):
             metric = figures["metric"].iloc[0]
         return interval_plot(figures[figures["metric"] == metric])
@@ -185,7 +189,8 @@ class Result:
         """Format tables and notes in Markdown; a single figure is one line."""
         if len(self.figures) == 1:
             row = self.figures.iloc[0]
-            return "\n".join([f"{row['system']}: {row['metric']} {self.estimate()}", *map(str, self.notes)])
+            place = "" if row["subset"] == ALL else f" ({row['subset']})"
+            return "\n".join([f"{row['system']}: {row['metric']} {self.estimate()}{place}", *map(str, self.notes)])
         parts = [markdown_table(_heading(title), rows) for title, rows in self.shown_tables().items()]
         return "\n".join([*parts, *map(str, self.notes)]).rstrip("\n")
 
