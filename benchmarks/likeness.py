@@ -23,13 +23,12 @@ from narrlit.data.readers import read_stories
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.experiments.retrieval import versioned_stories
-from narrlit.experiments.retrieval_report import Retrieval
 from narrlit.experiments.version_ranking import rank_versions
 from narrlit.measures import MEASURES, CollectionSimilarity
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.passages import WORDS, split_passages
+from narrlit.results import Result
 
 Floats = NDArray[np.floating[Any]]
 WORLD_PAIRS = 100
@@ -95,11 +94,11 @@ def sweep(collection: narrlit.Collection, settings: Sequence[Setting] = SETTINGS
         yield str(setting), CollectionSimilarity.of("passages", contents, setting.matching).matrix()
 
 
-def evaluate(stories: Any, same: str, encoder: StoryEncoder, by_settings: bool) -> Retrieval:
+def evaluate(stories: Any, same: str, encoder: StoryEncoder, by_settings: bool) -> Result:
     """Evaluate all measures, or the settings of one."""
     collection = narrlit.Collection.of(stories, encoder)
     if by_settings:
-        return rank_versions(sweep(collection), versioned_stories(collection, same))
+        return rank_versions(sweep(collection), collection.frame, same)
     return narrlit.retrieval(collection, same=same, measures=MEASURES)
 
 

@@ -130,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     for model in options.models:
         encoder = narrlit.load(model)
-        accuracy = narrlit.evaluate(options.triples, encoder).accuracy
+        accuracy = float(narrlit.evaluate(options.triples, encoder).estimate().value)
         result = {
             "model": model,
             "dev": accuracy,

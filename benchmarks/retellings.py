@@ -20,7 +20,6 @@ import re
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,9 @@ import pandas as pd
 
 import narrlit
 from narrlit.data.schema import connected, normal_text
-from narrlit.experiments.retrieval_report import SystemRetrieval
 from narrlit.metrics.names import MeasureName
+from narrlit.metrics.retrieval import METRICS
+from narrlit.results import Result, difference
 
 ROOT = Path(__file__).resolve().parents[1]
 HELD_BACK = ("gutenberg_norse", "gutenberg_india")
@@ -279,26 +279,27 @@ def measured(folder: Path, models: Sequence[str]) -> dict[str, dict[str, Any]]:
     for name, stories in held_back_sets(folder).items():
         collections = {model: narrlit.Collection.of(stories, encoder) for model, encoder in encoders.items()}
         found[name] = {"stories": len(stories), "groups": stories["group"].nunique()}
+        group_of = collections[models[0]].frame.set_index("id")["group"]
         for measure in MEASURES:
-            of_model: dict[str, Any] = {model: {} for model in models}
+            result = narrlit.retrieval(collections, same="group", measures=[measure])
+            groups = group_of[result.answers["query"]].tolist()
+            found[name]["tfidf"] = means(result, "tfidf")
+            found[name][measure] = {model: means(result, f"{model}, {measure}") for model in models}
             for base, other in combinations(models, 2):
-                pair = {base: collections[base], other: collections[other]}
-                first, second, lexical = narrlit.retrieval(pair, same="group", measures=[measure]).systems
-                of_model[base] |= estimates(first)
-                of_model[other] |= estimates(second)
-                found[name]["tfidf"] = estimates(lexical)
-                of_model[other][f"to {base}"] = {
-                    metric: asdict(difference) for metric, difference in second.differences.items()
+                found[name][measure][other][f"to {base}"] = {
+                    metric: difference(
+                        result.answers[f"{other}, {measure}.{metric}"],
+                        result.answers[f"{base}, {measure}.{metric}"],
+                        groups,
+                    )._asdict()
+                    for metric in METRICS
                 }
-            found[name][measure] = of_model
     return found
 
 
-def estimates(system: SystemRetrieval) -> dict[str, Any]:
-    """Return the means of a system, with their intervals."""
-    return {
-        metric: {"mean": estimate.mean, "interval": estimate.interval} for metric, estimate in system.estimates.items()
-    } | {"n": len(system.values)}
+def means(result: Result, system: str) -> dict[str, Any]:
+    """Return the mean of each metric, with its interval."""
+    return {metric: result.estimate(system, metric)._asdict() for metric in METRICS}
 
 
 def write_packaged(commit: str, out: Path) -> None:

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from inference import cosines
 from measure import Row, Setting, interleave, machine, peer_model, runs_here, timed, warm
@@ -31,15 +32,13 @@ from narrlit.data.tales import sample_tales
 from narrlit.data.twice_told import held_back_tellings
 from narrlit.encoding.exported import RUNTIME, ExportedEncoder, ExportedRecord
 from narrlit.encoding.story_encoder import EncoderFacts, StoryEncoder
-from narrlit.experiments.relevance import Relevance
-from narrlit.experiments.retrieval_report import compare_systems
+from narrlit.experiments.version_ranking import rank_versions
 from narrlit.exporting.backends import WeightFormat, convert_graph, file_size
 from narrlit.exporting.onnx import write_graph
-from narrlit.metrics.retrieval import METRICS_OF_VERSIONS
-from narrlit.metrics.versions import Versions
 from narrlit.models.config import Long
 from narrlit.optional import require
 from narrlit.preprocessing.sentences import split_sentences
+from narrlit.results import Result
 
 Floats = NDArray[np.floating[Any]]
 Embed = Callable[[Sequence[str]], Floats]
@@ -83,7 +82,6 @@ class Figures:
         mean_change: mean change of a cosine.
         spearman: Spearman correlation of all cosines.
         nearest_kept: share of the ten nearest stories that stay.
-        ranking: metrics of the ranking of versions, with the differences to the exact one.
     """
 
     size: int | None
@@ -91,7 +89,6 @@ class Figures:
     mean_change: float
     spearman: float
     nearest_kept: float
-    ranking: Mapping[str, Any]
 
 
 class OpenVINOSession:
@@ -175,29 +172,25 @@ def runtimes(model: str, folder: Path, threads: int) -> dict[str, Runtime]:
     return ways
 
 
-def changes(ways: Mapping[str, Runtime], labeled: LabeledStories) -> dict[str, Figures]:
+def changes(ways: Mapping[str, Runtime], labeled: LabeledStories) -> tuple[dict[str, Figures], Result]:
     """Compare the cosines of all pairs, and the ranking of versions, with those of torch in float32."""
-    versions = Versions(labeled.labels)
-    relevance = Relevance.of_versions(versions)
-    similarities, metrics = {}, {}
-    for name, way in ways.items():
-        similarities[name] = cosines(way.embed(labeled.texts))
-        metrics[name] = relevance.metrics(similarities[name].__getitem__, METRICS_OF_VERSIONS)
+    similarities = {name: cosines(way.embed(labeled.texts)) for name, way in ways.items()}
+    ids = [str(number) for number in range(len(labeled.texts))]
+    table = pd.DataFrame({"id": ids, "text": labeled.texts, "label": labeled.labels})
+    ranking = rank_versions(similarities.items(), table, "label")
     pairs = np.triu_indices(len(labeled.texts), k=1)
     exact = similarities[EXACT]
     figures = {}
-    for system in compare_systems(metrics, versions.groups):
-        own = similarities[system.name]
+    for name, own in similarities.items():
         change = np.abs(own - exact)[pairs]
-        figures[system.name] = Figures(
-            size=ways[system.name].size,
+        figures[name] = Figures(
+            size=ways[name].size,
             largest_change=float(change.max()),
             mean_change=float(change.mean()),
             spearman=float(spearmanr(own[pairs], exact[pairs])[0]),
             nearest_kept=nearest_kept(own, exact),
-            ranking=system.record,
         )
-    return figures
+    return figures, ranking
 
 
 def nearest_kept(own: Floats, exact: Floats) -> float:
@@ -252,7 +245,7 @@ def rates(times: Mapping[str, Sequence[float]], count: int) -> dict[str, dict[st
     return results
 
 
-def table(model: str, figures: Mapping[str, Figures], speeds: Mapping[str, Any]) -> Iterator[str]:
+def table(model: str, figures: Mapping[str, Figures], ranking: Result, speeds: Mapping[str, Any]) -> Iterator[str]:
     """Format the figures of a model as lines of a Markdown table."""
     columns = ["MB", "stories/s", "sentences/s", "largest, mean change", "Spearman", "nearest kept", "recall@1", "MRR"]
     yield f"| {model} | {' | '.join(columns)} |"
@@ -260,9 +253,8 @@ def table(model: str, figures: Mapping[str, Figures], speeds: Mapping[str, Any])
     for name, row in figures.items():
         size = "" if row.size is None else f"{row.size / 1e6:.0f}"
         speed = [f"{speeds[kind][name]['rate']:.0f} ({speeds[kind][name]['ratio']:.2f})" for kind in speeds] or ["", ""]
-        quality = (
-            f"{row.spearman:.4f} | {row.nearest_kept:.3f} | {row.ranking['recall@1']:.3f} | {row.ranking['mrr']:.3f}"
-        )
+        recall, mrr = (ranking.estimate(name, metric).value for metric in ("recall@1", "MRR"))
+        quality = f"{row.spearman:.4f} | {row.nearest_kept:.3f} | {recall:.3f} | {mrr:.3f}"
         change = f"{row.largest_change:.0e}, {row.mean_change:.0e}"
         yield f"| {name} | {size} | {' | '.join(speed)} | {change} | {quality} |"
 
@@ -280,17 +272,18 @@ def main(words: Sequence[str] | None = None) -> None:
     sentences = [sentence for text in labeled.texts for sentence in split_sentences(text)][:TIMED_SENTENCES]
     timed_texts = {"stories": labeled.texts[:TIMED_STORIES], "sentences": sentences}
     record: dict[str, Any] = {"machine": machine(), "threads": options.threads, "stories": len(labeled.texts)}
-    record |= {"models": {}, "speeds": {}}
+    record |= {"models": {}, "rankings": {}, "speeds": {}}
     for model in options.models.split(","):
         with tempfile.TemporaryDirectory() as folder:
             ways = runtimes(model, Path(folder), options.threads)
-            figures = changes(ways, labeled)
+            figures, ranking = changes(ways, labeled)
             if not record["models"] and options.rounds:
                 for kind, texts in timed_texts.items():
                     record["speeds"][kind] = rates(seconds(ways, texts, options.rounds), len(texts))
             speeds = {} if record["models"] else record["speeds"]
             record["models"][model] = {name: asdict(row) for name, row in figures.items()}
-            print(*table(model, figures, speeds), sep="\n", flush=True)
+            record["rankings"][model] = ranking.record
+            print(*table(model, figures, ranking, speeds), sep="\n", flush=True)
         for name in ("ONNX Runtime float32", "OpenVINO float32"):
             if name in figures and figures[name].largest_change > LARGEST_CHANGE:
                 raise SystemExit(f"{model}: {name} changes a cosine by {figures[name].largest_change:.0e}")

@@ -213,7 +213,7 @@ def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):
     (tmp_path / "qrels.tsv").write_text("a\tb\t1\nc\td\t1\n")
     found = narrlit.retrieval({"minilm": tales}, tmp_path / "qrels.tsv", baseline="tfidf")
     assert set(found.table()["system"]) == {"passages", "tfidf"}
-    assert found.answers()["query"].tolist() == ["a", "c"]
+    assert found.answers["query"].tolist() == ["a", "c"]
 
     found.write(tmp_path / "out")
-    assert (tmp_path / "out/retrieval.md").read_text().startswith("## 2 queries among 4 stories")
+    assert (tmp_path / "out/retrieval.md").read_text() == f"{found}\n"

@@ -15,6 +15,7 @@ from narrlit.exporting.card import FLAGS, CardFacts, metadata, model_card
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.origin import MINILM, AverageFile, Origin
 from narrlit.models.run_file import Flags, RunFile
+from narrlit.results import Estimate, Result
 
 RECORD = {
     "version": 1,
@@ -41,25 +42,14 @@ RECORD = {
     "untrained": {"n": 200, "correct": 100, "accuracy": 0.5, "interval": [0.43, 0.57]},
     "best": {"n": 200, "correct": 126, "accuracy": 0.63, "interval": [0.561, 0.694], "epoch": 2, "step": 52},
 }
-FIGURE = {"low": 0.6, "high": 0.8, "mean": 0.7, "n": 36}
-PROFILE = {
-    "measure": "cosine",
-    "split": "test",
-    "plots": 12,
-    "worlds": 2,
-    "models": [
-        {
-            "model": "minilm",
-            "shares": {"plot": {"share": 0.22, "low": 0.1, "high": 0.3}},
-            "falls": {
-                "theme": {"mean": 0.1, "low": -0.1, "high": 0.3, "n": 32},
-                "outcome": {"mean": 0.4, "low": 0.2, "high": 0.6, "n": 32},
-            },
-            "cells": {"far, strong": {"mean": 0.3, "low": 0.2, "high": 0.4, "n": 36}, "far, weak": FIGURE},
-            "accuracies": {"a story: text": FIGURE},
-        }
-    ],
-}
+PROFILE = [
+    Estimate(0.22, 0.1, 0.3, 24).row("minilm", "share of similarity", "share: plot"),
+    Estimate(0.1, -0.1, 0.3, 32).row("minilm", "fall of similarity", "fall: theme"),
+    Estimate(0.4, 0.2, 0.6, 32).row("minilm", "fall of similarity", "fall: outcome"),
+    Estimate(0.3, 0.2, 0.4, 36).row("minilm", subset="triples: far, strong"),
+    Estimate(0.7, 0.6, 0.8, 36).row("minilm", subset="triples: far, weak"),
+    Estimate(0.7, 0.6, 0.8, 36).row("minilm", subset="set: a story: text"),
+]
 
 
 @pytest.fixture
@@ -78,8 +68,10 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def profile(make):
-    return make("profile.json", json.dumps(PROFILE))
+def profile(tmp_path):
+    settings = {"measure": "cosine", "split": "test", "plots": 12, "worlds": 2}
+    Result.of("profile", PROFILE, settings=settings).write(tmp_path)
+    return tmp_path / "profile.json"
 
 
 def facts_of(origin, **changes):
@@ -303,9 +295,10 @@ def test_a_profile_of_another_model_is_refused_before_anything_is_written(profil
 
 
 def test_a_damaged_profile_is_refused(make, tmp_path):
-    path = make("profile.json", '{"models": []}')
-    with pytest.raises(DataError, match=r"profile .*measure: field required"):
-        library.export("minilm", tmp_path / "model", profile=path)
+    Result.of("evaluate", PROFILE).write(tmp_path)
+    for path in (make("profile.json", '{"models": []}'), tmp_path / "evaluate.json"):
+        with pytest.raises(DataError, match=path.name):
+            library.export("minilm", tmp_path / "model", profile=path)
 
 
 def test_an_export_with_other_settings_has_no_accuracy_of_the_run(tiny):

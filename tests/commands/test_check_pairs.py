@@ -72,12 +72,12 @@ def test_retrieval_reads_the_groups_and_evaluate_the_triples(narrlit, decided):
 
     ranked = narrlit("retrieval", "groups.csv", "--same", VERSION_OF, "--json")
     assert ranked.code == 0, ranked.err
-    assert json.loads(ranked.out)["stories"] == 24
+    assert json.loads(ranked.out)["settings"]["stories"] == 24
 
     evaluated = narrlit("evaluate", "triples.jsonl", "--model", "minilm", "--json")
     assert evaluated.code == 0, evaluated.err
     count = len(Path("triples.jsonl").read_text(encoding="utf-8").splitlines())
-    assert json.loads(evaluated.out)["n"] == count > 10
+    assert json.loads(evaluated.out)["figures"][0]["n"] == count > 10
 
 
 @pytest.mark.slow

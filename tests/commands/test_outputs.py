@@ -58,7 +58,7 @@ REPLACED = [
     Case(
         "retrieval test_stories.jsonl --qrels qrels.tsv --model minilm",
         FIGURES,
-        ("figures/retrieval.json", "figures/retrieval.md", "figures/answers.csv"),
+        (*(f"figures/retrieval.{end}" for end in ("json", "csv", "md", "tex", "svg")), "figures/answers.csv"),
         ("test_stories.jsonl", "qrels.tsv"),
     ),
     Case(
@@ -70,7 +70,7 @@ REPLACED = [
     Case(
         "profile minilm --split test",
         FIGURES,
-        tuple(f"figures/profile.{end}" for end in ("json", "md", "csv", "svg")),
+        tuple(f"figures/profile.{end}" for end in ("json", "csv", "md", "tex", "svg")),
     ),
     Case(
         "fuse validation.jsonl --models minilm --views validation_views.jsonl --grid 0.5 --folds 2",

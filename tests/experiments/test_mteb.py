@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from json_files import read_json, write_json_lines
+from results import check_result
 from scipy.stats import spearmanr
 
 from narrlit.data.readers import read_triples
@@ -22,6 +23,7 @@ from narrlit.experiments.retrieval import retrieval
 from narrlit.explore.collection import Collection
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.encoder import Encoder
+from narrlit.results import Result
 
 # MTEB takes about ten seconds to import.
 pytestmark = [
@@ -74,15 +76,14 @@ def main_scores(result):
 
 def test_triples_have_the_accuracy_of_evaluate(encoder, world_files):
     path = world_files / "validation.jsonl"
-    expected = evaluate(path, encoder)
-    assert 0 < expected.correct < expected.n
-    assert expected.correct != expected.n - expected.correct
+    expected = evaluate(path, encoder).estimate()
+    assert 0 < expected.value < 1
+    assert expected.value != 0.5
 
-    result = evaluate_mteb([triples_task(path)], encoder)
+    score = evaluate_mteb([triples_task(path)], encoder).estimate(metric="accuracy", subset="task: StoryTriples")
 
-    (score,) = result.scores
-    assert (score.task, score.metric, score.n) == ("StoryTriples", "accuracy", 9)
-    assert score.score == pytest.approx(expected.accuracy, abs=1e-5)  # MTEB rounds to five decimals
+    assert score.n == expected.n == 9
+    assert score.value == pytest.approx(expected.value, abs=1e-5)  # MTEB rounds to five decimals
 
 
 @pytest.mark.parametrize("a_is_closer", [True, False])
@@ -90,23 +91,24 @@ def test_a_tie_counts_as_b(encoder, a_is_closer):
     table = StoryTable.of(["A knight seeks a grail.", "A diver seeks a pearl."])
     tied = Triples(table, [Triple(0, 1, 1, a_is_closer)] * 2)
 
-    (score,) = evaluate_mteb([triples_task(tied)], encoder).scores
+    (score,) = evaluate_mteb([triples_task(tied)], encoder).figures["value"]
 
-    assert score.score == evaluate(tied, encoder).accuracy == float(not a_is_closer)
+    assert score == evaluate(tied, encoder).estimate().value == float(not a_is_closer)
 
 
 def test_versions_have_the_ranks_of_retrieval(encoder):
     collection = Collection.of(VERSIONS, encoder, measure="cosine")
-    expected = retrieval(collection, same="kind", measures=["cosine"], baseline=None).systems[0]
+    expected = retrieval(collection, same="kind", measures=["cosine"], baseline=None)
+    recall, mrr, ndcg = (expected.estimate("cosine", metric).value for metric in ("recall@1", "MRR", "nDCG@10"))
 
     result = evaluate_mteb([versions_task(VERSIONS, "kind")], encoder)
 
-    assert result.scores[0].n == len(expected.values) == 5
+    assert result.figures["n"].tolist() == [len(expected.answers)] == [5]
     scores = main_scores(result)
     # MTEB rounds to five decimals.
-    assert scores["mrr_at_1000"] == pytest.approx(expected.estimates["mrr"].mean, abs=1e-5)
-    assert scores["hit_rate_at_1"] == pytest.approx(expected.estimates["recall@1"].mean, abs=1e-5)
-    assert scores["main_score"] == scores["ndcg_at_10"] == pytest.approx(expected.estimates["ndcg@10"].mean, abs=1e-5)
+    assert scores["mrr_at_1000"] == pytest.approx(mrr, abs=1e-5)
+    assert scores["hit_rate_at_1"] == pytest.approx(recall, abs=1e-5)
+    assert scores["main_score"] == scores["ndcg_at_10"] == pytest.approx(ndcg, abs=1e-5)
 
 
 def test_versions_need_a_column_with_a_shared_value():
@@ -120,11 +122,11 @@ def test_an_official_task_runs_on_data_of_a_folder(encoder, sts):
     first, second = (encoder.embed([pair[name] for pair in PAIRS]) for name in ("sentence1", "sentence2"))
     cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
 
-    (score,) = evaluate_mteb(["STS12"], encoder, datasets=sts).scores
+    score = evaluate_mteb(["STS12"], encoder, datasets=sts).estimate(metric="cosine_spearman", subset="task: STS12")
 
-    assert (score.task, score.metric, score.n) == ("STS12", "cosine_spearman", 4)
+    assert score.n == 4
     expected = spearmanr(cosines, [pair["score"] for pair in PAIRS]).statistic
-    assert score.score == pytest.approx(expected, abs=1e-9)  # ranks are whole numbers
+    assert score.value == pytest.approx(expected, abs=1e-9)  # ranks are whole numbers
 
 
 def test_nothing_is_downloaded_unless_it_is_allowed(encoder, monkeypatch, tmp_path):
@@ -179,13 +181,13 @@ def test_mteb_reads_the_results_again(encoder, world_files, tmp_path):
     import mteb
 
     result = evaluate_mteb([triples_task(world_files / "validation.jsonl")], encoder)
-    result.write(tmp_path / "out")
+    check_result(result, tmp_path / "out")
 
     again = mteb.TaskResult.from_disk(tmp_path / "out" / "StoryTriples.json")
     assert again.task_name == "StoryTriples"
-    assert again.get_score() == pytest.approx(result.scores[0].score, abs=1e-6)  # written with six decimals
+    assert again.get_score() == pytest.approx(result.figures["value"][0], abs=1e-6)  # written with six decimals
     meta = read_json(tmp_path / "out" / "model_meta.json")
-    assert meta["name"] == result.record["model"]
+    assert meta["name"] == result.settings["model"]
     assert meta["revision"] == encoder.fingerprint[:12]
     assert encoder.name not in json.dumps(meta)  # a path
 
@@ -233,14 +235,12 @@ def test_the_command_prints_a_table_and_writes_results_of_mteb(narrlit, tiny, wo
     found = narrlit(*words, "--mteb", "SemEval2026Task4,STS12")
 
     assert found.code == 0, found.err
-    head, _, triples, pairs = found.out.splitlines()
-    assert head.split("|")[1:5] == [f" {name} " for name in ("task            ", "metric         ", "score", "n")]
-    assert triples.startswith("| SemEval2026Task4 | accuracy")
-    assert pairs.startswith("| STS12            | cosine_spearman | ")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "SemEval2026Task4.json",
-        "STS12.json",
-        "model_meta.json",
+    result = Result.read(tmp_path / "out" / "mteb.json")
+    assert found.out == f"{result}\n"
+    scores = [["task: SemEval2026Task4", "accuracy"], ["task: STS12", "cosine_spearman"]]
+    assert result.figures[["subset", "metric"]].to_numpy().tolist() == scores
+    assert {"SemEval2026Task4.json", "STS12.json", "model_meta.json"} < {
+        path.name for path in (tmp_path / "out").iterdir()
     }
 
     again = narrlit(*words, "--mteb", "SemEval2026Task4,STS12")
@@ -248,4 +248,4 @@ def test_the_command_prints_a_table_and_writes_results_of_mteb(narrlit, tiny, wo
     assert "give --overwrite" in again.err
 
     record = json.loads(narrlit(*words[:-2], "--mteb", "STS12,StoryTriples", "--json").out)
-    assert [task["task"] for task in record["tasks"]] == ["STS12", "StoryTriples"]
+    assert [row["subset"] for row in record["figures"]] == ["task: STS12", "task: StoryTriples"]

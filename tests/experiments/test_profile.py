@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from json_files import write_json_lines
+from results import check_result
 
 import narrlit
 from narrlit.data.twice_told import CELLS, TwiceTold
 from narrlit.errors import DataError, OptionError
-from narrlit.experiments import profile as module
+from narrlit.experiments.profile import ASPECTS, estimate_by_plot, profile_figures
 from narrlit.exporting import strengths
-from narrlit.metrics.factorial import FEWEST
-from narrlit.metrics.significance import AccuracySummary, group_intervals
+from narrlit.metrics.estimates import estimate
+from narrlit.metrics.factorial import COMPONENTS
+from narrlit.metrics.significance import group_intervals
+from narrlit.results import Result
 
 PART = {"split": "test"}
 
@@ -24,13 +27,16 @@ def result(tiny):
     return narrlit.profile({"tiny": tiny()})
 
 
+def of_subset(result, subset, system="tfidf"):
+    return result.estimate(system, subset=subset)
+
+
 @pytest.mark.long
 def test_words_depend_on_worlds_and_not_on_plots(result):
-    tfidf = result.models[-1]
-    assert tfidf.name == "tfidf"
-    assert tfidf.shares["world"].share > 1.5 * abs(tfidf.shares["plot"].share)
-    assert tfidf.cells["far, strong"].high < 0.5
-    assert sum(share.share for share in tfidf.shares.values()) == pytest.approx(1)
+    shares = {component: of_subset(result, f"share: {component}").value for component in COMPONENTS}
+    assert shares["world"] > 1.5 * abs(shares["plot"])
+    assert sum(shares.values()) == pytest.approx(1)
+    assert of_subset(result, "triples: far, strong").high < 0.5
 
 
 def test_a_model_that_knows_plots_has_a_large_share_of_plots():
@@ -41,25 +47,28 @@ def test_a_model_that_knows_plots_has_a_large_share_of_plots():
     changed = np.array([telling.changed == "outcome" for telling in tellings])
     vectors[changed] *= 0.5
     noise = np.random.default_rng(0).normal(size=(len(tellings), len(tellings))) * 1e-3
-    knows = module._profile("plots", vectors @ vectors.T + noise + noise.T, corpus)
+    knows = Result.of("profile", list(profile_figures("plots", vectors @ vectors.T + noise + noise.T, corpus)))
 
-    assert knows.shares["plot"].share > 0.99
-    assert {cell: knows.cells[cell].mean for cell in CELLS} == dict.fromkeys(CELLS, 1.0)
-    assert knows.falls["outcome"].low > 100
-    assert abs(knows.falls["theme"].mean) < 1 > abs(knows.falls["action"].mean)
+    assert of_subset(knows, "share: plot", "plots").value > 0.99
+    for cell in CELLS:
+        assert of_subset(knows, f"triples: {cell}", "plots").value == 1
+    assert of_subset(knows, "fall: outcome", "plots").low > 100
+    for aspect in ("theme", "action"):
+        assert abs(of_subset(knows, f"fall: {aspect}", "plots").value) < 1
 
 
 @pytest.mark.long
-def test_tables_have_every_figure_with_its_interval(result):
-    frame = result.table()
-    assert set(frame["model"]) == {"tiny", "tfidf"}
-    assert frame.groupby("group")["name"].nunique().to_dict() == {"cell": 4, "fall": 3, "share": 4}
-    assert (frame["low"] <= frame["value"] + 1e-9).all()
-    assert (frame["value"] <= frame["high"] + 1e-9).all()
+def test_every_figure_has_its_interval_and_is_drawn(result, tmp_path):
+    check_result(result, tmp_path)
+    assert list(dict.fromkeys(result.figures["system"])) == ["tiny", "tfidf"]
+    facets = result.figures["subset"].str.partition(": ")[0]
+    assert facets.value_counts().to_dict() == {"share": 8, "fall": 6, "triples": 8}
+    assert result.figures[["low", "high"]].notna().all().all()
+    assert result.settings == {"measure": "cosine", "split": None, "plots": 48, "worlds": 8}
 
-    text = str(result)
-    assert "Twice Told: 48 plots in 8 worlds; measure cosine" in text
-    assert "| far, strong" in text
+    drawn = result.plot().figure.axes
+    assert [len(axes.containers) for axes in drawn] == [len(COMPONENTS), len(ASPECTS), len(CELLS)]
+    assert result.plot("accuracy", "triples: far, strong").get_xlabel() == "accuracy, 95 % interval"
 
 
 def test_other_triples_and_questions_are_added(tiny, tmp_path):
@@ -72,28 +81,30 @@ def test_other_triples_and_questions_are_added(tiny, tmp_path):
     choices = tmp_path / "questions.jsonl"
     write_json_lines(sets, rows)
     question = {"anchor_text": "A fox steals bread.", "choices": ["It rains.", "A fox steals bread."], "answer": 1}
-    choices.write_text(json.dumps(question) + "\n")
+    write_json_lines(choices, [question, {**question, "answer": 0}])
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[sets], choices=[choices])
-    accuracies = result.models[0].accuracies
+    added = result.figures[result.figures["subset"].str.startswith("set: ")]
 
-    assert list(accuracies) == ["own: near", "own: far", "questions"]
-    assert [accuracy.n for accuracy in accuracies.values()] == [1, 1, 1]
-    assert accuracies["questions"].mean == 1
-
-    tfidf = result.models[-1].accuracies
-    assert {name: accuracy.mean for name, accuracy in tfidf.items()} == {"own: near": 1, "own: far": 1}
-    assert "Other sets" in str(result)
+    assert added[["system", "subset", "n"]].to_numpy().tolist() == [
+        ["tiny", "set: own: near", 1],
+        ["tiny", "set: own: far", 1],
+        ["tiny", "set: questions", 2],
+        ["tfidf", "set: own: near", 1],
+        ["tfidf", "set: own: far", 1],
+    ]
+    assert of_subset(result, "set: questions", "tiny") == estimate([True, False])
+    assert of_subset(result, "set: own: near").value == of_subset(result, "set: own: far").value == 1
+    check_result(result, tmp_path / "out")
 
 
 def test_intervals_of_other_triples_are_by_plot(tiny, tmp_path):
     row = {"anchor_text": "A fox steals bread.", "text_a": "It rains.", "text_b": "A fox steals.", "cell": "far"}
     rows = [{**row, "text_a_is_closer": number < 50, "plot": f"plot {number // 25}"} for number in range(100)]
     write_json_lines(tmp_path / "own.jsonl", rows)
-    result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
-    [tfidf] = result.models[-1].accuracies.values()
+    tfidf = of_subset(narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"]), "set: own: far")
     correct = [[0.0]] * 50 + [[1.0]] * 50
 
-    assert tfidf.mean == 0.5
+    assert tfidf.value == 0.5
     assert [(tfidf.low, tfidf.high)] == group_intervals(correct, np.repeat(np.arange(4), 25))
     assert tfidf.high - tfidf.low > 0.5
     assert tfidf.n == 100
@@ -107,35 +118,32 @@ def test_without_plots_intervals_account_for_shared_stories(tiny, tmp_path):
         rows.append({**anchor, **candidates, "text_a_is_closer": number < 3})
     write_json_lines(tmp_path / "own.jsonl", rows)
     result = narrlit.profile({"tiny": tiny()}, **PART, sets=[tmp_path / "own.jsonl"])
-    [tfidf] = result.models[-1].accuracies.values()
     stories = [[number // 3, 100 + number, 200 + number] for number in range(12)]
 
-    assert tfidf.mean == 0.75
-    assert (tfidf.low, tfidf.high) == AccuracySummary.of(np.arange(12) > 2, stories).interval
+    assert of_subset(result, "set: own: far") == estimate(np.arange(12) > 2, stories)
+    assert of_subset(result, "set: own: far").method == "by_story"
 
 
-def test_two_worlds_give_no_intervals_of_shares_and_the_report_says_why(tiny, tmp_path):
+def test_two_worlds_give_no_intervals_of_shares_and_a_note_says_so(tiny, tmp_path):
     result = narrlit.profile({"tiny": tiny()}, **PART)
-    assert result.num_worlds == 2 < FEWEST
-    result.write(tmp_path / "out")
-    content = json.loads((tmp_path / "out/profile.json").read_text())
-    for model in content["models"]:
-        assert {(share["low"], share["high"]) for share in model["shares"].values()} == {(None, None)}
-        assert all(cell["low"] < cell["high"] for cell in model["cells"].values())
-    assert content["intervals"] == result.interval_note
-    assert "worlds" in result.interval_note
-    shares = result.table().query("group == 'share'")
-    assert shares["low"].isna().all()
+    has_interval = result.figures["low"].notna().groupby(result.figures["subset"].str.partition(": ")[0]).mean()
+
+    assert result.settings["worlds"] == 2
+    assert "few_worlds" in {note.code for note in result.notes}
+    assert has_interval["share"] == 0
+    assert has_interval["triples"] == 1
     # A model card, too.
+    result.write(tmp_path / "out")
     assert "plot" in strengths.describe(tmp_path / "out/profile.json", "tiny")
 
 
 def test_few_plots_or_equal_values_give_no_interval():
-    few = module._estimate_by_group(np.array([0.0, 1.0, 1.0]), ["a", "b", "c"])
-    assert (few.mean, few.low, few.high, few.interval) == (pytest.approx(2 / 3), None, None, None)
-    unbounded = module._estimate_by_group(np.full(8, 0.3), np.arange(8), bounds=(-np.inf, np.inf))
-    assert unbounded.interval is None
-    assert str(unbounded) == "0.300"
+    few = estimate_by_plot([0.0, 1.0, 1.0], ["a", "b", "c"])
+    assert few.value == pytest.approx(2 / 3)
+    unbounded = estimate_by_plot(np.full(8, 0.3), np.arange(8), bounds=(-np.inf, np.inf))
+    assert np.isnan([few.low, few.high, unbounded.low, unbounded.high]).all()
+    assert few.method == unbounded.method == "none"
+    assert str(unbounded) == "0.300, n = 8"
 
 
 def test_mistakes_are_named(tiny, tmp_path):
@@ -154,23 +162,15 @@ def test_mistakes_are_named(tiny, tmp_path):
         narrlit.profile(tiny(), split="dev")
 
 
-def test_the_command_prints_and_writes_what_python_returns(narrlit, tiny, tmp_path):
-    found = narrlit("profile", tiny(), "--split", "validation", "--out", "o")
-    assert found.code == 0, found.err
-
-    content = json.loads(Path("o/profile.json").read_text())
-    assert [model["model"] for model in content["models"]][-1] == "tfidf"
-    assert Path("o/profile.md").read_text().strip() == found.out.strip()
-    assert {path.name for path in Path("o").iterdir()} >= {"profile.csv", "profile.svg"}
-
-
 @pytest.mark.parametrize("words", [["first", "second"], ["first,second"], ["first,", "second"]])
-def test_models_are_separated_by_spaces_or_commas(narrlit, tiny, words):
+def test_the_command_writes_what_it_prints_for_models_separated_by_spaces_or_commas(narrlit, tiny, words):
     for name in ("first", "second"):
         shutil.copytree(tiny(), name)
 
     found = narrlit("profile", *words, "--split", "validation", "--out", "o")
 
     assert found.code == 0, found.err
-    content = json.loads(Path("o/profile.json").read_text())
-    assert [model["model"] for model in content["models"]] == ["first", "second", "tfidf"]
+    result = Result.read("o/profile.json")
+    assert list(dict.fromkeys(result.figures["system"])) == ["first", "second", "tfidf"]
+    assert f"{result}\n" == found.out == Path("o/profile.md").read_text()
+    assert Path("o/profile.svg").stat().st_size > 0

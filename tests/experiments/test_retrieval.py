@@ -5,17 +5,18 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from json_files import read_json
+from results import check_result
 
 from narrlit.data.tales import sample_tales
 from narrlit.errors import DataError, OptionError
 from narrlit.experiments.relevance import Relevance, read_qrels
 from narrlit.experiments.retrieval import retrieval
-from narrlit.experiments.version_ranking import VersionedStories, rank_versions
+from narrlit.experiments.version_ranking import rank_versions
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
 from narrlit.metrics.diagnostics import similarity_diagnostics
 from narrlit.metrics.retrieval import METRICS
+from narrlit.results import Result
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
@@ -58,10 +59,10 @@ def test_a_query_is_not_among_its_own_results_and_others_are_ranked_by_score():
     ids = ["x", "y", "z"]
     values = Relevance.of_qrels({"x": {"y": 1.0}}, None, ids).metrics(score)
 
-    assert dict(zip(METRICS, values[0], strict=True))["mrr"] == 1 / 2
+    assert dict(zip(METRICS, values[0], strict=True))["MRR"] == 1 / 2
 
     other = Relevance.of_qrels({"x": {"y": 1.0}}, ["x"], ids).metrics(score)
-    assert dict(zip(METRICS, other[0], strict=True))["mrr"] == 1 / 3
+    assert dict(zip(METRICS, other[0], strict=True))["MRR"] == 1 / 3
     with pytest.raises(DataError, match="the qrels contain story 'w', which does not exist"):
         Relevance.of_qrels({"x": {"w": 1.0}}, None, ids)
     with pytest.raises(DataError, match="the qrels contain query 'w'"):
@@ -77,23 +78,25 @@ def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):
     make("q.tsv", QRELS)
     retrieval = ["retrieval", "stories.jsonl", "--qrels"]
     found = narrlit(*retrieval, "q.tsv", "--model", "minilm", "--baseline", "bm25", "--out", "o")
-
     assert found.code == 0, found.err
-    assert "## 2 queries among 5 stories" in found.out
-    assert "| passages | 1.000 [" in found.out
-    assert "| bm25     | 1.000 [" in found.out
-    assert "| +0.000 (p = 1.000) |" in found.out
 
-    content = read_json(tmp_path / "o/retrieval.json")
-    assert content["measures"]["passages"]["recall@1"] == 1
-    assert content["measures"]["bm25"]["details"]["mrr"]["p"] == 1
-    assert (tmp_path / "o/answers.csv").read_text().splitlines()[1].startswith('"a1","1.0"')
+    result = Result.read(tmp_path / "o/retrieval.json")
+    assert f"{result}\n" == found.out
+    assert result.estimate("passages", "recall@1").value == 1
+    assert set(result.differences["metric"]) == {*METRICS}
+    assert (result.differences[["system", "against", "value", "p"]] == ["bm25", "passages", 0, 1]).all().all()
+    assert result.answers["query"].tolist() == ["a1", "b1"]
+    assert result.answers["passages.MRR"].tolist() == [1, 1]
+    assert result.settings == {"qrels": "q.tsv", "queries": 2, "stories": 5, "stop_words": "english"}
+    assert {note.code for note in result.notes} >= {"judgments", "stop_words", "interval_score", "test_permutation"}
+    check_result(result, tmp_path / "again")
 
     make("queries.jsonl", [{"id": "b1", "text": "rates of a bank"}])
     make("bank.tsv", "b1 0 c1 1\n")
     for measure in ("passages", "csls"):
         found = narrlit(*retrieval, "bank.tsv", "--queries", "queries.jsonl", "--measure", measure, "--json")
-        assert json.loads(found.out)["measures"][measure]["mrr"] == 1
+        first = json.loads(found.out)["figures"][0]
+        assert (first["system"], first["value"]) == (measure, 1)
 
 
 # Versions ------------------------------------------------------------------------------------------------------------
@@ -102,10 +105,13 @@ def test_the_command_compares_collections_and_words(narrlit, make, tmp_path):
 def versioned(count=40, seed=0):
     """Stories of a random number of words, in groups of up to three, some of which have no value."""
     generator = np.random.default_rng(seed)
-    values = [None if number % 7 == 0 else f"type {number % 16}" for number in range(count)]
-    texts = ["word " * int(generator.integers(5, 90)) for _ in range(count)]
-    books = [f"book {number % 3}" for number in range(count)]
-    return VersionedStories([f"s{n}" for n in range(count)], texts, "type", values, "book", books)
+    columns = {
+        "id": [f"s{number}" for number in range(count)],
+        "text": ["word " * int(generator.integers(5, 90)) for _ in range(count)],
+        "type": [None if number % 7 == 0 else f"type {number % 16}" for number in range(count)],
+        "book": [f"book {number % 3}" for number in range(count)],
+    }
+    return pd.DataFrame(columns)
 
 
 def by_hand(similarities, values):
@@ -124,101 +130,117 @@ def by_hand(similarities, values):
     return rows
 
 
-def test_figures_of_versions_are_those_of_plain_loops():
+def values_of(result, system, subset="all"):
+    """Figures of a system by metric."""
+    figures = result.figures[(result.figures["system"] == system) & (result.figures["subset"] == subset)]
+    return figures.set_index("metric")["value"]
+
+
+def test_figures_of_versions_are_those_of_plain_loops(tmp_path):
     stories = versioned()
     systems = {name: np.random.default_rng(n).normal(size=(40, 40)) for n, name in enumerate(("one", "other"))}
-    result = rank_versions(systems.items(), stories)
-    expected = {name: by_hand(similarities, stories.values) for name, similarities in systems.items()}
+    result = rank_versions(systems.items(), stories, "type", "book")
+    expected = {name: by_hand(similarities, stories["type"].tolist()) for name, similarities in systems.items()}
     rows = [*expected["one"]]
 
     assert 20 < len(rows) < 40  # some have no value, some no partner
-    assert result.queries == [f"s{row}" for row in rows]
+    assert result.answers["query"].tolist() == [f"s{row}" for row in rows]
 
-    words = [len(stories.texts[row].split()) for row in rows]
-    median = np.median(words)
-    for system in result.systems:
-        own = np.array([*expected[system.name].values()], dtype=float)
-        np.testing.assert_allclose(system.values, own)
-        means = [estimate.mean for estimate in system.estimates.values()]
-        np.testing.assert_allclose(means, own.mean(axis=0))
-        confounds = result.confounds[system.name]
-        short = [row for row, number in zip(own, words, strict=True) if number < median]
-        np.testing.assert_allclose([each.mean for each in confounds.short.values()], np.mean(short, axis=0))
-        assert confounds.short["mrr"].n + confounds.long["mrr"].n == len(rows)
-        assert [figures["mrr"].within for figures in confounds.permuted] == ["the collection", "length", "book"]
-        assert confounds.diagnostics == similarity_diagnostics(systems[system.name])
+    words = np.array([len(stories["text"][row].split()) for row in rows])
+    is_short = words < np.median(words)
+    for name, by_row in expected.items():
+        own = np.array([*by_row.values()], dtype=float)
+        np.testing.assert_allclose(result.answers[[f"{name}.{metric}" for metric in METRICS]], own)
+        for subset, queries in (("all", own), ("length: short", own[is_short]), ("length: long", own[~is_short])):
+            figures = values_of(result, name, subset)
+            assert figures.index.tolist() == [*METRICS]
+            np.testing.assert_allclose(figures.astype(float), queries.mean(axis=0))
+            assert result.estimate(name, "MRR", subset).n == len(queries)
+        skewness = similarity_diagnostics(systems[name]).hub_skewness
+        assert values_of(result, name, "hubs: skewness").tolist() == [skewness]
 
-    assert result.versions.median_words == median
+    assert result.settings == {
+        "same": "type",
+        "control": "book",
+        "queries": len(rows),
+        "stories": 40,
+        "values": len({stories["type"][row] for row in rows}),
+        "median_words": np.median(words),
+        "stop_words": "english",
+    }
+    check_result(result, tmp_path)
 
-    first, second = result.systems
-    assert first.differences == {}
 
-    difference = second.values[:, 2].mean() - first.values[:, 2].mean()
-    assert second.differences["mrr"].difference == pytest.approx(difference)
+def test_systems_are_compared_with_the_first_and_with_permuted_values():
+    systems = [(name, np.random.default_rng(seed).normal(size=(40, 40))) for seed, name in enumerate(("one", "two"))]
+    result = rank_versions(systems, versioned(), "type", "book")
+    differences = result.differences.set_index(["system", "against", "subset", "metric"])
+
+    for metric in METRICS:
+        means = [result.estimate(name, metric).value for name in ("one", "two")]
+        change = differences.loc[("two", "one", "all", metric)]
+        assert change["value"] == pytest.approx(means[1] - means[0])
+        assert change["test"] == "permutation_by_group"
+    for name in ("one", "two"):
+        for within in ("the collection", "length", "book"):
+            subset = f"permuted within: {within}"
+            change = differences.loc[(name, f"{name}, not permuted", subset, "MRR")]
+            real, permuted = result.estimate(name, "MRR"), result.estimate(name, "MRR", subset)
+            assert change["value"] == pytest.approx(permuted.value - real.value)
+            assert change["test"] == "permuted"
+            assert change["p"] == change["p_adjusted"]  # each system is a question of its own
+    movable = result.figures.set_index(["system", "subset", "metric"])["movable"]
+    assert movable[("one", "permuted within: the collection", "MRR")] == 34  # all with a value
 
 
 def test_intervals_and_tests_are_over_values_of_the_column():
     values = ["a"] * 12 + ["b"] * 12
-    stories = VersionedStories([str(n) for n in range(24)], ["word"] * 24, "type", values)
+    stories = pd.DataFrame({"id": [str(n) for n in range(24)], "text": "word", "type": values})
     is_a = np.array([value == "a" for value in values])
     right = np.outer(is_a, is_a).astype(float)
     wrong = np.not_equal.outer(is_a, is_a).astype(float)
-    first, second = rank_versions([("right", right), ("wrong", wrong)], stories).systems
+    result = rank_versions([("right", right), ("wrong", wrong)], stories, "type")
 
     # Two values, one always found and one never, tell hardly anything about others.
-    assert first.estimates["recall@1"].low == pytest.approx(0, abs=0.01)
-    assert first.estimates["recall@1"].high == pytest.approx(1, abs=0.01)
-    assert second.differences["recall@1"].p == 1  # one value alone differs
+    recall = result.estimate("right", "recall@1")
+    assert recall.method == "by_group"
+    assert (recall.low, recall.high) == pytest.approx((0, 1), abs=0.01)
+    compared = result.differences.query("metric == 'recall@1' and against == 'right'")
+    assert compared["p"].tolist() == [1]  # one value alone differs
+    assert "length: short" not in set(result.figures["subset"])  # all are of the median length
 
 
-def test_the_record_and_tables_have_every_figure():
+def test_hubs_of_the_first_system_are_noted():
     stories = versioned()
-    result = rank_versions([("one", np.random.default_rng(0).normal(size=(40, 40)))], stories)
-    figures = result.record["measures"]["one"]
-
-    assert set(figures) == {*METRICS, "n", "details", "permuted", "short", "long", "diagnostics"}
-    assert figures["n"] == len(result.queries)
-    assert json.loads(json.dumps(result.record)) == result.record
-    assert result.table().set_index("metric").loc["mrr", "mean"] == figures["mrr"]
-
-    table = result.confound_table().set_index(["within", "metric"])
-    assert table.loc[("book", "mrr"), "p"] == figures["permuted"]["book"]["mrr"]["p"]
-    assert result.plot("ndcg@10").get_xlabel() == "nDCG@10, 95 % interval"
-
-    text = str(result)
-    for words in ("stories that share their type with another, among 40", "within book", "recall@1, short", "hubs"):
-        assert words in text
-
-
-def test_warnings_are_about_the_first_system():
-    stories = versioned()
-    hubs = np.random.default_rng(0).normal(size=(40, 40))
-    plain = hubs.copy()
+    plain = np.random.default_rng(0).normal(size=(40, 40))
+    hubs = plain.copy()
     hubs[:, :3] += 100
-    assert str(rank_versions([("one", hubs)], stories)).splitlines()[-1].startswith("one: A few stories are close")
-    assert "one: " not in str(rank_versions([("one", plain), ("two", hubs)], stories))[-30:]
+    noted = [note for note in rank_versions([("one", hubs)], stories, "type").notes if note.code == "hubs"]
+    assert [note.values["system"] for note in noted] == ["one"]
+    result = rank_versions([("one", plain), ("two", hubs)], stories, "type")
+    assert "hubs" not in {note.code for note in result.notes}
 
 
 TALES = [{"text": tale["text"], "atu": tale["atu"], "country": tale["country"]} for tale in sample_tales()]
 
 
 @pytest.mark.long
-def test_versions_of_tales_are_found_by_passages_and_not_by_words(make, narrlit):
-    make("tales.jsonl", TALES)
-    options = ["--model", "minilm", "--same", "atu", "--measure", "passages,cosine", "--control", "country"]
-    found = narrlit("retrieval", "tales.jsonl", *options, "--out", "o")
+def test_versions_of_tales_are_found_by_passages_and_not_by_words():
+    tales = Collection.of(pd.DataFrame(TALES), "minilm")
+    result = retrieval(tales, same="atu", measures=["passages", "cosine"], control="country")
+    recall = {name: result.estimate(name, "recall@1").value for name in ("passages", "cosine", "tfidf")}
+    p = result.differences.query("metric == 'recall@1'").set_index(["system", "subset"])["p"]
 
-    assert found.code == 0, found.err
-    assert "## 24 stories that share their atu with another, among 24; 8 values" in found.out
-
-    found = narrlit("retrieval", "tales.jsonl", *options, "--json")
-    measures = json.loads(found.out)["measures"]
-    assert json.loads(found.out)["stop_words"] == "english"
-    assert [*measures] == ["passages", "cosine", "tfidf"]
-    assert measures["tfidf"]["recall@1"] < measures["cosine"]["recall@1"] < measures["passages"]["recall@1"] - 0.2
-    assert measures["passages"]["permuted"]["length"]["recall@1"]["p"] < 0.01
-    assert measures["tfidf"]["permuted"]["length"]["recall@1"]["p"] > 0.05
-    assert measures["passages"]["permuted"]["country"]["recall@1"]["movable"] == 10
+    assert {name: result.settings[name] for name in ("queries", "stories", "values", "stop_words")} == {
+        "queries": 24,
+        "stories": 24,
+        "values": 8,
+        "stop_words": "english",
+    }
+    assert recall["tfidf"] < recall["cosine"] < recall["passages"] - 0.2
+    assert p["passages", "permuted within: length"] < 0.01
+    assert p["tfidf", "permuted within: length"] > 0.05
+    assert result.figures.query("subset == 'permuted within: country'")["movable"].eq(10).all()
 
 
 def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
@@ -226,8 +248,9 @@ def test_two_collections_of_the_same_stories_are_compared_by_each_measure():
     tales = Collection.of(frame)
     result = retrieval({"one": tales, "two": tales}, same="atu", measures=["csls", "cosine"], baseline=None)
 
-    assert [system.name for system in result.systems] == ["one, csls", "one, cosine", "two, csls", "two, cosine"]
-    assert result.systems[2].differences["mrr"].difference == 0
+    names = ["one, csls", "one, cosine", "two, csls", "two, cosine"]
+    assert list(dict.fromkeys(result.figures["system"])) == names
+    assert (result.differences.query("system == 'two, csls' and against == 'one, csls'")["value"] == 0).all()
     with pytest.raises(DataError, match="has other stories than"):
         retrieval({"one": tales, "two": Collection.of(frame[::-1])}, same="atu")
 
@@ -238,7 +261,7 @@ def test_unknown_columns_and_columns_without_versions_are_refused():
         retrieval(tales, same="type")
     with pytest.raises(OptionError, match="`control=book`: stories has no such column"):
         retrieval(tales, same="atu", control="book", measures=["cosine"])
-    with pytest.raises(DataError, match="`same=country`: no two stories of stories have the same value"):
+    with pytest.raises(DataError, match="`same=country`: no two stories have the same value"):
         retrieval(tales, same="country")
     with pytest.raises(
         OptionError, match="give either `same`, a column of the stories, or `qrels`, relevance judgments"
@@ -255,7 +278,7 @@ def test_files_indexes_and_texts_are_accepted_as_collections(make, tmp_path):
         result = retrieval(stories, same="atu", measures=["cosine"], baseline=None)
 
         # One of the 24 tales more or less: kernels differ.
-        assert result.record["measures"]["cosine"]["recall@1"] == pytest.approx(17 / 24, abs=0.05)
+        assert result.estimate("cosine", "recall@1").value == pytest.approx(17 / 24, abs=0.05)
 
 
 @pytest.mark.parametrize(

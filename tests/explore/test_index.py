@@ -573,7 +573,8 @@ def test_columns_of_the_queries_of_an_index_are_named(made, narrlit, make, tales
     make("queries.jsonl", [{"id": "x", "plot": tales["text"][1], "summary": "another"}])
     command = ["retrieval", made.path, "--qrels", "q.tsv", "--queries", "queries.jsonl", "--json"]
     found = narrlit(*command, "--text-column", "plot")
-    assert json.loads(found.out)["measures"]["passages"]["recall@1"] == 1
+    figure = json.loads(found.out)["figures"][0]
+    assert (figure["system"], figure["metric"], figure["value"]) == ("passages", "recall@1", 1)
 
 
 @pytest.mark.parametrize(

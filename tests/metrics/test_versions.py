@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from narrlit.metrics.versions import Permuted, Strata, Versions, permuted_figures
+from narrlit.metrics.versions import Strata, Versions, permuted_figures
 
 VALUES = ["a", "b", None, "a", "c", "b", "a", None]
 
@@ -94,19 +94,21 @@ def rank_all(scores):
 def test_versions_found_by_their_book_are_no_better_than_values_permuted_within_books():
     scores, values, books = collection()
     versions = Versions(values)
-    anywhere = permuted_figures(rank_all(scores), versions, Strata.of_values("all", ["same"] * 60))["recall@1"]
-    within = permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"]
+    everywhere = Strata.of_values("all", ["same"] * 60)
+    anywhere, to_real = permuted_figures(rank_all(scores), versions, everywhere)["recall@1"]
+    within, within_to_real = permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"]
     observed = (versions.best_ranks(rank_all(scores)) == 1).mean()
 
-    assert anywhere.p < 0.01  # seems to find versions
-    assert within.p > 0.2  # yet finds books
+    assert to_real.p < 0.01  # seems to find versions
+    assert within_to_real.p > 0.2  # yet finds books
     assert anywhere.high < observed < within.high
 
     for i in range(60):  # now versions are alike besides
         for j in range(60):
             scores[i, j] += 3 * (values[i] == values[j])
 
-    assert permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"].p == 0.001
+    _, to_real = permuted_figures(rank_all(scores), versions, Strata.of_values("book", books))["recall@1"]
+    assert to_real.p == 0.001
 
 
 def test_metrics_of_permutations_match_plain_loops():
@@ -126,20 +128,22 @@ def test_metrics_of_permutations_match_plain_loops():
         reciprocals.append((1 / best).mean())
 
     best = versions.best_ranks(ranks)
-    for name, drawn, observed in (("recall@1", recalls, (best == 1).mean()), ("mrr", reciprocals, (1 / best).mean())):
-        figure = found[name]
+    for name, drawn, observed in (("recall@1", recalls, (best == 1).mean()), ("MRR", reciprocals, (1 / best).mean())):
+        figure, to_real = found[name]
+        low, high = np.quantile(drawn, (0.025, 0.975))
         at_least = sum(value >= observed - 1e-12 for value in drawn)
-        assert figure.within == "book"
-        assert figure.movable == 60
-        assert figure.mean == pytest.approx(np.mean(drawn))
-        assert figure.low == pytest.approx(np.quantile(drawn, 0.025))
-        assert figure.high == pytest.approx(np.quantile(drawn, 0.975))
-        assert figure.p == (at_least + 1) / 41
+        assert (figure.value, figure.low, figure.high) == pytest.approx((np.mean(drawn), low, high))
+        assert figure.n == to_real.n == 60
+        changed = (np.mean(drawn) - observed, low - observed, high - observed)
+        assert (to_real.value, to_real.low, to_real.high) == pytest.approx(changed)
+        assert to_real.p == (at_least + 1) / 41
 
 
 def test_nothing_is_movable_if_each_stratum_has_one_value():
-    figure = permuted_figures(random_ranks(8), Versions(VALUES), Strata.of_values("type", VALUES), samples=20)["mrr"]
-    assert isinstance(figure, Permuted)
-    assert figure.movable == 0
-    assert figure.p == 1.0
+    versions, strata = Versions(VALUES), Strata.of_values("type", VALUES)
+    figure, to_real = permuted_figures(random_ranks(8), versions, strata, samples=20)["MRR"]
+
+    assert strata.movable(versions) == 0
+    assert to_real.p == 1.0
+    assert to_real.value == pytest.approx(0)
     assert figure.low == figure.high

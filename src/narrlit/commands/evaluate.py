@@ -21,13 +21,13 @@ OF_TRIPLES = ("StoryTriples", "SemEval2026Task4")
 
 
 def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
-    """List the files to write: those of the evaluation, or one for each task of MTEB and one for the model."""
+    """List the files to write: those of the evaluation; for MTEB, one more for each task and one for the model."""
     if arguments["out"] is None:
         return []
     tasks = listed(arguments["mteb"])
     names = result_files("evaluate")
     if tasks:
-        names = [*(f"{task}.json" for task in tasks), "model_meta.json"]
+        names = [*result_files("mteb"), *(f"{task}.json" for task in tasks), "model_meta.json"]
     return [f"{arguments['out']}/{name}" for name in names]
 
 
@@ -64,7 +64,8 @@ def evaluate(  # noqa: PLR0913 (options)
         download: download data sets of --mteb that are not on this machine.
         json: print one JSON object to stdout, and nothing else.
         out: folder for the report (evaluate.json, .csv, .md, .tex, .svg) and answers.csv, which lists the scores and
-            the margin of each triple; with --mteb, for TASK.json and model_meta.json in the format of MTEB.
+            the margin of each triple; with --mteb, for mteb.json, .csv and .md, and TASK.json and model_meta.json in
+            the format of MTEB.
     """
     tasks = listed(mteb)
     if tasks:
@@ -101,7 +102,7 @@ def _evaluate_mteb(
     result = narrlit.evaluate_mteb(tasks, encoder, datasets=datasets, download=download, progress=True)
     if out is not None:
         result.write(out)
-        say(f"{out}: {', '.join(f'{name}.json' for name in names)} and model_meta.json")
+        say(f"{out}: mteb.json, .csv, .md, {', '.join(f'{name}.json' for name in names)} and model_meta.json")
     print_result(result, json)
 
 

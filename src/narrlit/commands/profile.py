@@ -8,7 +8,7 @@ from narrlit.data.twice_told import Split
 from narrlit.files import Output
 from narrlit.metrics.names import MeasureName
 
-FILES = ("profile.json", "profile.md", "profile.csv", "profile.svg")
+FILES = tuple(f"profile.{end}" for end in ("json", "csv", "md", "tex", "svg"))
 
 
 def profile(
@@ -35,7 +35,7 @@ def profile(
         sets: comma-separated files of labeled triples on which accuracy is measured as well, per value of the column
             `cell`; the column `plot`, if there is one, groups triples that belong together.
         choices: comma-separated files of multiple-choice questions (anchor_text, choices, answer).
-        out: folder for the report (profile.json, .md, .csv and .svg).
+        out: folder for the report (profile.json, .csv, .md, .tex and .svg).
         loading: how models are loaded.
         reading: how the models read a story: views, pseudonyms, fusion and post-processing.
     """

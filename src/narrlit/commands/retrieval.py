@@ -9,6 +9,8 @@ from narrlit.console import print_result, say
 from narrlit.files import Output
 from narrlit.metrics.names import check_measure
 
+FILES = (*(f"retrieval.{end}" for end in ("json", "csv", "md", "tex", "svg")), "answers.csv")
+
 
 def retrieval(  # noqa: PLR0913 (options)
     stories: str,
@@ -20,7 +22,7 @@ def retrieval(  # noqa: PLR0913 (options)
     queries: str | None = None,
     baseline: Literal["tfidf", "bm25"] = "tfidf",
     json: bool = False,
-    out: Annotated[str | None, Output.folder("retrieval.json", "retrieval.md", "answers.csv")] = None,
+    out: Annotated[str | None, Output.folder(*FILES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,
@@ -42,7 +44,8 @@ def retrieval(  # noqa: PLR0913 (options)
         queries: file of queries for --qrels; default: the queries are ids of the ranked stories.
         baseline: lexical baseline, which ranks the stories of the first collection.
         json: print one JSON object to stdout, and nothing else.
-        out: folder for retrieval.json, retrieval.md and answers.csv, which lists the figures of each query.
+        out: folder for the result (retrieval.json, .csv, .md, .tex and .svg) and answers.csv, which lists the metrics
+            of each query.
         loading: the model that embeds the stories, if they are not an index; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files of stories.
@@ -61,5 +64,5 @@ def retrieval(  # noqa: PLR0913 (options)
     )
     if out is not None:
         result.write(out)
-        say(f"{out}: retrieval.json, .md, and answers.csv")
+        say(f"{out}: retrieval.json, .csv, .md, .tex, .svg, and answers.csv")
     print_result(result, json)

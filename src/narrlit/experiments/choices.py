@@ -1,18 +1,18 @@
 """Multiple-choice questions: which of several candidates is most similar to a story.
 
-Letters in shapes: Q questions, C candidates of a question.
+Letters in shapes: Q questions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from narrlit.data.rows import read_rows
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, reading
-from narrlit.metrics.significance import AccuracySummary
 
 REMEDY = "write anchor_text, choices (a list of texts) and answer (number of the right one, from 0)"
 
@@ -25,37 +25,23 @@ class ChoiceRow(BaseModel):
     answer: int = Field(ge=0)
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Q questions.
-
-    Attributes:
-        questions: the questions.
-    """
-
-    questions: Sequence[ChoiceRow]
-
-    @property
-    def chance(self) -> float:
-        """Accuracy of guessing."""
-        return sum(1 / len(question.choices) for question in self.questions) / len(self.questions)
-
-    def accuracy(self, encoder: StoryEncoder, progress: bool = False) -> AccuracySummary:
-        """Compute the accuracy of choosing the candidate with the largest cosine to the anchor."""
-        texts: list[str] = []
-        for question in self.questions:
-            texts += [question.anchor_text, *question.choices]
-        vectors = unit_vectors(encoder.embed(texts, progress=progress))
-        start = correct = 0
-        for question in self.questions:
-            end = start + 1 + len(question.choices)
-            cosines = vectors[start + 1 : end] @ vectors[start]
-            correct += int(cosines.argmax() == question.answer)
-            start = end
-        return AccuracySummary(len(self.questions), correct)
+def answer_choices(questions: Sequence[ChoiceRow], encoder: StoryEncoder, progress: bool = False) -> NDArray[np.bool_]:
+    """Choose the candidate with the largest cosine to the anchor of each question; return the right answers, (Q,)."""
+    texts: list[str] = []
+    for question in questions:
+        texts += [question.anchor_text, *question.choices]
+    vectors = unit_vectors(encoder.embed(texts, progress=progress))
+    right = []
+    start = 0
+    for question in questions:
+        end = start + 1 + len(question.choices)
+        cosines = vectors[start + 1 : end] @ vectors[start]
+        right.append(cosines.argmax() == question.answer)
+        start = end
+    return np.array(right)
 
 
-def read_choices(path: str | Path) -> Choices:
+def read_choices(path: str | Path) -> list[ChoiceRow]:
     """Read questions from JSON Lines: anchor_text, choices (a list of texts) and answer (from 0).
 
     Raises:
@@ -70,4 +56,4 @@ def read_choices(path: str | Path) -> Choices:
         if question.answer >= count:
             raise DataError(f"{file.place(row)}: answer {question.answer}: there are {count} choices, from 0")
         questions.append(question)
-    return Choices(questions)
+    return questions

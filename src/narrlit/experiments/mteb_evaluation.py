@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import nan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pandas as pd
 
 from narrlit.console import say
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -17,7 +16,7 @@ from narrlit.experiments.mteb_tasks import loaded, official_task, size
 from narrlit.files import atomic_path, write_text
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.optional import require
-from narrlit.tables import markdown_table
+from narrlit.results import Estimate, Result
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask
@@ -27,64 +26,26 @@ if TYPE_CHECKING:
 META = "model_meta.json"
 
 
-@dataclass(frozen=True)
-class MtebScore:
-    """Main score of a task.
-
-    Attributes:
-        task: name of the task.
-        metric: name of the main score.
-        score: main score, the mean over splits and subsets.
-        n: number of queries, or of rows of a task without queries.
-    """
-
-    task: str
-    metric: str
-    score: float
-    n: int
-
-
 @dataclass(frozen=True, eq=False)
-class MtebEvaluation:
-    """Results of a model on tasks of MTEB.
+class MtebEvaluation(Result):
+    """Main scores of a model on tasks of MTEB, as figures with the subset `task: NAME`.
 
     Attributes:
         meta: metadata of the model (`mteb.ModelMeta`).
         results: all scores of each task (`mteb.TaskResult`).
-        scores: main score of each task.
     """
 
     meta: "ModelMeta"
     results: Sequence["TaskResult"]
-    scores: Sequence[MtebScore]
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Name and revision of the model, and the main scores, as plain data."""
-        return {
-            "model": self.meta.name,
-            "revision": self.meta.revision,
-            "tasks": [asdict(score) for score in self.scores],
-        }
-
-    def table(self) -> pd.DataFrame:
-        """Tabulate the main scores: task, metric, score and n."""
-        return pd.DataFrame([asdict(score) for score in self.scores])
 
     def write(self, folder: str | Path) -> None:
-        """Write TASK.json for each task, and model_meta.json, as MTEB writes them."""
+        """Write the files of a result (mteb.json, ...), and TASK.json and model_meta.json as MTEB writes them."""
+        super().write(folder)
         for result in self.results:
             with atomic_path(Path(folder) / f"{result.task_name}.json") as temporary:
                 result.to_disk(temporary)
         meta = {**self.meta.to_dict(), "loader_kwargs": {}}  # without the path of a local model
         write_text(Path(folder) / META, json.dumps(meta, default=str, indent=4))
-
-    def __str__(self) -> str:
-        """Format the main scores as a Markdown table."""
-        rows = []
-        for score in self.scores:
-            rows.append({"task": score.task, "metric": score.metric, "score": f"{score.score:.3f}", "n": score.n})
-        return markdown_table("", rows).rstrip("\n")
 
 
 def evaluate_mteb(
@@ -110,7 +71,8 @@ def evaluate_mteb(
         progress: print the name of each task, and show the progress bars of MTEB, on stderr.
 
     Returns:
-        An `MtebEvaluation`: `.table()`, `.results`, `.meta`, `.write(folder)`. It is printed as a table of main scores.
+        A `Result` with the main score of each task, the mean over its splits and subsets, and n, the number of queries,
+        or of rows of a task without queries; also `.results` and `.meta` of MTEB.
 
     Raises:
         DataError: if the data of a task can't be loaded.
@@ -120,10 +82,15 @@ def evaluate_mteb(
     """
     mteb = require("mteb", "mteb")
     chosen = [official_task(task, datasets) if isinstance(task, str) else task for task in tasks]
-    _check_names([task.metadata.name for task in chosen])
+    names = [task.metadata.name for task in chosen]
+    if not names:
+        raise OptionError("`tasks` is empty: name at least one")
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"`tasks`: {name} is given twice; give each task a name of its own")
     system = model if isinstance(model, MtebModel) else mteb_model(model)
-    results = []
-    scores = []
+    meta = system.mteb_model_meta
+    results, figures = [], []
     for task in chosen:
         name = task.metadata.name
         if progress:
@@ -132,15 +99,8 @@ def evaluate_mteb(
             # A tracker of emissions would reach the network.
             evaluated = mteb.evaluate(system, task, cache=None, co2_tracker=False, show_progress_bar=progress)
             (result,) = evaluated.task_results
-            scores.append(MtebScore(name, task.metadata.main_score, float(result.get_score()), size(task)))
+            score = Estimate(float(result.get_score()), nan, nan, size(task))
+        figures.append(score.row(meta.name, task.metadata.main_score, f"task: {name}"))
         results.append(result)
-    return MtebEvaluation(system.mteb_model_meta, results, scores)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Raise OptionError without names, or for a name that is given twice."""
-    if not names:
-        raise OptionError("`tasks` is empty: name at least one")
-    for name in names:
-        if names.count(name) > 1:
-            raise OptionError(f"`tasks`: {name} is given twice; give each task a name of its own")
+    settings = {"model": meta.name, "revision": meta.revision}
+    return MtebEvaluation.of("mteb", figures, settings=settings, meta=meta, results=results)

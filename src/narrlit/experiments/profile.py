@@ -1,38 +1,85 @@
 """`narrlit.profile`: how much a model's similarity depends on plot, world, length and single aspects.
 
-Letters in shapes: N stories.
+Letters in shapes: N stories, the tellings and then the changes of a corpus.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from math import isinf, nan
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import Floats, IntArray, Triples
+from narrlit.data.schema import Floats, Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
-from narrlit.experiments.choices import Choices, read_choices
+from narrlit.experiments.choices import answer_choices, read_choices
 from narrlit.experiments.facets import read_facets
-from narrlit.experiments.profile_report import ASPECTS, ModelProfile, Profile
-from narrlit.experiments.retrieval_report import Estimate
 from narrlit.explore.collection import Collection, measure_for
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
-from narrlit.metrics.factorial import FEWEST, Design, variance_shares
+from narrlit.metrics.factorial import COMPONENTS, FEWEST, Design, variance_shares
 from narrlit.metrics.names import MeasureName
-from narrlit.metrics.significance import AccuracySummary, group_intervals
-from narrlit.metrics.words import lexical_vectors
+from narrlit.metrics.words import lexical_vectors, stop_words_of, stop_words_text
+from narrlit.optional import require
+from narrlit.pages import COLORS, GRAY
+from narrlit.results import Estimate, Note, Result, Row, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TFIDF: Literal["tfidf"] = "tfidf"
+ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
 CELL, PLOT = "cell", "plot"
 """Columns of a file of triples: the cell of a triple, and the plot of its anchor."""
+
+
+class Profile(Result):
+    """Result of `narrlit.profile`, with a picture of its own."""
+
+    def plot(self, metric: str | None = None, subset: str | None = None) -> "Axes":
+        """Plot shares, falls and accuracies on triples side by side, and return the matplotlib axes of the shares.
+
+        With a metric or a subset, plot these figures alone, as other results do.
+
+        Raises:
+            MissingExtraError: if matplotlib is not installed.
+        """
+        if metric is not None or subset is not None:
+            return super().plot(metric, subset)
+        require("matplotlib", "plots")
+        from matplotlib.figure import Figure
+
+        systems = list(dict.fromkeys(self.figures["system"]))
+        figure = Figure(figsize=(11, 1.6 + 0.4 * len(systems)), layout="constrained")
+        shares: Axes
+        shares, falls, triples = figure.subplots(1, 3)
+        start = np.zeros(len(systems))
+        for component, color in zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True):
+            values = self.figures[self.figures["subset"] == f"share: {component}"]["value"].to_numpy(float)
+            widths = np.maximum(values, 0.0)
+            shares.barh(range(len(systems)), widths, left=start, color=color, label=component)
+            start += widths
+        triples.axvline(0.5, color=GRAY, linewidth=0.8, zorder=0)
+        for axes, facet in ((falls, "fall"), (triples, "triples")):
+            of_facet = self.figures[self.figures["subset"].str.startswith(f"{facet}: ")]
+            height = 0.8 / of_facet["subset"].nunique()
+            for number, (name, part) in enumerate(of_facet.groupby("subset", sort=False)):
+                ends = np.nan_to_num(np.abs(part[["low", "high"]].to_numpy(float).T - part["value"].to_numpy(float)))
+                places = np.arange(len(systems)) - 0.4 + height * (number + 0.5)
+                style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
+                axes.errorbar(part["value"], places, xerr=ends, label=str(name).partition(": ")[2], **style)
+        labels = ("share of the variance of stories", "fall when changed (sd)", "accuracy of triples")
+        for axes, label, columns in zip((shares, falls, triples), labels, (4, 2, 2), strict=True):
+            axes.set_yticks(range(len(systems)), systems if axes is shares else [""] * len(systems))
+            axes.invert_yaxis()
+            axes.set_xlabel(label)
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, frameon=False, fontsize=8)
+        return shares
 
 
 def profile(
@@ -59,7 +106,9 @@ def profile(
         progress: show progress bars on stderr.
 
     Returns:
-        A `Profile`: `.models`, `.table()`, `.plot()`, `.write(folder)`.
+        A `Result` with TF-IDF as the last system. Its subsets are `share: plot` (`world`, `length`, `rest`), the share
+        of similarity; `fall: theme` (`action`, `outcome`), the fall of similarity, in standard deviations, when this
+        aspect is changed; `triples: CELL`, the accuracy on Twice Told's triples; and `set: FILE: CELL`, that on files.
 
     Raises:
         DataError: if a file can't be read.
@@ -67,66 +116,37 @@ def profile(
         OptionError: if there is no such split or measure.
 
     >>> result = profile("minilm", split="validation")
-    >>> [model.name for model in result.models]
-    ['minilm', 'tfidf']
+    >>> result.estimate("minilm", "accuracy", "triples: far, weak").n
+    16
     """
     corpus = TwiceTold.read() if split is None else TwiceTold.read().split(split)
-    other_sets = _OtherSets.read(sets, choices)
-    texts = [telling.text for telling in _stories(corpus)]
-    profiles = []
+    triples = {Path(path).stem: read_triples(str(path)) for path in sets}
+    questions = {Path(path).stem: read_choices(path) for path in choices}
+    texts = [telling.text for telling in (*corpus.tellings, *corpus.changes)]
+    figures: list[Row] = []
     for name, encoder in _encoders(models).items():
         collection = Collection.of(texts, encoder, measure=measure_for(encoder, measure), progress=progress)
-        similarities = _similarities(collection)
-        profiles.append(_profile(name, similarities, corpus, other_sets.accuracies(encoder, progress)))
+        similarities = collection.similarities.matrix().astype(np.float64)
+        np.fill_diagonal(similarities, collection.similarities.with_themselves())
+        figures += profile_figures(name, similarities, corpus)
+        figures += _triple_figures(name, Cosine(encoder), triples, progress)
+        for file, asked in questions.items():
+            right = answer_choices(asked, encoder, progress)
+            figures.append(estimate(right).row(name, subset=f"set: {file}"))
     vectors, _ = lexical_vectors(TFIDF, texts, texts)
-    similarities = (vectors @ vectors.T).toarray()
-    profiles.append(_profile(TFIDF, similarities, corpus, other_sets.accuracies_on_triples(Lexical(TFIDF))))
-    return Profile(profiles, measure, split, len(corpus.plots), len(corpus.worlds))
+    figures += profile_figures(TFIDF, (vectors @ vectors.T).toarray(), corpus)
+    figures += _triple_figures(TFIDF, Lexical(TFIDF), triples)
 
-
-@dataclass(frozen=True)
-class _OtherSets:
-    """Other files on which accuracy is measured.
-
-    Attributes:
-        triples: labeled triples by the name of their file.
-        questions: multiple-choice questions by the name of their file.
-    """
-
-    triples: Mapping[str, Triples]
-    questions: Mapping[str, Choices]
-
-    @classmethod
-    def read(cls, sets: Sequence[str | Path], choices: Sequence[str | Path]) -> "_OtherSets":
-        """Read files of labeled triples and files of questions."""
-        triples = {Path(path).stem: read_triples(str(path)) for path in sets}
-        questions = {Path(path).stem: read_choices(path) for path in choices}
-        return cls(triples, questions)
-
-    def accuracies(self, encoder: StoryEncoder, progress: bool) -> dict[str, Estimate]:
-        """Compute the accuracies of an encoder by file and, for triples, by cell."""
-        accuracies = self.accuracies_on_triples(Cosine(encoder), progress)
-        for name, questions in self.questions.items():
-            accuracies[name] = _estimate_of(questions.accuracy(encoder, progress))
-        return accuracies
-
-    def accuracies_on_triples(self, measure: Similarity, progress: bool = False) -> dict[str, Estimate]:
-        """Compute the accuracy of a measure on each cell of each file of triples."""
-        accuracies = {}
-        for name, triples in self.triples.items():
-            scores = measure.score(triples, progress)
-            correct = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
-            plots = _plots(triples)
-            stories = story_numbers(triples)
-            cells = np.array(_read_column(CELL, triples))
-            for cell in dict.fromkeys(cells.tolist()):
-                in_cell = cells == cell
-                if plots is None:
-                    estimate = _estimate_of(AccuracySummary.of(correct[in_cell], stories[in_cell]))
-                else:
-                    estimate = _estimate_by_group(correct[in_cell], plots[in_cell])
-                accuracies[f"{name}: {cell}"] = estimate
-        return accuracies
+    counts = {"plots": len(corpus.plots), "worlds": len(corpus.worlds)}
+    name = "Twice Told" if split is None else f"The {split} part of Twice Told"
+    notes = [Note.of("twice_told", corpus=name, measure=measure, **counts)]
+    if counts["plots"] < FEWEST:
+        notes.append(Note.of("few_plots", fewest=FEWEST))
+    elif counts["worlds"] < FEWEST:
+        notes.append(Note.of("few_worlds", fewest=FEWEST))
+    words = stop_words_text(stop_words_of(texts))
+    notes += [Note.of("shares"), Note.of("falls"), Note.of("cells"), Note.of("stop_words", words=words)]
+    return Profile.of("profile", figures, settings={"measure": measure, "split": split, **counts}, notes=notes)
 
 
 def _encoders(
@@ -144,89 +164,73 @@ def _encoders(
     return encoders
 
 
-def _similarities(collection: Collection) -> Floats:
-    """Compute the similarities (N, N) of stories, with those of each story with itself."""
-    similarities = collection.similarities.matrix().astype(np.float64)
-    np.fill_diagonal(similarities, collection.similarities.with_themselves())
-    return similarities
+def profile_figures(name: str, similarities: Floats, corpus: TwiceTold) -> Iterator[Row]:
+    """Compute shares, falls, and accuracies on triples, from similarities (N, N), with those of each story with itself.
 
-
-def _profile(
-    name: str, similarities: Floats, corpus: TwiceTold, others: Mapping[str, Estimate] = MappingProxyType({})
-) -> ModelProfile:
-    """Compute the profile of similarities (N, N) of the tellings and changes of a corpus, in this order."""
-    count = len(corpus.tellings)
-    of_tellings = similarities[:count, :count]
+    A fall is the mean decrease of a story's similarity with the other tellings of its plot when an aspect of the story
+    is changed, in standard deviations of the similarities of tellings that share neither plot nor world.
+    """
     design = design_of(corpus.tellings)
-    shares = variance_shares(of_tellings, design)
-    other_plot = design.plots[:, None] != design.plots
-    other_world = design.worlds[:, None] != design.worlds
-    standardized = similarities / float(of_tellings[other_plot & other_world].std())
-    falls: dict[str, Estimate] = {}
+    of_tellings = similarities[: len(design), : len(design)]
+    for component, share in variance_shares(of_tellings, design).items():
+        yield share.row(name, "share of similarity", f"share: {component}")
+
+    stories = [*corpus.tellings, *corpus.changes]
+    is_unrelated = (design.plots[:, None] != design.plots) & (design.worlds[:, None] != design.worlds)
+    deviation = float(of_tellings[is_unrelated].std())
+    row_of = {telling.id: row for row, telling in enumerate(stories)}
     for aspect in ASPECTS:
-        falls[aspect] = _fall(aspect, standardized, corpus)
-    return ModelProfile(name, shares, falls, _cells(similarities, corpus), others)
+        falls, plots = [], []
+        for change in corpus.changes:
+            if change.changed != aspect:
+                continue
+            others = [
+                row_of[telling.id]
+                for telling in corpus.tellings
+                if telling.plot == change.plot and telling.world != change.world
+            ]
+            original = corpus.by_plot_and_world[change.plot, change.world]
+            decrease = similarities[row_of[original.id], others] - similarities[row_of[change.id], others]
+            falls.append(float(decrease.mean()) / deviation)
+            plots.append(change.plot)
+        fall = estimate_by_plot(falls, plots, bounds=(-np.inf, np.inf))
+        yield fall.row(name, "fall of similarity", f"fall: {aspect}")
 
-
-def design_of(tellings: Sequence[Telling]) -> Design:
-    """Number the plots and worlds of tellings, and count their words."""
-    plots, worlds, lengths = [], [], []
-    for telling in tellings:
-        plots.append(telling.plot)
-        worlds.append(telling.world)
-        lengths.append(len(telling.text.split()))
-    return Design(_numbers(plots), _numbers(worlds), np.array(lengths))
-
-
-def _numbers(names: Sequence[str]) -> IntArray:
-    """Number names (N,) from 0, in alphabetical order."""
-    _, numbers = np.unique(names, return_inverse=True)
-    return numbers
-
-
-def _stories(corpus: TwiceTold) -> list[Telling]:
-    """List the tellings and changes of a corpus, in the order of the rows of similarities."""
-    return [*corpus.tellings, *corpus.changes]
-
-
-def _fall(aspect: Changed, similarities: Floats, corpus: TwiceTold) -> Estimate:
-    """Compute how much the similarity with the other tellings of a plot falls if an aspect is changed."""
-    row_of = {telling.id: row for row, telling in enumerate(_stories(corpus))}
-    falls, plots = [], []
-    for change in corpus.changes:
-        if change.changed != aspect:
-            continue
-        others = []
-        for telling in corpus.tellings:
-            if telling.plot == change.plot and telling.world != change.world:
-                others.append(row_of[telling.id])
-        original = corpus.by_plot_and_world[change.plot, change.world]
-        before = similarities[row_of[original.id], others]
-        after = similarities[row_of[change.id], others]
-        falls.append(float((before - after).mean()))
-        plots.append(change.plot)
-    return _estimate_by_group(np.array(falls), plots, bounds=(-np.inf, np.inf))
-
-
-def _cells(similarities: Floats, corpus: TwiceTold) -> dict[str, Estimate]:
-    """Compute the accuracy on each cell of triples."""
-    row_of = {telling.text: row for row, telling in enumerate(_stories(corpus))}
-    accuracies: dict[str, Estimate] = {}
+    row_of = {telling.text: row for row, telling in enumerate(stories)}
     for cell in corpus.cells():
         rows = np.array([row_of[text] for text in cell.triples.stories.texts])
         anchors, a, b = rows[cell.triples.indices].T
-        answers_a = similarities[anchors, a] > similarities[anchors, b]
-        correct = answers_a == (cell.triples.labels == 1)
-        accuracies[cell.cell] = _estimate_by_group(correct, cell.plots)
-    return accuracies
+        right = (similarities[anchors, a] > similarities[anchors, b]) == (cell.triples.labels == 1)
+        yield estimate_by_plot(right, cell.plots).row(name, subset=f"triples: {cell.cell}")
 
 
-def _plots(triples: Triples) -> NDArray[np.str_] | None:
-    """Return the plot of each triple; None if the file has no such column."""
-    try:
-        return np.array(_read_column(PLOT, triples))
-    except OptionError:
-        return None
+def design_of(tellings: Sequence[Telling]) -> Design:
+    """Number the plots and worlds of tellings from 0, in alphabetical order, and count their words."""
+    _, plots = np.unique([telling.plot for telling in tellings], return_inverse=True)
+    _, worlds = np.unique([telling.world for telling in tellings], return_inverse=True)
+    return Design(plots, worlds, np.array([len(telling.text.split()) for telling in tellings]))
+
+
+def _triple_figures(
+    name: str, measure: Similarity, sets: Mapping[str, Triples], progress: bool = False
+) -> Iterator[Row]:
+    """Compute the accuracy of a measure on each cell of each file of triples."""
+    for file, triples in sets.items():
+        scores = measure.score(triples, progress)
+        right = (scores[:, 0] > scores[:, 1]) == (triples.labels == 1)
+        stories = story_numbers(triples)
+        cells = np.array(_read_column(CELL, triples))
+        try:
+            plots = np.array(_read_column(PLOT, triples))
+        except OptionError:  # there is no such column
+            plots = None
+        for cell in dict.fromkeys(cells.tolist()):
+            rows = cells == cell
+            if plots is None:
+                accuracy = estimate(right[rows], stories[rows])
+            else:
+                accuracy = estimate_by_plot(right[rows], plots[rows])
+            yield accuracy.row(name, subset=f"set: {file}: {cell}")
 
 
 def _read_column(name: str, triples: Triples) -> list[str]:
@@ -235,19 +239,9 @@ def _read_column(name: str, triples: Triples) -> list[str]:
     return [] if values is None else list(map(str, values))
 
 
-def _estimate_by_group(
-    values: NDArray[np.float64], groups: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
-) -> Estimate:
-    """Compute the mean of values (N,), with an interval over the groups (N,); with few groups there is no interval."""
-    mean = float(np.mean(values))
-    if len(np.unique(groups)) < FEWEST:
-        return Estimate(mean, None, None, len(values))
-    [(low, high)] = group_intervals(values[:, None].astype(float), groups, bounds=bounds)
-    if np.isinf(low):  # all values are equal, and nothing bounds them
-        return Estimate(mean, None, None, len(values))
-    return Estimate(mean, low, high, len(values))
-
-
-def _estimate_of(accuracy: AccuracySummary) -> Estimate:
-    """Convert an accuracy and its interval."""
-    return Estimate(accuracy.accuracy, *accuracy.interval, accuracy.n)
+def estimate_by_plot(values: ArrayLike, plots: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+    """Compute the mean of values (N,), with an interval over their plots (N,); there is none with few plots."""
+    found = estimate(values, plots, bounds)
+    if len(np.unique(plots)) < FEWEST or isinf(found.low):  # infinite: all values are equal, and nothing bounds them
+        return found._replace(low=nan, high=nan, method="none")
+    return found

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from narrlit.data.schema import Floats, IntArray, normal_form
 from narrlit.errors import DataError, printable, reading
 from narrlit.metrics.retrieval import METRICS, Gains, ranks
 from narrlit.metrics.versions import Versions
+from narrlit.results import Row, difference, estimate
 
 Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
 Qrels = Mapping[str, Mapping[str, float]]
@@ -146,3 +148,38 @@ def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
     for id in ids:
         if id not in rows:
             raise DataError(f"the qrels contain {kind} {printable(id, 60)!r}, which does not exist; remove its rows")
+
+
+def ranking_figures(values: Mapping[str, NDArray[np.float64]], groups: ArrayLike, subset: str = "all") -> list[Row]:
+    """Compute the mean of each metric by system.
+
+    Args:
+        values: (Q, K) metrics of the queries by system, from `Relevance.metrics`.
+        groups: (Q,) number of each query's group; queries of a group depend on each other.
+        subset: subset of the queries that these are.
+    """
+    figures = []
+    for system, metrics in values.items():
+        for metric, of_system in zip(METRICS, metrics.T, strict=True):
+            figures.append(estimate(of_system, groups).row(system, metric, subset))
+    return figures
+
+
+def ranking_differences(values: Mapping[str, NDArray[np.float64]], groups: ArrayLike) -> list[Row]:
+    """Compare each metric with that of the first system; for the arguments, see `ranking_figures`."""
+    differences = []
+    (first, base), *others = values.items()
+    for system, metrics in others:
+        for metric, of_system, of_first in zip(METRICS, metrics.T, base.T, strict=True):
+            differences.append(difference(of_system, of_first, groups).row(system, first, metric))
+    return differences
+
+
+def query_rows(queries: Sequence[str], values: Mapping[str, NDArray[np.float64]]) -> list[Row]:
+    """Tabulate the metrics (Q, K) of each query, in columns named SYSTEM.METRIC."""
+    columns: dict[str, Sequence[object]] = {"query": queries}
+    for system, metrics in values.items():
+        for metric, of_system in zip(METRICS, metrics.T, strict=True):
+            columns[f"{system}.{metric}"] = of_system.tolist()
+    rows: list[Row] = pd.DataFrame(columns).to_dict("records")
+    return rows

@@ -1,47 +1,37 @@
 """`narrlit.retrieval`: how high measures rank versions of a story, or stories that are relevant to queries.
 
-Letters in shapes: Q queries, N stories, R relevant stories of a query, K metrics, B rows of a block.
+Letters in shapes: Q queries, N stories, B rows of a block.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from narrlit.data.schema import Floats, IntArray
+from narrlit.data.schema import Floats, IntArray, normal_form
 from narrlit.errors import DataError, OptionError
-from narrlit.experiments.relevance import Qrels, Relevance, read_qrels
-from narrlit.experiments.retrieval_report import Retrieval, compare_systems
-from narrlit.experiments.version_ranking import VersionedStories, rank_versions
+from narrlit.experiments.relevance import (
+    Qrels,
+    Relevance,
+    query_rows,
+    ranking_differences,
+    ranking_figures,
+    read_qrels,
+)
+from narrlit.experiments.version_ranking import rank_versions
 from narrlit.explore.collection import Collection, column_values, measure_for
 from narrlit.explore.index import Index
 from narrlit.explore.options import index_at
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.representations import Contents
 from narrlit.metrics.names import MeasureName
-from narrlit.metrics.versions import Versions
-from narrlit.metrics.words import Lexical, lexical_vectors, stop_words_of
+from narrlit.metrics.words import Lexical, lexical_vectors, stop_words_of, stop_words_text
+from narrlit.results import Note, Result
 
 Scorer = Callable[[IntArray], Floats]
 """Function from rows of queries (B,) to similarities with all stories (B, N)."""
-
-
-@dataclass(frozen=True, eq=False)
-class System:
-    """Measure of a collection, or baseline.
-
-    Attributes:
-        name: name in tables.
-        score: function that compares queries with stories.
-    """
-
-    name: str
-    score: Scorer
 
 
 def retrieval(
@@ -53,7 +43,7 @@ def retrieval(
     control: str | None = None,
     queries: Collection | Mapping[str, Collection] | None = None,
     baseline: Lexical | None = "tfidf",
-) -> Retrieval:
+) -> Result:
     """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 
     Stories with the same value in a column (tale type, work, author) are versions of each other; or a file of relevance
@@ -71,8 +61,9 @@ def retrieval(
         baseline: lexical baseline, which ranks the stories of the first collection: `tfidf` or `bm25`; None: none.
 
     Returns:
-        A `Retrieval`: recall@1 and @10, MRR and nDCG@10 with 95 % intervals and paired tests: `.table()`, `.answers()`,
-        `.confound_table()`, `.plot()`, `.write(folder)`.
+        A `Result`: recall@1 and @10, MRR and nDCG@10 of each system with 95 % intervals, and paired tests. For
+        versions, also the subsets `permuted within: STRATA` (the collection, length and the control), in which the
+        values are permuted, `length: short` and `length: long`, and the skewness of hubs.
 
     Raises:
         DataError: if stories or judgments can't be read, no story has another version, or a judged story is missing.
@@ -82,90 +73,54 @@ def retrieval(
     >>> texts = ["A wolf eats a girl.", "A wolf eats a grandmother.", "A hare loses a race.", "A fox wins a race."]
     >>> tales = pd.DataFrame({"text": texts, "type": ["wolf", "wolf", "race", "race"]})
     >>> result = retrieval(tales, same="type", measures=["cosine"])
-    >>> result.record["measures"]["cosine"]["recall@1"]
-    1.0
+    >>> print(result.estimate("cosine", "recall@1"))
+    1.000 [0.012, 1.000], n = 4
     """
     if (qrels is None) == (same is None):
         raise OptionError("give either `same`, a column of the stories, or `qrels`, relevance judgments")
-    collections = stories if isinstance(stories, Mapping) else {"": collection_of(stories)}
-    if same is not None:
-        if queries is not None:
-            raise OptionError("`queries` need relevance judgments: give `qrels` instead of `same`")
-        return _versions_retrieval(collections, same, measures, control, baseline)
-    if control is not None:
+    if same is not None and queries is not None:
+        raise OptionError("`queries` need relevance judgments: give `qrels` instead of `same`")
+    if same is None and control is not None:
         raise OptionError("`control` needs versions: give `same` instead of `qrels`")
-    file: str | None = None
-    if isinstance(qrels, str | Path):
-        file = str(qrels)
-        qrels = read_qrels(file)
-    named_queries = {next(iter(collections)): queries} if isinstance(queries, Collection) else queries
-    return _judged_retrieval(collections, qrels or {}, named_queries, measures, baseline, file)
-
-
-def collection_of(stories: Collection | str | Path | pd.DataFrame | Sequence[str]) -> Collection:
-    """Return a collection, or create one from a file, folder, index, table or texts."""
-    if isinstance(stories, Collection):
-        return stories
     if isinstance(stories, str | Path):
-        return Index(stories).collection() if index_at(stories) else Collection.read(stories)
-    return Collection.of(stories)
+        stories = Index(stories).collection() if index_at(stories) else Collection.read(stories)
+    if not isinstance(stories, Collection | Mapping):
+        stories = Collection.of(stories)
+    collections = {"": stories} if isinstance(stories, Collection) else stories
+    if isinstance(queries, Collection):
+        queries = {next(iter(collections)): queries}
+    systems = _systems(collections, queries, measures, baseline)
+    if same is not None:
+        return _rank_versions(systems, collections, same, control)
+    return _rank_judged(systems, collections, queries, qrels or {})
 
 
-# Judgments -----------------------------------------------------------------------------------------------------------
-
-
-def _judged_retrieval(
+def _systems(
     collections: Mapping[str, Collection],
-    qrels: Qrels,
     queries: Mapping[str, Collection] | None,
     measures: Sequence[MeasureName] | None,
     baseline: Lexical | None,
-    file: str | None,
-) -> Retrieval:
-    """Rank the stories for judged queries."""
-    values: dict[str, NDArray[np.float64]] = {}
-    for name, collection in collections.items():
-        own_queries = None if queries is None else queries[name]
-        relevance = _relevance(qrels, own_queries, collection)
-        title = name if len(collections) > 1 else ""
-        for system in systems_of(collection, title, measures, own_queries):
-            values[system.name] = relevance.metrics(system.score)
-    first = next(iter(collections))
-    if baseline is not None:
-        own_queries = None if queries is None else queries[first]
-        relevance = _relevance(qrels, own_queries, collections[first])
-        system = lexical_system(collections[first], baseline, own_queries)
-        values[system.name] = relevance.metrics(system.score)
-    systems = compare_systems(values, np.arange(len(qrels)))
-    stop_words = stop_words_of(collections[first].frame["text"].tolist())
-    return Retrieval(systems, [*qrels], len(collections[first]), file, None, {}, stop_words)
+) -> Iterator[tuple[str, str, Scorer]]:
+    """Fit the measures of each collection, one after the other, then the baseline on the first collection.
 
-
-def _relevance(qrels: Qrels, queries: Collection | None, collection: Collection) -> Relevance:
-    """Find the rows of queries and relevant stories in their collections."""
-    query_ids = None if queries is None else queries.frame["id"].tolist()
-    return Relevance.of_qrels(qrels, query_ids, collection.frame["id"].tolist())
-
-
-def systems_of(
-    collection: Collection, name: str, measures: Sequence[MeasureName] | None, queries: Collection | None = None
-) -> Iterator[System]:
-    """Fit measures on a collection, one after the other.
-
-    Args:
-        collection: N stories.
-        name: name of the collection, which precedes that of the measure; empty for a single collection.
-        measures: names of the measures; None: the measure of the collection.
-        queries: queries to compare with the stories; None: the stories.
+    Yields:
+        Name of the system, name of the collection that it ranks, and the function that compares queries (without
+        queries: stories) with its stories.
     """
-    for measure in measures or [collection.measure]:
-        chosen = measure_for(collection.encoder, measure)
-        similarities = collection.similarities_by(chosen)
-        title = f"{name}, {chosen}" if name else chosen
-        if queries is None:
-            yield System(title, similarities.rows)
-        else:
-            yield System(title, partial(_score_queries, similarities, queries.contents(chosen)))
+    for name, collection in collections.items():
+        for measure in measures or [collection.measure]:
+            chosen = measure_for(collection.encoder, measure)
+            similarities = collection.similarities_by(chosen)
+            score: Scorer = similarities.rows
+            if queries is not None:
+                score = partial(_score_queries, similarities, queries[name].contents(chosen))
+            yield f"{name}, {chosen}" if len(collections) > 1 else chosen, name, score
+    if baseline is not None:
+        name, first = next(iter(collections.items()))
+        texts = first.frame["text"].tolist()
+        query_texts = texts if queries is None else queries[name].frame["text"].tolist()
+        query_vectors, vectors = lexical_vectors(baseline, query_texts, texts)
+        yield baseline, name, lambda rows: (query_vectors[rows] @ vectors.T).toarray()
 
 
 def _score_queries(similarities: CollectionSimilarity, queries: Contents, rows: IntArray) -> Floats:
@@ -173,69 +128,47 @@ def _score_queries(similarities: CollectionSimilarity, queries: Contents, rows: 
     return similarities.of_queries(queries.take(rows))
 
 
-def lexical_system(collection: Collection, kind: Lexical, queries: Collection | None = None) -> System:
-    """Compare words of the queries, or of the stories if there are no queries, with those of the stories."""
-    texts = collection.frame["text"].tolist()
-    query_texts = texts if queries is None else queries.frame["text"].tolist()
-    query_vectors, vectors = lexical_vectors(kind, query_texts, texts)
-    return System(kind, lambda rows: (query_vectors[rows] @ vectors.T).toarray())
-
-
-# Versions ------------------------------------------------------------------------------------------------------------
-
-
-def _versions_retrieval(
-    collections: Mapping[str, Collection],
-    same: str,
-    measures: Sequence[MeasureName] | None,
-    control: str | None,
-    baseline: Lexical | None,
-) -> Retrieval:
-    """Rank all stories for each story with another version."""
+def _rank_versions(
+    systems: Iterator[tuple[str, str, Scorer]], collections: Mapping[str, Collection], same: str, control: str | None
+) -> Result:
+    """Rank all stories for each story with another version; the collections must have the same stories."""
     first, *others = collections.values()
-    texts = first.frame["text"].tolist()
+    stories = first.frame
     for other in others:
-        if other.frame["text"].tolist() != texts:
+        if other.frame["text"].tolist() != stories["text"].tolist():
             raise DataError(
                 f"{other.about['source']} has other stories than {first.about['source']}, or a different order"
             )
-    return rank_versions(_similarities(collections, measures, baseline), versioned_stories(first, same, control))
+    for option, column in (("same", same), ("control", control)):
+        if column is not None:
+            column_values(first, column, option)  # refuses an unknown column
+    similarities = ((system, score(np.arange(len(stories)))) for system, _, score in systems)
+    return rank_versions(similarities, stories, normal_form(same), None if control is None else normal_form(control))
 
 
-def versioned_stories(collection: Collection, same: str, control: str | None = None) -> VersionedStories:
-    """Find the versions among N stories by a column.
-
-    Raises:
-        DataError: if no story has another version.
-        OptionError: if there is no such column.
-    """
-    values = _column_texts(collection, "same", same)
-    controls = [] if control is None else _column_texts(collection, "control", control)
-    if not len(Versions(values).queries):
-        raise DataError(f"`same={same}`: no two stories of {collection.about['source']} have the same value")
-    ids, texts = collection.frame["id"].tolist(), collection.frame["text"].tolist()
-    return VersionedStories(ids, texts, same, values, control, controls)
-
-
-def _similarities(
-    collections: Mapping[str, Collection], measures: Sequence[MeasureName] | None, baseline: Lexical | None
-) -> Iterator[tuple[str, Floats]]:
-    """Yield the similarities (N, N) of all stories by each system."""
+def _rank_judged(
+    systems: Iterator[tuple[str, str, Scorer]],
+    collections: Mapping[str, Collection],
+    queries: Mapping[str, Collection] | None,
+    qrels: str | Path | Qrels,
+) -> Result:
+    """Rank the stories of each collection for judged queries."""
+    judged = read_qrels(str(qrels)) if isinstance(qrels, str | Path) else qrels
+    relevance = {}
     for name, collection in collections.items():
-        rows = np.arange(len(collection))
-        title = name if len(collections) > 1 else ""
-        for system in systems_of(collection, title, measures):
-            yield system.name, system.score(rows)
-    if baseline is not None:
-        first = next(iter(collections.values()))
-        yield baseline, lexical_system(first, baseline).score(np.arange(len(first)))
+        query_ids = None if queries is None else queries[name].frame["id"].tolist()
+        relevance[name] = Relevance.of_qrels(judged, query_ids, collection.frame["id"].tolist())
+    values = {system: relevance[name].metrics(score) for system, name, score in systems}
 
-
-def _column_texts(collection: Collection, parameter: str, name: str) -> list[Any]:
-    """Return the values (N,) of a column, as text; None for an empty cell.
-
-    Raises:
-        OptionError: if there is no such column.
-    """
-    values = column_values(collection, name, parameter)
-    return [None if value is None else str(value) for value in values]
+    texts = next(iter(collections.values())).frame["text"].tolist()
+    groups = np.arange(len(judged))
+    counts = {"queries": len(judged), "stories": len(texts)}
+    stop_words = stop_words_of(texts)
+    return Result.of(
+        "retrieval",
+        ranking_figures(values, groups),
+        ranking_differences(values, groups),
+        answers=query_rows(list(judged), values),
+        settings={"qrels": str(qrels) if isinstance(qrels, str | Path) else None, **counts, "stop_words": stop_words},
+        notes=[Note.of("judgments", **counts), Note.of("stop_words", words=stop_words_text(stop_words))],
+    )

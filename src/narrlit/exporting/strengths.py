@@ -1,16 +1,12 @@
 """Strengths and weaknesses of a model for its card, from the result of `narrlit profile`."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
-from narrlit.errors import OptionError
+from narrlit.errors import DataError, OptionError
 from narrlit.exporting.markdown import escaped
-from narrlit.json_records import read_json
+from narrlit.metrics.estimates import estimate_text
+from narrlit.results import Result
 
-CHANCE = 0.5
-"""Accuracy of guessing on triples."""
 CELLS = {
     "far, strong": "choosing the same plot in another world over another plot in the world of the anchor",
     "far, weak": "choosing the same plot in another world over another plot in another world",
@@ -23,68 +19,15 @@ ASPECTS = {
     "action": "noticing that only the course of action is changed",
     "outcome": "noticing that only the outcome is changed",
 }
-GROUPS = ("Good for", "Not good for", "Not decided: the interval includes chance, or there is none")
-
-
-class _Part(BaseModel):
-    """Part of a profile.json; other fields are ignored."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class ShareFigure(_Part):
-    """Share of the variance of similarity, with its 95 % interval; None without one."""
-
-    share: float
-    low: float | None
-    high: float | None
-
-
-class Figure(_Part):
-    """Mean with its 95 % interval; None without one."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    n: int
-
-
-class ModelFigures(_Part):
-    """Figures of one model.
-
-    Attributes:
-        model: name of the model.
-        shares: shares of the variance by plot, world, length and rest.
-        falls: falls of the similarity by changed aspect.
-        cells: accuracies by cell of triples.
-    """
-
-    model: str
-    shares: dict[str, ShareFigure]
-    falls: dict[str, Figure]
-    cells: dict[str, Figure]
-
-
-class ProfileFile(_Part):
-    """Contents of a profile.json."""
-
-    measure: str
-    split: str | None
-    plots: int
-    worlds: int
-    models: list[ModelFigures]
-
-    def figures_of(self, model: str) -> ModelFigures:
-        """Return the figures of a model.
-
-        Raises:
-            OptionError: if the profile is of other models.
-        """
-        for figures in self.models:
-            if figures.model == model or Path(figures.model).resolve() == Path(model).resolve():
-                return figures
-        names = ", ".join(figures.model for figures in self.models)
-        raise OptionError(f"`profile`: it has {names}, not {model}: run narrlit profile {model} --out FOLDER")
+TESTS = {
+    **{f"triples: {cell}": (f"{task}: accuracy {{figure}}, {{n}} triples", 0.5) for cell, task in CELLS.items()},
+    **{
+        f"fall: {aspect}": (f"{task}: similarity falls by {{figure}} standard deviations, {{n}} stories", 0.0)
+        for aspect, task in ASPECTS.items()
+    },
+}
+"""Sentence about a figure, and its value by chance, by the subset of a profile."""
+GOOD, BAD, UNDECIDED = "Good for", "Not good for", "Not decided: the interval includes chance, or there is none"
 
 
 def describe(path: str | Path, model: str) -> str:
@@ -95,63 +38,42 @@ def describe(path: str | Path, model: str) -> str:
         model: name of the model.
 
     Raises:
-        DataError: if the file can't be read.
+        DataError: if the file can't be read, or is no profile.
         OptionError: if the profile is of other models.
     """
-    profile = read_json(Path(path), ProfileFile, "profile", "write it again with narrlit profile MODEL --out FOLDER")
-    figures = profile.figures_of(model)
-    lines_by_group: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for group, line in _findings(figures):
-        lines_by_group[group].append(f"- {line}")
-    corpus = "Twice Told" if profile.split is None else f"the {escaped(profile.split)} part of Twice Told"
+    profile = Result.read(path)
+    settings = profile.settings
+    if not {"measure", "split", "plots", "worlds"} <= settings.keys():
+        raise DataError(f"{path} is not a profile: write it again with narrlit profile MODEL --out FOLDER")
+    systems = list(dict.fromkeys(profile.figures["system"]))
+    same = [name for name in systems if name == model or Path(name).resolve() == Path(model).resolve()]
+    if not same:
+        names = ", ".join(systems)
+        raise OptionError(f"`profile`: it has {names}, not {model}: run narrlit profile {model} --out FOLDER")
+    figures = profile.figures[profile.figures["system"] == same[0]].set_index("subset")
+
+    lines_by_group: dict[str, list[str]] = {GOOD: [], BAD: [], UNDECIDED: []}
+    for subset, (sentence, chance) in TESTS.items():
+        if subset not in figures.index:
+            continue
+        row = figures.loc[subset]
+        group = GOOD if row["low"] > chance else BAD if row["high"] < chance else UNDECIDED
+        text = estimate_text(row["value"], row["low"], row["high"])
+        lines_by_group[group].append(f"- {sentence.format(figure=text, n=row['n'])}")
+    shares = []
+    for subset, row in figures.iterrows():
+        facet, _, component = str(subset).partition(": ")
+        if facet == "share":
+            interval = "" if row["low"] != row["low"] else f" [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
+            shares.append(f"{escaped(component)} {100 * row['value']:.1f} %{interval}")
+
+    corpus = "Twice Told" if settings["split"] is None else f"the {escaped(settings['split'])} part of Twice Told"
     lines = [
-        f"Measured by `narrlit profile` on {corpus}: {profile.plots} plots, each told in {profile.worlds} worlds, with "
-        f"the measure {escaped(profile.measure)}. Intervals are 95 %.",
+        f"Measured by `narrlit profile` on {corpus}: {settings['plots']} plots, each told in {settings['worlds']} "
+        f"worlds, with the measure {escaped(settings['measure'])}. Intervals are 95 %.",
         "",
     ]
-    for group, found in lines_by_group.items():
-        if found:
-            lines += [f"**{group}**", "", *found, ""]
-    lines.append(_shares(figures.shares))
-    return "\n".join(lines)
-
-
-def _findings(figures: ModelFigures) -> Iterator[tuple[str, str]]:
-    """Yield the group and the line of each test."""
-    for cell, task in CELLS.items():
-        if cell in figures.cells:
-            accuracy = figures.cells[cell]
-            yield _group(accuracy, CHANCE), f"{task}: accuracy {_interval(accuracy)}, {accuracy.n} triples"
-    for aspect, task in ASPECTS.items():
-        if aspect in figures.falls:
-            fall = figures.falls[aspect]
-            drop = f"{_interval(fall)} standard deviations, {fall.n} stories"
-            yield _group(fall, 0.0), f"{task}: similarity falls by {drop}"
-
-
-def _group(figure: Figure, chance: float) -> str:
-    """Choose the group of a figure by its interval."""
-    good, bad, undecided = GROUPS
-    if figure.low is None or figure.high is None:
-        return undecided
-    if figure.low > chance:
-        return good
-    return bad if figure.high < chance else undecided
-
-
-def _interval(figure: Figure) -> str:
-    """Format a mean with its interval."""
-    if figure.low is None or figure.high is None:
-        return f"{figure.mean:.3f}"
-    return f"{figure.mean:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
-
-
-def _shares(shares: Mapping[str, ShareFigure]) -> str:
-    """Describe what the similarity of two stories is made of."""
-    parts = []
-    for name, share in shares.items():
-        part = f"{escaped(name)} {100 * share.share:.1f} %"
-        if share.low is not None and share.high is not None:
-            part += f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-        parts.append(part)
-    return f"Similarity is made of: {', '.join(parts)}."
+    for group, of_group in lines_by_group.items():
+        if of_group:
+            lines += [f"**{group}**", "", *of_group, ""]
+    return "\n".join([*lines, f"Similarity is made of: {', '.join(shares)}."])

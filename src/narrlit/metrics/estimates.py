@@ -32,9 +32,16 @@ Row = dict[str, Any]
 Groups = SharedStories | ArrayLike | None
 """Dependence of N items: (N,) group of each item, such as the plot of a query; (N, K) numbers of its stories, or their
 `SharedStories`; None: the items are independent."""
-Method = Literal["wilson", "score", "by_story", "by_group", "none"]
+Method = Literal["wilson", "score", "by_story", "by_group", "bootstrap", "permutations", "none"]
 Test = Literal[
-    "mcnemar", "mcnemar_by_story", "permutation", "permutation_by_story", "permutation_by_group", "fisher", "none"
+    "mcnemar",
+    "mcnemar_by_story",
+    "permutation",
+    "permutation_by_story",
+    "permutation_by_group",
+    "permuted",
+    "fisher",
+    "none",
 ]
 SHARES = (0.0, 1.0)
 """Smallest and largest value of an answer, of a share, and of the metrics of a ranking."""
@@ -49,7 +56,8 @@ class Estimate(NamedTuple):
         high: upper end of the interval; NaN without one.
         n: number of items.
         method: method of the interval: Wilson's for independent right and wrong answers, the score interval for
-            independent graded values, `by_story` for items that share stories, `by_group` for items in groups.
+            independent graded values, `by_story` for items that share stories, `by_group` for items in groups,
+            `bootstrap` over factors of a design; `permutations`: range of 95 % of the permutations of `value`.
 
     >>> print(Estimate(0.55, 0.481, 0.617, 200, "wilson"))
     0.550 [0.481, 0.617], n = 200
@@ -83,7 +91,7 @@ class Difference(NamedTuple):
         high: upper end of the interval.
         p: p of the two-sided test.
         test: the test: McNemar's for right and wrong answers, a permutation test for graded values; `_by_story` if
-            items share stories, `_by_group` if they are in groups.
+            items share stories, `_by_group` if they are in groups; `permuted`: one-sided, against permuted values.
         n: number of items.
         lost: number of items that only the other system answers correctly; None for graded values.
         won: number of items that only the system answers correctly; None for graded values.
@@ -163,7 +171,7 @@ def estimate(values: ArrayLike, groups: Groups = None, bounds: tuple[float, floa
         return Estimate(mean, *interval_by_story(numbers, shared), n, "score")
     independent = np.arange(n) if group_of is None else group_of
     (interval,) = group_intervals(numbers[:, None], independent, bounds=bounds)
-    return Estimate(mean, *interval, n, "score" if group_of is None else "by_group")
+    return Estimate(mean, *interval, n, "score" if len(np.unique(independent)) == n else "by_group")
 
 
 def estimate_count(right: int, n: int) -> Estimate:
@@ -207,7 +215,9 @@ def difference(values: ArrayLike, against: ArrayLike, groups: Groups = None) -> 
     if group_of is not None:
         (interval,) = group_intervals(differences[:, None], group_of, bounds=(-1.0, 1.0))
         p = group_permutation_test(first, second, group_of)
-        return Difference(mean, *interval, p, "permutation_by_group", n)
+        return Difference(
+            mean, *interval, p, "permutation_by_group" if len(np.unique(group_of)) < n else "permutation", n
+        )
     interval = _paired_interval(differences, shared)
     testable = shared is not None and shared.degrees_of_freedom > 0
     effect = shared.design_effect(differences) if shared is not None and testable else None

@@ -7,12 +7,14 @@ effects that the stories share, and the variances are the coefficients of a regr
 Letters in shapes: N stories, M pairs of stories.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from narrlit.data.schema import Floats, IntArray
+from narrlit.metrics.estimates import Estimate
 
 SAMPLES = 1000
 FEWEST = 4
@@ -51,22 +53,7 @@ class Design:
         return int(self.worlds.max()) + 1
 
 
-@dataclass(frozen=True)
-class Share:
-    """Share of the variance, with its 95 % interval; the ends are None if there is no interval."""
-
-    share: float
-    low: float | None
-    high: float | None
-
-    def __str__(self) -> str:
-        """Share and interval, in percent."""
-        if self.low is None or self.high is None:
-            return f"{100 * self.share:.1f} %"
-        return f"{100 * self.share:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-
-
-def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict[str, Share]:
+def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict[str, Estimate]:
     """Estimate the shares of plot, world, length and rest in the variance of stories.
 
     Args:
@@ -75,28 +62,31 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
         seed: seed of the bootstrap over plots and worlds.
 
     Returns:
-        Shares of `plot`, `world`, `length` and `rest`, which sum to 1. Intervals are from 1,000 bootstrap samples of
-        plots and worlds; with fewer than FEWEST plots or worlds there are none.
+        Shares of `plot`, `world`, `length` and `rest`, which sum to 1; n is the number of stories. Intervals are from
+        1,000 bootstrap samples of plots and worlds; with fewer than FEWEST plots or worlds there are none.
 
     Source: Owen (2007), pigeonhole bootstrap of crossed factors, which is conservative.
 
     >>> plots, worlds = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
     >>> vectors = np.hstack([np.eye(6)[plots], np.eye(4)[worlds]])
     >>> shares = variance_shares(vectors @ vectors.T, Design(plots, worlds, 90 + worlds + plots))
-    >>> round(shares["plot"].share, 2), round(shares["world"].share, 2)
+    >>> round(shares["plot"].value, 2), round(shares["world"].value, 2)
     (0.5, 0.5)
     """
     pairs = _Pairs.of(similarities, design)
-    estimates = pairs.shares(_Sample.of_all(design))
+    shares = pairs.shares(_Sample.of_all(design)).tolist()
     if min(design.num_plots, design.num_worlds) < FEWEST:
-        return {name: Share(float(share), None, None) for name, share in zip(COMPONENTS, estimates, strict=True)}
+        return {
+            name: Estimate(share, math.nan, math.nan, len(design))
+            for name, share in zip(COMPONENTS, shares, strict=True)
+        }
     generator = np.random.default_rng(seed)
     resampled = [pairs.shares(_Sample.draw(design, generator)) for _ in range(SAMPLES)]
-    lows, highs = np.nanpercentile(resampled, (2.5, 97.5), axis=0)
-    shares = {}
-    for name, share, low, high in zip(COMPONENTS, estimates, lows, highs, strict=True):
-        shares[name] = Share(float(share), float(low), float(high))
-    return shares
+    ends = np.nanpercentile(resampled, (2.5, 97.5), axis=0).T.tolist()
+    estimates = {}
+    for name, share, (low, high) in zip(COMPONENTS, shares, ends, strict=True):
+        estimates[name] = Estimate(share, low, high, len(design), "bootstrap")
+    return estimates
 
 
 class _Sample(NamedTuple):

@@ -57,10 +57,9 @@ def hit(ranks: IntArray, gains: Gains, k: int) -> float:
 METRICS: dict[str, Callable[[IntArray, Gains], float]] = {
     "recall@1": partial(recall, k=1),
     "recall@10": partial(recall, k=10),
-    "mrr": reciprocal_rank,
-    "ndcg@10": partial(ndcg, k=10),
+    "MRR": reciprocal_rank,
+    "nDCG@10": partial(ndcg, k=10),
 }
 """Metrics of a query from ranks (R,) and positive gains (R,) of its relevant stories."""
 METRICS_OF_VERSIONS = METRICS | {"recall@1": partial(hit, k=1), "recall@10": partial(hit, k=10)}
 """Metrics for versions, of which one is enough: recall@k as in metric learning (Oh Song et al. 2016)."""
-LABELS = {"recall@1": "recall@1", "recall@10": "recall@10", "mrr": "MRR", "ndcg@10": "nDCG@10"}

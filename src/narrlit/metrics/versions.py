@@ -12,6 +12,7 @@ import numpy as np
 
 from narrlit.data.schema import IntArray
 from narrlit.metrics.diagnostics import log_lengths
+from narrlit.metrics.estimates import Difference, Estimate
 
 PERMUTATIONS = 999
 LENGTH_STRATA = 5
@@ -152,31 +153,10 @@ def _numbered(values: Iterable[Hashable]) -> dict[Hashable, int]:
     return dict(zip(distinct, range(len(distinct)), strict=True))
 
 
-@dataclass(frozen=True)
-class Permuted:
-    """Metric for values that are permuted within strata, which shows the effect of the strata alone.
-
-    Attributes:
-        within: name of the strata.
-        movable: number of stories in strata with several values; the others keep their value.
-        mean: mean of the metric over permutations.
-        low: lower end of the range of 95 % of the permutations.
-        high: upper end of this range.
-        p: probability of a metric at least as high as that of the real values.
-    """
-
-    within: str
-    movable: int
-    mean: float
-    low: float
-    high: float
-    p: float
-
-
 def permuted_figures(
     ranks: IntArray, versions: Versions, strata: Strata, samples: int = PERMUTATIONS, seed: int = 0
-) -> dict[str, Permuted]:
-    """Compute recall@1 and MRR for values permuted within strata, as a comparison with the real values.
+) -> dict[str, tuple[Estimate, Difference]]:
+    """Compute recall@1 and MRR for values permuted within strata, which shows the effect of the strata alone.
 
     If versions are found only because they are from the same book, the metrics are equally high for values that are
     permuted within books; likewise for strata of length.
@@ -188,22 +168,27 @@ def permuted_figures(
         samples: number of permutations.
         seed: seed of the permutations.
 
+    Returns:
+        By metric, the mean and the range of 95 % of the permutations, and the difference of this mean to the real
+        values, with the probability p that a permutation is at least as high as they are.
+
     Source: Good (2005), "Permutation, parametric, and bootstrap tests of hypotheses", stratified permutation;
         Phipson and Smyth (2010), p = (exceeding + 1) / (samples + 1).
     """
     generator = np.random.default_rng(seed)
-    observed = _recall_and_mrr(versions.best_ranks(ranks))
     drawn = np.empty((samples, 2))
     for sample in range(samples):
         rows = strata.permutation(versions, generator)
         drawn[sample] = _recall_and_mrr(versions.best_ranks(ranks, rows))
-    movable = strata.movable(versions)
+    n = len(versions.queries)
     figures = {}
-    for name, real, values in zip(("recall@1", "mrr"), observed, drawn.T, strict=True):
-        low, high = np.quantile(values, (0.025, 0.975))
+    observed = _recall_and_mrr(versions.best_ranks(ranks))
+    for metric, real, values in zip(("recall@1", "MRR"), observed, drawn.T, strict=True):
+        mean, (low, high) = float(values.mean()), np.quantile(values, (0.025, 0.975)).tolist()
         exceeding = int((values >= real - 1e-12).sum())  # tolerance for rounding of equal means
         p = (exceeding + 1) / (samples + 1)
-        figures[name] = Permuted(strata.name, movable, float(values.mean()), float(low), float(high), p)
+        permuted = Estimate(mean, low, high, n, "permutations")
+        figures[metric] = permuted, Difference(mean - real, low - real, high - real, p, "permuted", n)
     return figures
 
 

@@ -78,7 +78,6 @@ SENTENCES = {
     "by_length": "Length: mean number of words in the stories of a triple.",
     "by_margin": "Margin: difference of a system's two scores, by its own quartiles: how certain it is.",
     "stop_words": "Stop words: {words}.",
-    "hubs": "{system}: a few stories are close to many others (hubs; skewness {skewness}).",
     # Tables of papers
     "paper_table": "Table {number}: {shows}.",
     "stand_in": "Stand-in, {name}: {text}.",
@@ -151,11 +150,36 @@ SENTENCES = {
     ),
     "near_duplicates": "Near-duplicates have a Jaccard index of three-word shingles of at least {threshold}.",
     "independent": "{file}: {independence}",
+    # Retrieval
+    "versions": "{queries:#story} share their {column} with another, among {stories:#story}; {values:#value}.",
+    "judgments": "{queries:#query} among {stories:#story}.",
+    "permuted": (
+        "Permuted within: {column} permuted {n} times among the stories of a stratum. Where this changes little, the "
+        "stratum explains the figure. Movable: stories whose stratum has several values."
+    ),
+    "short_stories": "Short: fewer than {words} words, the median.",
+    "hub_skewness": "Hubs: skewness of how often a story is among the ten nearest stories of others.",
+    "hubs": "{system}: a few stories are close to many others (hubs; skewness {skewness}).",
+    # Profile
+    "twice_told": "{corpus}: {plots:#plot} in {worlds:#world}; measure {measure}.",
+    "few_plots": "There are no intervals, since they need at least {fewest} plots.",
+    "few_worlds": "Shares have no intervals, since they need at least {fewest} worlds.",
+    "shares": "Share: of the variance of stories, by what they have in common.",
+    "falls": (
+        "Fall: when only this aspect is changed, in standard deviations of the similarity of stories that share "
+        "neither plot nor world."
+    ),
+    "cells": (
+        "Far: the positive tells the plot in another world; near: in the same world, with one aspect changed. Strong: "
+        "the negative shares the anchor's world; weak: it does not."
+    ),
     # Methods of intervals and tests
     "interval_wilson": "Intervals are 95 % (Wilson) and assume independent items.",
     "interval_score": "Intervals are 95 % (score interval) and assume independent items.",
     "interval_by_story": "Intervals are 95 % (score interval) and account for stories that items share.",
     "interval_by_group": "Intervals are 95 % and account for groups of items that belong together.",
+    "interval_bootstrap": "Intervals of shares are 95 % (bootstrap over both factors of the design).",
+    "interval_permutations": "Permuted figures are the mean and the range of 95 % of the permutations.",
     "test_mcnemar": (
         "p is from the exact paired McNemar test, which assumes independent items; intervals of differences are 95 %."
     ),
@@ -173,6 +197,7 @@ SENTENCES = {
         "p is from the paired permutation test over groups of items that belong together; intervals of differences are "
         "95 %."
     ),
+    "test_permuted": "p of a permuted figure is the share of permutations at least as high as the real figure.",
     "test_fisher": (
         "p is from Fisher's exact test, which takes all answers as independent; intervals of differences are 95 % "
         "(Newcombe). Only the numbers of the teams' right answers are known: a paired test would usually find more "
