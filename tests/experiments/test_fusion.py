@@ -400,6 +400,9 @@ def test_models_that_read_different_texts_are_refused(world, tiny):
     with pytest.raises(OptionError, match=r"minilm reads other views or names than "):
         fusion.fuse(world[0], [views, positional])
 
+    with pytest.raises(OptionError, match="full_only is the full text alone"):
+        fusion.fuse(world[0], [views], settings={"full_only": Fusion()})
+
     centered = load("minilm", views=world[1], postprocess="center", fit_on=str(world[0]))
     with pytest.raises(OptionError, match="minilm has `postprocess`"):
         fusion.fuse(world[0], [centered])

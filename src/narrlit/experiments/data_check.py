@@ -55,7 +55,7 @@ def check_data(
     >>> for name, thing in (("train", "grail"), ("dev", "pearl")):
     ...     _ = (folder / f"{name}.jsonl").write_text(f'{{"text": "A knight seeks a {thing}."}}')
     >>> print(*check_data(folder / "train.jsonl", folder / "dev.jsonl").notes[:2])
-    No validation story is in train. 1 more validation stories have near-duplicates in train.
+    No validation story is in train. Further validation stories with near-duplicates in train: 1.
     """
     if not 0 < threshold <= 1:
         raise OptionError(f"`threshold={threshold}`: must be above 0 and at most 1")

@@ -84,6 +84,8 @@ def fuse(  # noqa: PLR0913 (options)
     """
     named = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
     named = {FULL_ONLY: PRESETS[FULL_ONLY], **named}
+    if any(named[FULL_ONLY].weights[1:]):
+        raise OptionError(f"`settings`: {FULL_ONLY} is the full text alone; give these weights another name")
     encoders = _encoders(models)
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
     texts = encoders[0].texts

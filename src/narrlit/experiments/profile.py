@@ -38,50 +38,6 @@ CELL, PLOT = "cell", "plot"
 """Columns of a file of triples: the cell of a triple, and the plot of its anchor."""
 
 
-class Profile(Result):
-    """Result of `narrlit.profile`, with a picture of its own."""
-
-    def plot(self, metric: str | None = None, subset: str | None = None) -> "Axes":
-        """Plot shares, falls and accuracies on triples side by side, and return the matplotlib axes of the shares.
-
-        With a metric or a subset, plot these figures alone, as other results do.
-
-        Raises:
-            MissingExtraError: if matplotlib is not installed.
-        """
-        if metric is not None or subset is not None:
-            return super().plot(metric, subset)
-        require("matplotlib", "plots")
-        from matplotlib.figure import Figure
-
-        systems = list(dict.fromkeys(self.figures["system"]))
-        figure = Figure(figsize=(11, 1.6 + 0.4 * len(systems)), layout="constrained")
-        shares: Axes
-        shares, falls, triples = figure.subplots(1, 3)
-        start = np.zeros(len(systems))
-        for component, color in zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True):
-            values = self.figures[self.figures["subset"] == f"share: {component}"]["value"].to_numpy(float)
-            widths = np.maximum(values, 0.0)
-            shares.barh(range(len(systems)), widths, left=start, color=color, label=component)
-            start += widths
-        triples.axvline(0.5, color=GRAY, linewidth=0.8, zorder=0)
-        for axes, facet in ((falls, "fall"), (triples, "triples")):
-            of_facet = self.figures[self.figures["subset"].str.startswith(f"{facet}: ")]
-            height = 0.8 / of_facet["subset"].nunique()
-            for number, (name, part) in enumerate(of_facet.groupby("subset", sort=False)):
-                ends = np.nan_to_num(np.abs(part[["low", "high"]].to_numpy(float).T - part["value"].to_numpy(float)))
-                places = np.arange(len(systems)) - 0.4 + height * (number + 0.5)
-                style = {"fmt": "o", "markersize": 4, "capsize": 2, "color": COLORS[number]}
-                axes.errorbar(part["value"], places, xerr=ends, label=str(name).partition(": ")[2], **style)
-        labels = ("share of the variance of stories", "fall when changed (sd)", "accuracy of triples")
-        for axes, label, columns in zip((shares, falls, triples), labels, (4, 2, 2), strict=True):
-            axes.set_yticks(range(len(systems)), systems if axes is shares else [""] * len(systems))
-            axes.invert_yaxis()
-            axes.set_xlabel(label)
-            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, frameon=False, fontsize=8)
-        return shares
-
-
 def profile(
     models: "str | Path | StoryEncoder | Mapping[str, StoryEncoder | str | Path] | Sequence[str | Path]",
     *,
@@ -90,7 +46,7 @@ def profile(
     sets: Sequence[str | Path] = (),
     choices: Sequence[str | Path] = (),
     progress: bool = False,
-) -> Profile:
+) -> "Profile":
     """Measure how much a model's similarity depends on plot, world and length, and compare it with TF-IDF.
 
     The stories are those of Twice Told: each plot is told in each world, and some tellings have variants in which one
@@ -244,4 +200,57 @@ def estimate_by_plot(values: ArrayLike, plots: ArrayLike, bounds: tuple[float, f
     found = estimate(values, plots, bounds)
     if len(np.unique(plots)) < FEWEST or isinf(found.low):  # infinite: all values are equal, and nothing bounds them
         return found._replace(low=nan, high=nan, method="none")
-    return found
+    return found._replace(method="by_group")  # also if each plot has one value
+
+
+class Profile(Result):
+    """Result of `narrlit.profile`, whose picture has three parts."""
+
+    def plot(self, metric: str | None = None, subset: str | None = None) -> "Axes":
+        """Plot shares, falls and accuracies on triples side by side, and return the matplotlib axes of the shares.
+
+        With a metric or a subset, plot these figures alone, as other results do.
+
+        Raises:
+            MissingExtraError: if matplotlib is not installed.
+        """
+        if metric is not None or subset is not None:
+            return super().plot(metric, subset)
+        require("matplotlib", "plots")
+        from matplotlib.figure import Figure
+
+        systems = list(dict.fromkeys(self.figures["system"]))
+        figure = Figure(figsize=(11, 1.6 + 0.4 * len(systems)), layout="constrained")
+        shares: Axes
+        shares, falls, triples = figure.subplots(1, 3)
+        self._draw_shares(shares)
+        self._draw_points(falls, "fall")
+        self._draw_points(triples, "triples")
+        triples.axvline(0.5, color=GRAY, linewidth=0.8, zorder=0)
+        labels = ("share of the variance of stories", "fall when changed (sd)", "accuracy of triples")
+        for axes, label, columns in zip((shares, falls, triples), labels, (4, 2, 2), strict=True):
+            axes.set_yticks(range(len(systems)), systems if axes is shares else [""] * len(systems))
+            axes.invert_yaxis()
+            axes.set_xlabel(label)
+            axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, frameon=False, fontsize=8)
+        return shares
+
+    def _draw_shares(self, axes: "Axes") -> None:
+        """Draw one bar for each system, divided into shares."""
+        start: Floats = np.zeros(self.figures["system"].nunique())
+        for component, color in zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True):
+            shares = self.figures[self.figures["subset"] == f"share: {component}"]["value"].to_numpy(float)
+            widths = np.maximum(shares, 0.0)
+            axes.barh(range(len(widths)), widths, left=start, color=color, label=component)
+            start = start + widths
+
+    def _draw_points(self, axes: "Axes", facet: str) -> None:
+        """Draw the figures of a facet, with their intervals, below each other for each system."""
+        figures = self.figures[self.figures["subset"].str.startswith(f"{facet}: ")]
+        height = 0.8 / figures["subset"].nunique()
+        for number, (subset, of_subset) in enumerate(figures.groupby("subset", sort=False)):
+            values = of_subset["value"].to_numpy(float)
+            ends = np.nan_to_num(np.abs(of_subset[["low", "high"]].to_numpy(float).T - values))
+            places = np.arange(len(values)) - 0.4 + height * (number + 0.5)
+            name, color = str(subset).removeprefix(f"{facet}: "), COLORS[number]
+            axes.errorbar(values, places, xerr=ends, label=name, color=color, fmt="o", markersize=4, capsize=2)

@@ -11,10 +11,9 @@ from narrlit.results.notes import Note
 EASY = {("jaccard", "tfidf", "bm25"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
 """Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""
 WARNINGS = {
-    *("shared_alone", "shared_in_training", "shared_in_test"),  # a run has a flag for shared pairs
-    *("shortcut", "shortcut_to_learn", "shortcut_in_train"),
-}
-"""Codes of findings that are shown as warnings in training."""
+    "shared_alone", "shared_in_training", "shared_in_test", "shortcut", "shortcut_to_learn", "shortcut_in_train",
+}  # fmt: skip
+"""Codes of findings that are shown as warnings in training; for shared pairs, a run has a flag."""
 
 
 def data_findings(check: Mapping[str, Any]) -> list[Note]:

@@ -136,7 +136,7 @@ SENTENCES = {
         "{shared} of {stories} {of} stories are also in {within}, in other triples; no pair is shared: labels do not "
         "leak, but a transductive method reads these texts."
     ),
-    "more_near_duplicates": "{near_duplicates} more {of} stories have near-duplicates in {within}.",
+    "more_near_duplicates": "Further {of} stories with near-duplicates in {within}: {near_duplicates}.",
     "shortcut": "Shortcut: {probe} alone solves {solved}: accuracy on {set} may be due to it alone.",
     "shortcut_to_learn": "Shortcut: {probe} alone solves {solved}: a model can learn it.",
     "shortcut_in_train": (
