@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm, t
 
 from narrlit.metrics.estimates import Difference, Estimate, adjusted, difference, estimate, estimate_count
 from narrlit.metrics.significance import (
@@ -126,8 +126,10 @@ def test_the_test_is_the_one_for_the_data(first, second, groups, p, test):
 
     assert found.value == pytest.approx(np.mean(first) - np.mean(second))
     assert found.p == pytest.approx(p)
-    assert found.test == test
+    assert (found.n, found.test) == (20, test)
     assert found.low < found.value < found.high
+    by_story = test.endswith("_by_story")
+    assert found.design_effect == (SharedStories(groups).design_effect(first - 1.0 * second) if by_story else None)
     if test.startswith("mcnemar"):
         assert (found.lost, found.won) == (int((~first & second).sum()), int((first & ~second).sum()))
     back = difference(second, first, groups)
@@ -138,6 +140,27 @@ def test_stories_in_all_triples_allow_no_test():
     found = difference([True] * 5, [False] * 5, [[0, 1 + n] for n in range(5)])
 
     assert (found.p, found.low, found.high, found.design_effect) == (1, -1, 1, None)
+
+
+@pytest.mark.parametrize("sharing", [False, True])
+def test_the_interval_of_a_difference_is_that_of_bonett_and_price(sharing):
+    """One more item is won and one more lost; shared stories multiply the variance, and t replaces the normal."""
+    stories = SharedStories(SHARING if sharing else INDEPENDENT)
+    won, lost = ((ANSWERS & ~OTHERS).sum() + 1) / 22, ((~ANSWERS & OTHERS).sum() + 1) / 22
+    effect, quantile = 1.0, norm.ppf(0.975)
+    if sharing:
+        effect = stories.design_effect(ANSWERS - 1.0 * OTHERS)
+        quantile = t.ppf(0.975, stories.degrees_of_freedom)
+    margin = quantile * math.sqrt(max(effect, 1) * (won + lost - (won - lost) ** 2) / 22)
+
+    found = difference(ANSWERS, OTHERS, stories)
+
+    assert (found.low, found.high) == pytest.approx((won - lost - margin, won - lost + margin))
+
+
+def test_the_interval_of_a_difference_ends_at_1():
+    assert difference([True] * 3, [False] * 3).high == 1
+    assert difference([False] * 3, [True] * 3).low == -1
 
 
 def test_shared_stories_widen_the_interval_of_a_difference():
