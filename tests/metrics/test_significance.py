@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom, norm, t
 
-from narrlit.errors import NarrlitError
 from narrlit.metrics.significance import (
-    AccuracySummary,
     SharedStories,
     difference_interval,
     fisher,
@@ -21,7 +19,6 @@ from narrlit.metrics.significance import (
     mcnemar,
     mcnemar_by_story,
     p_text,
-    paired,
     permutation_test,
     permutation_test_by_story,
     seed_spread,
@@ -565,27 +562,6 @@ def test_seed_spread_is_mean_and_sample_deviation():
     assert isnan(seed_spread([0.5])[1])
 
 
-def test_a_comparison_counts_answers_that_only_one_system_has_correct():
-    # Of ten triples, both miss 5, the first alone 1 and 2, the second alone 3, 4, 6, 7 and 8.
-    comparison = paired({1, 2, 5}, {3, 4, 5, 6, 7, 8}, n=10)
-    p = pytest.approx(2 * (1 + 7 + 21) / 2**7)
-
-    assert comparison.as_dict() == {"difference": 0.3, "lost": 2, "won": 5, "p": p, "test": "mcnemar"}
-    assert str(comparison) == "2 lost, 5 won, p = 0.453"
-
-    turned = paired({3, 4, 5, 6, 7, 8}, {1, 2, 5}, n=10)
-    assert turned.as_dict() == {"difference": -0.3, "lost": 5, "won": 2, "p": p, "test": "mcnemar"}
-
-
-@pytest.mark.parametrize(("wrong", "other"), [(None, {1}), ({1}, None), (None, None)])
-def test_without_answers_a_comparison_is_undefined(wrong, other):
-    comparison = paired(wrong, other, n=10)
-
-    assert not comparison.known
-    assert comparison.as_dict() == dict.fromkeys(("difference", "lost", "won", "p", "test"))
-    assert str(comparison).endswith("p unknown")
-
-
 @pytest.mark.parametrize(
     ("p", "text"),
     [(None, "p unknown"), (0.0, "p < 0.001"), (0.00099, "p < 0.001"), (0.001, "p = 0.001"), (1.0, "p = 1.000")],
@@ -608,32 +584,6 @@ def test_intervals_by_story_and_of_differences_use_the_given_confidence():
         assert wide_low < low < high < wide_high
 
 
-def test_accuracies_and_comparisons_use_the_stories_of_the_triples():
-    stories = groups(10, 4)
-    apart = [[3 * n, 3 * n + 1, 3 * n + 2] for n in range(40)]
-    correct = np.arange(40) % 10 < 6
-    other = np.arange(40) % 10 < 8
-    shared = SharedStories(stories)
-    summary = AccuracySummary.of(correct, stories, ties=3)
-
-    assert summary.interval == interval_by_story(correct, shared)
-    assert summary.as_dict() == {
-        "n": 40, "correct": 24, "accuracy": 0.6, "interval": list(summary.interval), "ties": 3,
-        "interval_method": "by_story",
-    }  # fmt: skip
-    assert AccuracySummary.of(correct, apart) == AccuracySummary.of(correct, None) == AccuracySummary(40, 24)
-    assert AccuracySummary(40, 24).as_dict()["interval_method"] == "wilson"
-    assert AccuracySummary.of(correct, shared, undefined=1).by_story is None
-
-    wrong, other_wrong = (set(np.flatnonzero(~answers).tolist()) for answers in (other, correct))
-    comparison = paired(wrong, other_wrong, 40, stories)
-    assert (comparison.lost, comparison.won, comparison.test) == (0, 8, "mcnemar_by_story")
-    assert comparison.p == mcnemar_by_story(other, correct, shared)
-    assert comparison.as_dict()["design_effect"] == shared.design_effect(other.astype(float) - correct)
-    assert paired(wrong, other_wrong, 40, apart) == paired(wrong, other_wrong, 40)
-    assert paired(wrong, other_wrong, 40).p == mcnemar(other, correct)
-
-
 def test_graded_values_are_tested_by_story():
     shared = SharedStories(groups(10, 4))
     generator = np.random.default_rng(0)
@@ -647,9 +597,3 @@ def test_graded_values_are_tested_by_story():
     assert permutation_test_by_story(first, second, apart) == permutation_test(first, second)
     correct, other = first > 1, second > 1
     assert permutation_test_by_story(correct, other, shared) == pytest.approx(mcnemar_by_story(correct, other, shared))
-
-
-@pytest.mark.parametrize("wrong", [set(), None])
-def test_no_triples_are_refused(wrong):
-    with pytest.raises(NarrlitError, match="0 triples"):
-        paired(wrong, set(), 0)

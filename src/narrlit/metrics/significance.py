@@ -2,9 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence, Set
-from dataclasses import asdict, dataclass
-from typing import Literal, NotRequired, TypedDict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +13,10 @@ from scipy.stats import permutation_test as permuted
 
 from narrlit.data.schema import IntArray
 from narrlit.errors import DataError
-from narrlit.models.run_file import Evaluation
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems answers correctly."""
 FloatArray = NDArray[np.float64]
-IntervalMethod = Literal["wilson", "by_story"]
-PairedTest = Literal["mcnemar", "mcnemar_by_story"]
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -38,118 +33,6 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
     return float(interval.low), float(interval.high)
 
 
-class AccuracyRecord(TypedDict):
-    """JSON values of an accuracy; `accuracy` and `interval` are None if `undefined` triples have NaN scores."""
-
-    n: int
-    correct: int
-    accuracy: float | None
-    interval: list[float] | None
-    ties: int
-    interval_method: NotRequired[IntervalMethod]
-    undefined: NotRequired[int]
-
-
-@dataclass(frozen=True, slots=True)
-class AccuracySummary:
-    """Accuracy on n triples with its 95 % confidence interval.
-
-    Attributes:
-        n: number of triples.
-        correct: number of right answers.
-        ties: number of equal scores, which count as answer B.
-        undefined: number of triples with a NaN score; if there are any, there is no accuracy.
-        by_story: interval that accounts for shared stories; None if the triples share none.
-
-    >>> print(AccuracySummary(n=200, correct=110))
-    0.550 [0.481, 0.617] (110 of 200)
-    """
-
-    n: int
-    correct: int
-    ties: int = 0
-    undefined: int = 0
-    by_story: tuple[float, float] | None = None
-
-    @classmethod
-    def of(
-        cls, correct: ArrayLike, stories: "SharedStories | ArrayLike | None", ties: int = 0, undefined: int = 0
-    ) -> "AccuracySummary":
-        """Summarize the answers to N triples; the interval is by story if triples share stories, else Wilson's.
-
-        Args:
-            correct: (N,) bool, True for correct answers.
-            stories: (N, K) story indices of each triple, or their `SharedStories`; None: the triples share no stories.
-            ties: number of equal scores.
-            undefined: number of triples with a NaN score.
-
-        >>> stories = [[0, 1, 2], [0, 3, 4], [5, 6, 7], [5, 8, 9], [10, 11, 12], [10, 13, 14]]
-        >>> print(AccuracySummary.of([True, True, False, False, True, True], stories))
-        0.667 [0.052, 0.987] (4 of 6)
-        """
-        answers = np.asarray(correct, dtype=bool)
-        shared = _shared(stories)
-        by_story = None
-        if shared is not None and shared.num_sharing and not undefined:
-            by_story = interval_by_story(answers, shared)
-        return cls(len(answers), int(answers.sum()), ties, undefined, by_story)
-
-    @property
-    def known(self) -> bool:
-        """True if there is an accuracy: at least one triple and no NaN score."""
-        return self.n > 0 and not self.undefined
-
-    @property
-    def accuracy(self) -> float:
-        """Share of correct answers, from 0 to 1; NaN if undefined."""
-        return self.correct / self.n if self.known else float("nan")
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % confidence interval: by story if the triples share stories, else Wilson's; (0, 1) if undefined."""
-        if not self.known:
-            return 0.0, 1.0
-        return wilson_interval(self.correct, self.n) if self.by_story is None else self.by_story
-
-    @property
-    def interval_method(self) -> IntervalMethod:
-        """Method of the interval."""
-        return "wilson" if self.by_story is None else "by_story"
-
-    def as_dict(self) -> AccuracyRecord:
-        """Convert to JSON values; an undefined accuracy is None."""
-        values: AccuracyRecord = {
-            "n": self.n,
-            "correct": self.correct,
-            "accuracy": self.accuracy if self.known else None,
-            "interval": list(self.interval) if self.known else None,
-            "ties": self.ties,
-        }
-        if self.known:
-            values["interval_method"] = self.interval_method
-        if self.undefined:
-            values["undefined"] = self.undefined
-        return values
-
-    def __str__(self) -> str:
-        if not self.n:
-            return "no triples"
-        if self.undefined:
-            return f"undefined: {self.undefined} of {self.n} triples have a NaN score"
-        low, high = self.interval
-        ties = f", {self.ties} {'tie' if self.ties == 1 else 'ties'}" if self.ties else ""
-        return f"{self.accuracy:.3f} [{low:.3f}, {high:.3f}] ({self.correct} of {self.n}{ties})"
-
-
-def summary_of(evaluation: Evaluation) -> AccuracySummary:
-    """Return the counts of an evaluation in a record."""
-    by_story = None
-    if evaluation.interval_method == "by_story" and evaluation.interval is not None:
-        low, high = evaluation.interval
-        by_story = low, high
-    return AccuracySummary(evaluation.n, evaluation.correct, evaluation.ties, evaluation.undefined, by_story)
-
-
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     """Compute p of the exact two-sided McNemar test of two systems by their correct answers to the same items.
 
@@ -163,12 +46,8 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     first_correct, second_correct = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     only_first = int((first_correct & ~second_correct).sum())
     only_second = int((second_correct & ~first_correct).sum())
-    return _sign_test(only_first, only_second)
-
-
-def _sign_test(won: int, lost: int) -> float:
-    """Compute p of the exact two-sided sign test; 1 without items."""
-    return float(binomtest(won, won + lost, 0.5).pvalue) if won + lost else 1.0
+    discordant = only_first + only_second
+    return float(binomtest(only_first, discordant, 0.5).pvalue) if discordant else 1.0
 
 
 def permutation_test(first: ArrayLike, second: ArrayLike, samples: int = 9999, seed: int = 0) -> float:
@@ -377,11 +256,6 @@ def _pair_weights(triples_of_stories: Sequence[Sequence[int]], n: int) -> csr_ar
     return csr_array((values, (rows, columns)), shape=(n, n))
 
 
-def _shared(stories: SharedStories | ArrayLike | None) -> SharedStories | None:
-    """Return the dependence of triples by their stories (N, K); None: they share no stories."""
-    return stories if stories is None or isinstance(stories, SharedStories) else SharedStories(stories)
-
-
 def mcnemar_by_story(first: ArrayLike, second: ArrayLike, shared: SharedStories) -> float:
     """Compute p of the two-sided McNemar test of two systems on the same triples, some of which share stories.
 
@@ -576,85 +450,6 @@ def seed_spread(values: Sequence[float]) -> tuple[float, float]:
     numbers = np.asarray(values, dtype=np.float64)
     deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else float("nan")
     return float(numbers.mean()), deviation
-
-
-@dataclass(frozen=True, slots=True)
-class PairedComparison:
-    """Comparison of two systems by their answers to the same triples.
-
-    Attributes:
-        difference: difference of the accuracies, first minus second, from -1 to 1; NaN if a system has no answers.
-        lost: number of triples that only the second system answers correctly.
-        won: number of triples that only the first system answers correctly.
-        p: p-value of the test; NaN if a system has no answers.
-        test: exact McNemar test, or McNemar's test by story if the triples share stories.
-        design_effect: factor by which shared stories multiply the variance of the difference; None if the triples share
-            no stories, or so many that they allow no test.
-
-    >>> print(PairedComparison(difference=0.1, lost=1, won=20, p=1e-5))
-    1 lost, 20 won, p < 0.001
-    """
-
-    difference: float
-    lost: int
-    won: int
-    p: float
-    test: PairedTest = "mcnemar"
-    design_effect: float | None = None
-
-    @property
-    def known(self) -> bool:
-        """True if both systems have answers."""
-        return not math.isnan(self.difference)
-
-    def as_dict(self) -> dict[str, float | str | None]:
-        """Convert to JSON values, which are all None if a system has no answers."""
-        values = asdict(self)
-        if self.design_effect is None:
-            del values["design_effect"]
-        return values if self.known else dict.fromkeys(values)
-
-    def __str__(self) -> str:
-        """Counts and p in one line."""
-        return f"{self.lost} lost, {self.won} won, {p_text(self.p if self.known else None)}"
-
-
-WITHOUT_ANSWERS = PairedComparison(difference=math.nan, lost=0, won=0, p=math.nan)
-"""Comparison with a system whose scores are NaN."""
-
-
-def paired(
-    wrong: Set[object] | None, other: Set[object] | None, n: int, stories: SharedStories | ArrayLike | None = None
-) -> PairedComparison:
-    """Compare two systems on n triples by their wrong answers: by story if triples share stories, else exactly.
-
-    Args:
-        wrong: triples that the first system answers incorrectly; None if it has no answers (NaN).
-        other: triples that the second system answers incorrectly; None likewise.
-        n: number of triples.
-        stories: (n, K) story indices of each triple, or their `SharedStories`; triples are then named by their row,
-            from 0. None: the triples share no stories.
-
-    Raises:
-        DataError: if there are no triples.
-
-    >>> paired({1, 2}, {2, 3, 4}, n=10)
-    PairedComparison(difference=0.1, lost=1, won=2, p=1.0, test='mcnemar', design_effect=None)
-    """
-    _refuse_none(n)
-    if wrong is None or other is None:
-        return WITHOUT_ANSWERS
-    lost, won = len(wrong - other), len(other - wrong)
-    difference, exact = (won - lost) / n, _sign_test(won, lost)
-    shared = _shared(stories)
-    if shared is None or not shared.num_sharing:
-        return PairedComparison(difference, lost, won, exact)
-    differences = np.zeros(n)
-    differences[np.array([*(other - wrong)], dtype=np.int64)] = 1
-    differences[np.array([*(wrong - other)], dtype=np.int64)] = -1
-    p = _p_by_story(differences, exact, shared)
-    design_effect = shared.design_effect(differences) if shared.degrees_of_freedom else None
-    return PairedComparison(difference, lost, won, p, "mcnemar_by_story", design_effect)
 
 
 def p_text(p: float | None) -> str:
