@@ -158,6 +158,12 @@ def test_the_interval_of_a_difference_is_that_of_bonett_and_price(sharing):
     assert (found.low, found.high) == pytest.approx((won - lost - margin, won - lost + margin))
 
 
+def test_two_groups_of_triples_allow_a_test():
+    stories = SharedStories([[n // 4, 2 + n] for n in range(8)])
+    assert stories.degrees_of_freedom == pytest.approx(1)
+    assert difference([True] * 8, [False] * 3 + [True] * 5, stories).design_effect is not None
+
+
 def test_the_interval_of_a_difference_ends_at_1():
     assert difference([True] * 3, [False] * 3).high == 1
     assert difference([False] * 3, [True] * 3).low == -1

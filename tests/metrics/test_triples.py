@@ -84,6 +84,8 @@ def test_an_evaluation_has_the_accuracy_that_it_was_made_of():
     assert estimate_of(evaluation) == accuracy
     assert evaluation_of(accuracy, 110).ties == 0
     assert estimate_of(Evaluation(n=4, correct=3, accuracy=0.75, interval=[0.3, 0.95])).method == "wilson"
+    alone = estimate_of(Evaluation(n=4, correct=3, accuracy=0.75, interval=None))
+    assert (alone.value, math.isnan(alone.low), math.isnan(alone.high)) == (0.75, True, True)
     unknown = estimate_of(Evaluation(n=4, correct=3, accuracy=None, interval=None))
     assert all(map(math.isnan, unknown[:3]))
     assert (unknown.n, unknown.method) == (4, "none")

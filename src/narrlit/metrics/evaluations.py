@@ -28,9 +28,9 @@ def evaluation_of(accuracy: Estimate, correct: int, ties: int = 0, undefined: in
 
 def estimate_of(evaluation: Evaluation) -> Estimate:
     """Return the accuracy of an evaluation in run.json; NaN if scores were NaN."""
-    if evaluation.accuracy is None or evaluation.interval is None:
+    if evaluation.accuracy is None:
         return Estimate(math.nan, math.nan, math.nan, evaluation.n)
-    low, high = evaluation.interval
+    low, high = evaluation.interval or (math.nan, math.nan)
     return Estimate(evaluation.accuracy, low, high, evaluation.n, evaluation.interval_method or "wilson")
 
 
