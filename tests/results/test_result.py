@@ -110,6 +110,24 @@ def test_a_single_figure_is_one_line():
     assert str(Result.of("one", [estimate(RIGHT).row("minilm")])).startswith("minilm: accuracy 0.650 [")
 
 
+def test_parts_of_different_size_show_n_in_each_cell():
+    figures = [estimate(RIGHT[:5]).row(name, subset="label: A") for name in ("one", "two")]
+    figures += [estimate(RIGHT).row("one", subset="label: B"), estimate(RIGHT[:9]).row("two", subset="label: B")]
+    first, second = Result.of("judge", figures).shown_tables()["label"]
+    assert list(first) == ["label", "one", "two"]
+    assert [second[name].partition(", n = ")[2] for name in ("one", "two")] == ["40", "9"]
+
+
+def test_systems_of_a_named_subset_and_of_folds_are_rows():
+    figures = [estimate(RIGHT).row(name, subset="train") for name in ("longer", "jaccard")]
+    for name in ("one", "two"):
+        figures += [estimate(RIGHT).row(name, subset="folds", weights=[1, 0], fold=fold) for fold in (0, 1)]
+    tables = Result.of("fuse", figures).shown_tables()
+    assert [row["system"] for row in tables["train"]] == ["longer", "jaccard"]
+    assert [(row["system"], row["fold"]) for row in tables["folds"]] == [(n, f) for n in ("one", "two") for f in "01"]
+    assert list(tables["folds"][0])[:3] == ["system", "fold", "weights"]
+
+
 def test_an_unknown_figure_names_those_that_there_are():
     with pytest.raises(OptionError, match="minilm, mine"):
         two_systems().estimate("other")
