@@ -161,8 +161,8 @@ def test_a_deviation_is_shown_with_the_value_of_its_metric(tmp_path):
     assert " ± 0.030 " in mean["best_epoch"]
     assert "deviation" not in mean
     (row,) = result.shown_tables()["Differences"]
-    assert " ± 0.010 " in row["difference"]
-    assert "adjusted p" not in row  # the only comparison
+    assert " ± 0.010 " in row["last_epoch"]
+    assert "adjusted" not in row["last_epoch"]  # the only comparison
     assert [label.get_text() for label in result.plot().get_yticklabels()] == ["trained", "trained, seed 1"]
 
 

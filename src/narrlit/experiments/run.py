@@ -1,6 +1,5 @@
 """Run of a fit: its directory, its record and its accuracies."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,13 @@ import pandas as pd
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.json_records import read_json
+from narrlit.metrics.evaluations import accuracy_text, estimate_of
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import (
     ANSWERS,
     HIGHEST_ACCURACY,
     RECORD,
     AnswersFile,
-    Evaluation,
     NewerRecordError,
     RunFile,
 )
@@ -155,13 +154,5 @@ class Run:
         """Format directory, status and best accuracy as one line."""
         is_highest = self.record.selected_by == HIGHEST_ACCURACY
         selected = "best validation accuracy" if is_highest else f"{self.record.selected_by}: validation accuracy"
-        best = "no accuracy" if self.best is None else f"{selected} {self.best}"
+        best = "no accuracy" if self.record.best is None else f"{selected} {accuracy_text(self.record.best)}"
         return f"{self.folder}: {self.status}, {best}"
-
-
-def estimate_of(evaluation: Evaluation) -> Estimate:
-    """Return the accuracy in a record with its interval; NaN if a score was NaN."""
-    if evaluation.accuracy is None:
-        return Estimate(math.nan, math.nan, math.nan, evaluation.n)
-    low, high = evaluation.interval or (math.nan, math.nan)
-    return Estimate(evaluation.accuracy, low, high, evaluation.n, evaluation.interval_method or "wilson")

@@ -21,9 +21,10 @@ from narrlit.experiments.crossval import DividedConfig, Division, divide, divide
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, run_fit, setting_arguments
 from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
-from narrlit.experiments.run import BEST, estimate_of
+from narrlit.experiments.run import BEST
 from narrlit.files import exclusive
 from narrlit.metrics.estimates import estimate_text
+from narrlit.metrics.evaluations import estimate_of
 from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.results import Estimate, Note, Row

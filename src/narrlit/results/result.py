@@ -147,7 +147,7 @@ class Result:
             return self.figures
         keys = [column for column in self.figures if column in self.differences and column not in _ESTIMATED]
         compared = self.differences.drop_duplicates(keys).rename(columns={"value": "difference"})
-        compared = compared.drop(columns=["low", "high", "n"])
+        compared = compared.drop(columns=["low", "high", "n", DEVIATION], errors="ignore")
         return self.figures.merge(compared, on=keys, how="left")
 
     def shown_tables(self) -> dict[str, list[Cells]]:
