@@ -68,14 +68,12 @@ class Relevance:
         queries: (Q,) rows of the queries.
         stories: (R,) rows of the relevant stories of each query.
         gains: (R,) gains of these stories, above 0.
-        groups: (Q,) number of each query's group; queries of a group depend on each other.
         among_stories: queries are stories of the collection, which are excluded from their own results.
     """
 
     queries: IntArray
     stories: Sequence[IntArray]
     gains: Sequence[NDArray[np.float64]]
-    groups: IntArray
     among_stories: bool
 
     @classmethod
@@ -92,32 +90,24 @@ class Relevance:
         """
         if not qrels:
             raise DataError("the qrels contain no query; give the relevant stories of at least one")
-        among_stories = query_ids is None
-        story_rows = _rows_by_id(ids)
-        query_rows = story_rows if query_ids is None else _rows_by_id(query_ids)
-        _require("query", qrels, query_rows)
-        for gains in qrels.values():
-            _require("story", gains, story_rows)
-        for query, gains in qrels.items():
-            if among_stories and query in gains:
-                raise DataError(f"{printable(query, 60)!r} is relevant to itself in the qrels; remove this row")
+        row_of_story = {id: row for row, id in enumerate(ids)}
+        row_of_query = row_of_story if query_ids is None else {id: row for row, id in enumerate(query_ids)}
+        _require("query", qrels, row_of_query)
         queries, stories_of_queries, gains_of_queries = [], [], []
         for query, gains in qrels.items():
-            queries.append(query_rows[query])
-            stories_of_queries.append(np.array([story_rows[story] for story in gains]))
+            _require("story", gains, row_of_story)
+            if query_ids is None and query in gains:
+                raise DataError(f"{printable(query, 60)!r} is relevant to itself in the qrels; remove this row")
+            queries.append(row_of_query[query])
+            stories_of_queries.append(np.array([row_of_story[story] for story in gains]))
             gains_of_queries.append(np.array(list(gains.values())))
-        groups = np.arange(len(qrels))
-        return cls(np.array(queries), stories_of_queries, gains_of_queries, groups, among_stories)
+        return cls(np.array(queries), stories_of_queries, gains_of_queries, query_ids is None)
 
     @classmethod
     def of_versions(cls, versions: Versions) -> "Relevance":
         """Define the other versions of a story as relevant to it."""
-        stories, gains = [], []
-        for row in versions.queries.tolist():
-            partners = versions.partners(row)
-            stories.append(partners)
-            gains.append(np.ones(len(partners)))
-        return cls(versions.queries, stories, gains, versions.groups, True)
+        stories = [versions.partners(row) for row in versions.queries.tolist()]
+        return cls(versions.queries, stories, [np.ones(len(partners)) for partners in stories], True)
 
     def metrics(self, score: Callable[[IntArray], Floats], metrics: Metrics = METRICS) -> NDArray[np.float64]:
         """Compute the metrics (Q, K) of the queries.
@@ -136,11 +126,6 @@ class Relevance:
                 relevant_ranks = story_ranks[self.stories[query]]
                 values.append([metric(relevant_ranks, self.gains[query]) for metric in metrics.values()])
         return np.array(values)
-
-
-def _rows_by_id(ids: Sequence[str]) -> dict[str, int]:
-    """Return the row of each id."""
-    return {id: row for row, id in enumerate(ids)}
 
 
 def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
