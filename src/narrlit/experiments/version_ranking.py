@@ -43,7 +43,7 @@ def rank_versions(
     texts = stories["text"].tolist()
     strata = [Strata("the collection", np.zeros(len(texts), dtype=np.int64)), Strata.of_lengths(texts)]
     if control is not None:
-        strata.append(Strata.of_values(control, _texts_of_column(stories, control)))
+        strata.append(Strata.of_values(printable(control, 60), _texts_of_column(stories, control)))
 
     values: dict[str, NDArray[np.float64]] = {}
     skewness: dict[str, float] = {}
