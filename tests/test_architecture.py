@@ -10,6 +10,7 @@ import narrlit
 
 SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
+    {"sentences", "english"},
     {"errors"},
     {"compat", "optional", "files", "json_records", "distributed", "seeds", "console", "configuration", "tables"},
     {"arguments"},

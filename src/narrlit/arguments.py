@@ -5,7 +5,7 @@ import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -14,15 +14,14 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from narrlit.compat.cyclopts import refuse_inexact_numbers
-from narrlit.errors import OptionError, mistake_behind
+from narrlit.errors import OptionError, WriteOption, as_parameter, mistake_behind
 from narrlit.files import Output, OutputOptions, check_apart, check_free, check_suffix, check_writable
 
 Command = Callable[..., int | None]
 OUTPUT_OPTIONS = "output_options"
 """Name of the parameter added to commands that write files."""
-_PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
-"""Pattern of a library parameter in a message, with its value."""
-_SETTING = re.compile(r"`((?:data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path)(?:=([^`]*))?`")
+_SETTING = re.compile(r"(data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path|seeds")
+"""Pattern of a setting of `narrlit fit`."""
 _OPTIONS = {
     "pseudonyms": "pseudonymize",
     "backbones": "backbone",
@@ -54,32 +53,40 @@ def call(command: Command, name: str, arguments: Sequence[str]) -> int:
         OptionError: if the arguments are invalid, an output is also an input, or an output exists and `--overwrite` is
             not given.
     """
-    with translated_errors(functools.partial(_with_flags_of, command)):
+    with options_as(_flags_of(command)):
         return _call(command, name, arguments)
 
 
 @contextmanager
-def translated_errors(translate: Callable[[str], str]) -> Iterator[None]:
-    """Translate the message of a NarrlitError raised in the block, for example with `with_flags`."""
+def options_as(write_option: WriteOption) -> Iterator[None]:
+    """Let a NarrlitError raised in the block write options in its sentence by a function, such as `setting_flag`."""
     try:
         yield
     except Exception as error:
         mistake = mistake_behind(error)
         if mistake is not None:
-            mistake.args = (translate(str(mistake)),)
+            mistake.write_option = write_option
         raise
 
 
-def _with_flags_of(command: Command, message: str) -> str:
-    """Write library parameters as options of a command and, if it accepts them, of `narrlit fit`."""
+def _flags_of(command: Command) -> WriteOption:
+    """Write parameters of the library as options of a command and, if it accepts them, of `narrlit fit`."""
+    options = {name for name, _ in (*_hints(command), *_hints(OutputOptions))}
+    names = dict(_OPTIONS)
     for option, output in outputs_of(command):
         if output.parameter is not None:
-            message = message.replace(f"`{output.parameter}`", f"`{option}`")
-    options = {name for name, _ in (*_hints(command), *_hints(OutputOptions))}
-    message = with_flags(message, options)
+            names[output.parameter] = option
     parameters = inspect.signature(command).parameters.values()
     takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-    return with_setting_flags(message) if takes_settings else message
+    write_other = setting_flag if takes_settings else as_parameter
+
+    def write_option(name: str, value: str) -> str:
+        if names.get(f"{name}={value}") in options:  # a flag, which takes no value
+            return _flag(names[f"{name}={value}"].replace("_", "-"), "")
+        option = names.get(name, name)
+        return _flag(option.replace("_", "-"), value) if option in options else write_other(name, value)
+
+    return write_option
 
 
 def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
@@ -89,7 +96,7 @@ def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
     try:
         parsed, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
-        raise OptionError(f"{_describe(error)}; narrlit {name} --help lists the options") from error
+        raise OptionError("invalid_arguments", problem=_describe(error), command=name) from error
     bound.apply_defaults()
     if parsed is app.default_command:  # without the usage text
         _check_outputs(command, bound.arguments)
@@ -113,37 +120,16 @@ def _describe(error: CycloptsError) -> str:
     return message.replace("Parameter ", "").replace(" requires", " needs")
 
 
-def with_flags(message: str, options: Collection[str]) -> str:
-    """Write library parameters as the options that a command has for them.
+def setting_flag(name: str, value: str) -> str:
+    """Write a setting of a fit as an option of `narrlit fit`.
 
-    >>> with_flags("give more with `fit_on`; see `cache` and `max_length=1`", ["fit_on", "max_length"])
-    'give more with --fit-on; see `cache` and --max-length 1'
-    >>> with_flags("give `layout.text=plot`, or leave `layout.split=lines` out", ["text_column", "one_per_line"])
-    'give --text-column plot, or leave --one-per-line out'
+    >>> setting_flag("data.train", "FILE"), setting_flag("ckpt_path", ""), setting_flag("k", "1")
+    ('--data.train FILE', '--ckpt_path', '`k=1`')
     """
-
-    def flag(match: re.Match[str]) -> str:
-        name, value = match[1], match[2]
-        if f"{name}={value}" in _OPTIONS:  # a flag, which takes no value
-            name, value = _OPTIONS[f"{name}={value}"], None
-        option = _OPTIONS.get(name, name)
-        if option not in options:
-            return match[0]
-        return _flag(option.replace("_", "-"), value)
-
-    return _PARAMETER.sub(flag, message)
+    return _flag(name, value) if _SETTING.fullmatch(name) else as_parameter(name, value)
 
 
-def with_setting_flags(message: str) -> str:
-    """Write the settings of a fit as the options of `narrlit fit`.
-
-    >>> with_setting_flags("no training data: give `data.train=FILE`, or resume with `ckpt_path`")
-    'no training data: give --data.train FILE, or resume with --ckpt_path'
-    """
-    return _SETTING.sub(lambda match: _flag(match[1], match[2]), message)
-
-
-def _flag(option: str, value: str | None) -> str:
+def _flag(option: str, value: str) -> str:
     """Write an option, with its value if there is one."""
     return f"--{option} {value}" if value else f"--{option}"
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from narrlit import __version__
-from narrlit.errors import NarrlitError, OptionError, did_you_mean, mistake_behind, printable, reason, system_error
+from narrlit.errors import NarrlitError, OptionError, mistake_behind, nearest, printable, reason, system_error
 
 TRAINING = {
     "fit": "train an encoder (narrlit fit --config configs/quickstart.yaml)",
@@ -122,7 +122,7 @@ def _run(words: list[str]) -> int:
 
         return train(name, arguments)
     if name not in OTHERS:
-        raise OptionError(f"unknown command {name!r}{did_you_mean(name, commands)}; available: {', '.join(commands)}")
+        raise OptionError("unknown_command", command=name, near=nearest(name, commands), known=commands)
     from narrlit.arguments import call
 
     function = name.replace("-", "_")

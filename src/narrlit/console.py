@@ -1,12 +1,14 @@
 """Messages to the user, on stderr; results, on stdout."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from narrlit.errors import printable
+from narrlit.sentences import counted
+
+__all__ = ["Recorded", "counted", "print_result", "say", "say_truncated"]
 
 
 class Recorded(Protocol):
@@ -34,13 +36,3 @@ def say_truncated(coverage: Any, limit: int, one: str = "story", several: str = 
     """Print how texts longer than `limit` tokens were read, if `coverage` counts any."""
     if coverage.long:
         say(coverage.summary(limit, one, several))
-
-
-def counted(number: int, thing: str) -> str:
-    """Write a number with its noun.
-
-    >>> counted(1, "file"), counted(2345, "story")
-    ('1 file', '2,345 stories')
-    """
-    noun = thing if number == 1 else re.sub("y$", "ie", thing) + "s"
-    return f"{number:,} {noun}"

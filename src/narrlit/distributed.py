@@ -94,7 +94,9 @@ def together(compute: Callable[[], T]) -> T:
         fault = error
     faults: list[NarrlitError | None] = [None] * world_size()
     known = isinstance(fault, NarrlitError) or fault is None
-    reported = fault if known else ModelError(f"process {rank()} failed: {str(fault) or type(fault).__name__}")
+    reported = (
+        fault if known else ModelError("process_failed", process=rank(), reason=str(fault) or type(fault).__name__)
+    )
     dist.all_gather_object(faults, reported, _patient_group(dist.group.WORLD))
     if fault is not None:
         raise fault
@@ -133,8 +135,7 @@ def check_shared(folder: Path, option: str) -> None:
         while not (folder / name).exists():
             if time.monotonic() > deadline:
                 raise OptionError(
-                    f"{folder.absolute()}: process {rank()} on {gethostname()} does not see what process 0 writes "
-                    f"there; set {option} to a folder that all nodes share"
+                    "folder_not_shared", folder=folder.absolute(), process=rank(), node=gethostname(), option=option
                 )
             time.sleep(0.1)
 

@@ -3,13 +3,18 @@
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-LONGEST_MESSAGE, LONGEST_WORD = 300, 150
-"""Maximum length in characters of a quoted library message, and of a single word in it, such as a file name."""
+from narrlit.english import SENTENCES
+from narrlit.sentences import Words
+
+LONGEST_MESSAGE, LONGEST_WORD, LONGEST_VALUE = 300, 150, 1000
+"""Maximum length in characters of a quoted library message, of a single word in it, such as a file name, and of a value
+with characters that are not printable."""
 UNSAFE_ADVICE = re.compile(r"weights_only|trust_remote_code|arbitrary code|trusted source", re.IGNORECASE)
 """Words with which torch and transformers advise running code from a file."""
 _SYSTEM_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENAMETOOLONG)
@@ -29,16 +34,70 @@ _REASONS: dict[type[Exception], str] = {
 """Reasons for exceptions whose own messages do not help."""
 
 
+_PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
+"""Parameter in a plain sentence, with its value."""
+WriteOption = Callable[[str, str], str]
+"""Function that writes an option, given its name and its value, which may be empty."""
+
+
+def as_parameter(name: str, value: str) -> str:
+    """Write an option as a parameter of the library.
+
+    >>> as_parameter("k", "0"), as_parameter("overwrite", "")
+    ('`k=0`', '`overwrite`')
+    """
+    return f"`{name}={value}`" if value else f"`{name}`"
+
+
 class NarrlitError(Exception):
-    """Base class of errors that the user can correct; its message names place, problem and remedy."""
+    """Base class of errors that the user can correct.
+
+    Its sentence, which names place, problem and remedy, is in `narrlit.english`.
+
+    Args:
+        code: code of the error; where no code has been introduced yet, a plain sentence without values.
+        values: values that the sentence names, such as `path`, `line` or `column`.
+
+    Attributes:
+        code: short name of what is wrong, the same in every release.
+        values: values by name.
+        write_option: function that writes the options in the sentence; the command line replaces it.
+
+    >>> error = OptionError("at_least", option="k", found=0, least=1)
+    >>> print(error)
+    `k=0`: must be at least 1
+    >>> error.code, error.options
+    ('at_least', ['k'])
+    """
+
+    write_option: WriteOption = staticmethod(as_parameter)
+
+    def __init__(self, code: str, /, **values: Any) -> None:
+        super().__init__(code)
+        self.code, self.values = code, values
+
+    def __str__(self) -> str:
+        return sentence(self.code, self.values, self.write_option)
+
+    @property
+    def options(self) -> Sequence[str]:
+        """Names of the options in the sentence."""
+        names = []
+
+        def note(name: str, value: str) -> str:
+            names.append(name)
+            return ""
+
+        sentence(self.code, self.values, note)
+        return names
 
 
 class DataError(NarrlitError):
-    """Missing, damaged or inconsistent data file; the message names the file and the line or field."""
+    """Missing, damaged or inconsistent data file; its values name the file and the line or field."""
 
 
 class OptionError(NarrlitError):
-    """Invalid parameter; the message names it."""
+    """Invalid parameter; its values name it."""
 
 
 class ModelError(NarrlitError):
@@ -46,12 +105,73 @@ class ModelError(NarrlitError):
 
 
 class MissingExtraError(NarrlitError):
-    """Missing optional package; the message gives the pip command."""
+    """Missing optional package; the sentence gives the pip command."""
+
+
+def sentence(code: str, values: Mapping[str, Any], write_option: WriteOption = as_parameter) -> str:
+    """Fill values into the sentence of a code.
+
+    A code that is not in the catalog is a plain sentence. This ends when no error is raised with one.
+
+    Args:
+        code: key of `SENTENCES`.
+        values: values that the sentence names; an error is replaced by its sentence.
+        write_option: function that writes an option.
+    """
+    if code not in SENTENCES:
+        return _PARAMETER.sub(lambda option: write_option(option[1], option[2] or ""), code)
+    return _ErrorWords(write_option).format(SENTENCES[code], **values)
+
+
+class _Option(str):
+    """Name of an option in a sentence."""
+
+
+class _ErrorWords(Words):
+    """Formatter of the sentences of errors.
+
+    Options are `{--name:value}`, and, where values name them, `{option!o:{value}}`, `{options!o}` for a list of names,
+    and `{settings!o}` for a mapping of values by name.
+    """
+
+    def __init__(self, write_option: WriteOption) -> None:
+        self.write_option = write_option
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if field_name.startswith("--"):
+            return _Option(field_name[2:]), field_name
+        return super().get_field(field_name, args, kwargs)
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion != "o":
+            return super().convert_field(value, conversion)
+        if isinstance(value, Mapping):
+            return " ".join(self.write_option(name, str(set_to)) for name, set_to in value.items())
+        if isinstance(value, list):
+            return ", ".join(self.write_option(name, "") for name in value)
+        return _Option(value)
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if isinstance(value, _Option):
+            return self.write_option(value, format_spec)
+        if isinstance(value, NarrlitError):
+            return sentence(value.code, value.values, self.write_option)
+        text = super().format_field(value, format_spec)
+        return text if text.isprintable() else printable(text, limit=LONGEST_VALUE)
 
 
 @contextmanager
-def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError) -> Iterator[None]:
-    """Convert exceptions of the block, which reads `path`, to one line: what was read, what is wrong, what to do.
+def reading(
+    code: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError, **values: object
+) -> Iterator[None]:
+    """Convert exceptions of the block, which reads `path`, to an error.
+
+    Args:
+        code: code of the error; its sentence names `path` and `reason`. A word that is no code names what is read.
+        path: what is read.
+        remedy: what to do, if `code` is no code.
+        error: class of the error.
+        values: other values that the sentence names.
 
     Raises:
         NarrlitError: of class `error`; a NarrlitError raised in the block passes unchanged.
@@ -69,8 +189,10 @@ def reading(what: str, path: str | Path, remedy: str = "", error: type[NarrlitEr
         mistake = mistake_behind(cause)
         if mistake is not None:
             raise mistake from cause
+        if code in SENTENCES:
+            raise error(code, path=str(path), reason=reason(cause), **values) from cause
         advice = f"; {remedy}" if remedy else ""
-        raise error(f"{what} {printable(path)}: {reason(cause)}{advice}") from cause
+        raise error(f"{code} {printable(path)}: {reason(cause)}{advice}") from cause
 
 
 def system_error(error: BaseException) -> str | None:
@@ -181,14 +303,22 @@ def mistake_behind(error: BaseException | None) -> NarrlitError | None:
     return error if isinstance(error, NarrlitError) else None
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Find the known name nearest to a mistyped one; empty if none is close.
+
+    >>> nearest("trian", ["train", "test"]), nearest("x", ["train"])
+    ('train', '')
+    """
+    return next(iter(get_close_matches(name, list(known), n=1)), "")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggest the known name nearest to a mistyped one; empty if none is close.
 
     >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
     (' (did you mean train?)', '')
     """
-    near = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    return Words().format("{near:?}", near=nearest(name, known))
 
 
 @contextmanager

@@ -12,20 +12,28 @@ from narrlit.errors import DataError, NarrlitError, reading
 Record = TypeVar("Record", bound=BaseModel)
 
 
-def read_json(path: Path, model: type[Record], what: str, remedy: str, error: type[NarrlitError] = DataError) -> Record:
+def read_json(
+    path: Path,
+    model: type[Record],
+    code: str,
+    remedy: str = "",
+    error: type[NarrlitError] = DataError,
+    **values: object,
+) -> Record:
     """Read and validate a record from a JSON file.
 
     Args:
         path: the file.
         model: pydantic model of the record.
-        what: name of the record in error messages.
-        remedy: what to do about a damaged file, for error messages.
+        code: code of the error; its sentence names `path` and `reason`. A word that is no code names the record.
+        remedy: what to do about a damaged file, if `code` is no code.
         error: class of the exception to raise.
+        values: other values that the sentence names.
 
     Raises:
         NarrlitError: of class `error`, if the file can't be read or a field is missing or wrong.
     """
-    with reading(what, path, remedy, error):
+    with reading(code, path, remedy, error, **values):
         content = json.loads(path.read_text(encoding="utf-8"))
         try:
             return model.model_validate(content)

@@ -30,7 +30,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
-from narrlit.arguments import with_setting_flags
+from narrlit.arguments import setting_flag
 from narrlit.callbacks import (
     BestCheckpoint,
     DivergedError,
@@ -72,11 +72,11 @@ CHECKPOINTS = {
 LIGHTNING_CHECKPOINTS = ("best", "last", "hpc", "registry")
 """Names that Lightning resolves by its own callbacks, which have no checkpoint yet: it would ignore them."""
 UNSUPPORTED: dict[type, str] = {
-    BatchSizeFinder: "set `data.loading.batch_size`",
-    LearningRateFinder: "set `model.optimization.learning_rate`, or search it with `narrlit tune`",
-    StochasticWeightAveraging: "its average is in no checkpoint; use EMAWeightAveraging, or `narrlit average`",
+    BatchSizeFinder: "batch_size_finder",
+    LearningRateFinder: "learning_rate_finder",
+    StochasticWeightAveraging: "stochastic_weight_averaging",
 }
-"""Callbacks that are refused, and what to use instead."""
+"""Callbacks that are refused, and the codes of the errors."""
 RESUMED = {"epoch": int, "global_step": int, "state_dict": dict, "loops": dict, "callbacks": dict}
 RESUMED |= {"optimizer_states": list, "lr_schedulers": list}
 """Fields, with their types, that a checkpoint needs for resuming a fit."""
@@ -133,8 +133,9 @@ class StageCLI(LightningCLI):
                 args=arguments,
             )
         except (ArgumentError, MisconfigurationException, ValueError, TypeError) as error:
-            help_hint = f"narrlit {stage} --help lists options"
-            raise mistake_behind(error) or OptionError(f"{parser_message(str(error))}; {help_hint}") from error
+            raise mistake_behind(error) or OptionError(
+                "invalid_settings", problem=parser_message(str(error)), stage=stage
+            ) from error
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add options for checkpoint callbacks as mappings, which layered configs merge; they would replace a list."""
@@ -154,11 +155,7 @@ class StageCLI(LightningCLI):
         _check_callbacks(trainer.callbacks)
         for name in ("every_n_train_steps", "train_time_interval"):
             if getattr(settings.checkpoint, name) not in (None, 0):
-                raise OptionError(
-                    f"checkpoint.{name}: the best checkpoint is saved after evaluations; evaluate more often with "
-                    "`trainer.val_check_interval`, or save the last checkpoint more often with "
-                    "`last_checkpoint.every_n_train_steps`"
-                )
+                raise OptionError("best_checkpoint_in_training", option=f"checkpoint.{name}")
         if trainer.logger is None or trainer.logger is True:
             settings_of: Any = Namespace  # without types
             logger = settings_of(class_path="narrlit.callbacks.RunLogger", init_args=settings_of(save_dir=None))
@@ -204,7 +201,8 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
         run(stage, arguments)
     except DivergedError as error:
         if rank() == 0:
-            print(f"narrlit: error: {with_setting_flags(str(error))}", file=sys.stderr)
+            error.write_option = setting_flag
+            print(f"narrlit: error: {error}", file=sys.stderr)
         return 1
     except SIGTERMException:
         return 143
@@ -236,11 +234,11 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
                 trainer.logger.remove_new_folder()
             raise
         except MisconfigurationException as error:
-            raise OptionError(parser_message(str(error))) from error
+            raise OptionError("refused_by_lightning", problem=parser_message(str(error))) from error
         except RuntimeError as error:
             if not str(error).startswith("Early stopping conditioned on metric"):
                 raise
-            raise OptionError(f"trainer.callbacks: {parser_message(str(error))}") from error
+            raise OptionError("refused_callback", problem=parser_message(str(error))) from error
         return None if trainer.log_dir is None else Path(trainer.log_dir)
 
 
@@ -306,10 +304,7 @@ def _check_own(folder: Path, results: list[Path], resumed: str | None, place: st
     """Raise OptionError if a directory has results, but not the checkpoint that is resumed."""
     own = resumed is not None and Path(resumed).resolve() in [path.resolve() for path in results]
     if results and not own:
-        raise OptionError(
-            f"{folder} contains another fit: use a different directory ({place}), remove this one, or continue it "
-            "with --ckpt_path"
-        )
+        raise OptionError("other_fit", folder=folder, place=place)
 
 
 @contextmanager
@@ -321,9 +316,7 @@ def _naming_checkpoint(path: str | None) -> Iterator[None]:
         frames = extract_tb(error.__traceback__)
         if not any("checkpoint_connector" in frame.filename and "restore" in frame.name for frame in frames):
             raise
-        raise ModelError(
-            f"checkpoint {path}: {reason(error)}; it is damaged or was written by another release"
-        ) from error
+        raise ModelError("damaged_checkpoint", path=path, reason=reason(error)) from error
 
 
 def parser_message(message: str) -> str:
@@ -385,7 +378,7 @@ def _find_config(name: str) -> str:
     """Return the path of a config, and check that it is a mapping."""
     path = find_config(name)
     if not isinstance(read_yaml(path), dict):
-        raise OptionError(f"{path}: not a config; must be a mapping of options")
+        raise OptionError("not_a_config", path=path)
     return path
 
 
@@ -415,9 +408,7 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> 
         content = vars(value) if isinstance(value, Namespace) else value
         if not isinstance(content, dict):
             example = f"{option}.{name}.{fields(settings)[0].name}"
-            raise OptionError(
-                f"{option}.{name}: {value} is not a mapping of options; set each option by name ({example})"
-            )
+            raise OptionError("not_a_mapping", option=f"{option}.{name}", found=value, example=example)
         _check_parameters(f"{option}.{name}", settings, content)
 
 
@@ -427,21 +418,19 @@ def _check_callbacks(configured: Any) -> None:
     for callback in filter(None, callbacks):
         module, _, name = callback.class_path.rpartition(".")
         kind = getattr(import_module(module), name)
-        for unsupported, remedy in UNSUPPORTED.items():
+        for unsupported, code in UNSUPPORTED.items():
             if isinstance(kind, type) and issubclass(kind, unsupported):
-                raise OptionError(f"trainer.callbacks: {name} is not supported: {remedy}")
+                raise OptionError(code, callback=name)
 
 
 def _check_checkpoint(path: str, logger: Any, resumes: bool) -> None:
     """Check that a file is a checkpoint, with the fields for resuming a fit: Lightning ignores some missing fields."""
     if not path.strip():
-        raise OptionError("--ckpt_path is empty: give a checkpoint file, or leave out the option")
+        raise OptionError("empty_checkpoint")
     if path in LIGHTNING_CHECKPOINTS:
-        raise OptionError(f"--ckpt_path {path}: give the file, such as {_example_checkpoint(path, logger)}")
+        raise OptionError("checkpoint_by_name", path=path, example=_example_checkpoint(path, logger))
     if (Path(path) / "checkpoints").is_dir():
-        raise OptionError(
-            f"--ckpt_path {path}: this is the folder of a run; give {Path(path) / 'checkpoints' / 'last.ckpt'}"
-        )
+        raise OptionError("checkpoint_of_run", path=path, example=Path(path) / "checkpoints" / "last.ckpt")
     if Path(path).is_dir():
         check_shard_table(Path(path))
         return
@@ -449,9 +438,7 @@ def _check_checkpoint(path: str, logger: Any, resumes: bool) -> None:
     required = RESUMED if resumes else {}
     for name, kind in required.items():
         if not isinstance(content.get(name), kind):
-            raise ModelError(
-                f"checkpoint {path}: {name} is missing or has the wrong type; resume from another checkpoint"
-            )
+            raise ModelError("incomplete_checkpoint", path=path, name=name)
 
 
 def _example_checkpoint(name: str, logger: Any) -> Path:

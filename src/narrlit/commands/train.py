@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 import narrlit
-from narrlit.arguments import translated_errors, with_setting_flags
+from narrlit.arguments import options_as, setting_flag
 from narrlit.commands.seeds import read_seeds
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
@@ -34,7 +34,7 @@ def train(name: str, arguments: Sequence[str]) -> int:
         return 0
     if words == ["--help", "all"]:
         words = ["--help"]
-    with translated_errors(with_setting_flags):
+    with options_as(setting_flag):
         seeds, stage_words = _split_seeds(words) if name == "fit" else (None, words)
         if seeds is None or "--print_config" in stage_words:
             from narrlit.lightning_cli import run_stage

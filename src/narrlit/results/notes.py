@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import Formatter
 
-from narrlit.console import counted
 from narrlit.metrics.estimates import Row
+from narrlit.sentences import Words
 
 SENTENCES = {
     # Conclusions
@@ -233,7 +232,7 @@ class Note:
         return {"code": self.code, "values": dict(self.values), "text": str(self)}
 
     def __str__(self) -> str:
-        return _Words().format(SENTENCES[self.code], **self.values)
+        return Words().format(SENTENCES[self.code], **self.values)
 
 
 def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Note]:
@@ -245,14 +244,3 @@ def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Not
     comparisons = Counter((row["against"], row["subset"], row["metric"]) for row in tested)
     most = max(comparisons.values(), default=0)
     return notes if most < 2 else [*notes, Note.of("adjusted_p", n=most)]
-
-
-class _Words(Formatter):
-    """Formatter of sentences: lists are joined by commas, and `#thing` counts things."""
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        if format_spec.startswith("#"):
-            return counted(int(str(value)), format_spec[1:])
-        if isinstance(value, list | tuple):
-            return ", ".join(map(str, value))
-        return str(super().format_field(value, format_spec))
