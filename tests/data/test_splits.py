@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from narrlit.data.schema import Story, StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.splits import grouped_folds, overlap, story_groups
-from narrlit.errors import OptionError
 
 
 def examples(rows, groups=None):
@@ -51,7 +51,7 @@ def test_case_white_space_names_and_group_join_rows():
 def test_folds_hold_every_row_once_and_whole_groups(groups, folds, seed):
     groups = np.array(groups)
     if len(set(groups.tolist())) < folds:
-        with pytest.raises(OptionError, match="there are only"):
+        with refused("few_groups"):
             grouped_folds(groups, folds, seed)
         return
 
@@ -71,7 +71,7 @@ def test_folds_of_equal_groups_are_even_and_the_seed_divides_them_otherwise():
 
     assert [len(fold) for fold in one] == [10] * 4
     assert [fold.tolist() for fold in one] != [fold.tolist() for fold in other]
-    with pytest.raises(OptionError, match="`folds=1`: at least 2"):
+    with refused("few_folds", folds=1):
         grouped_folds(groups, 1)
 
 

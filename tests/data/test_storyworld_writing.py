@@ -1,11 +1,11 @@
 """StoryWorld's files, written from Python: as many rows as were asked for, with their views, the same each time."""
 
 import pytest
+from refusals import refused
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.storyworld.writing import FILES, write_storyworld
 from narrlit.data.views import StoryViews, ViewFiles
-from narrlit.errors import OptionError
 
 COUNTS = {"train": 3, "validation": 2, "test": 4}
 
@@ -47,6 +47,6 @@ def test_the_seed_decides_the_files(tmp_path):
 
 @pytest.mark.parametrize(("name", "count"), [("train", 0), ("test", -1), ("negatives_per_aspect", -1)])
 def test_numbers_that_are_too_small_are_refused_before_anything_is_written(tmp_path, name, count):
-    with pytest.raises(OptionError, match=f"`{name}={count}`: must be at least"):
+    with refused("at_least", option=name, found=count):
         write_storyworld(tmp_path / "w", **{name: count})
     assert not (tmp_path / "w").exists()

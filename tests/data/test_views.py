@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from refusals import refused
 
 from narrlit.data.rows import file_digest
 from narrlit.data.schema import Story, StoryTable, Views
 from narrlit.data.views import StoryViews, ViewFiles, positional_views, read_views, suspicious_views
-from narrlit.errors import DataError, OptionError
 
 ROW = {"text": "A knight rode. He died.", "theme": "duty", "plot_events": ["rides", "dies"], "outcome": "death"}
 TALE = "A king fell ill. His sons rode out. They met a fox. All came home."
@@ -42,18 +42,18 @@ def test_columns_of_a_row(make, changes, action):
 def test_rows_that_are_dropped_or_refused(make, changes, reason):
     path = make("v.jsonl", [ROW, ROW | changes])
     assert read_views(path).report.dropped == {reason: 1}
-    with pytest.raises(DataError, match=f"v.jsonl:2: {reason}; correct the row"):
+    with refused("unusable_row", place="v.jsonl:2", reason=reason):
         read_views(path, strict=True)
 
 
 def test_files_without_views_are_refused(make):
-    with pytest.raises(DataError, match=r"s.jsonl:1: unknown columns: text; known: text \(or story\), theme"):
+    with refused("no_text_column", path="s.jsonl", line=1, found="text"):
         read_views(make("s.jsonl", [{"text": "a"}]))
-    with pytest.raises(OptionError, match=r"views are needed: give `views=FILE` .* or `missing_views=positional`"):
+    with refused("views_needed"):
         StoryViews(ViewFiles())
     assert ViewFiles.parse("a.jsonl, b.jsonl").paths == ["a.jsonl", "b.jsonl"]
     assert ViewFiles.parse(None).paths == []
-    with pytest.raises(OptionError, match="',' names no file of views"):
+    with refused("no_view_file", files=","):
         ViewFiles.parse(",")
 
 
@@ -68,7 +68,7 @@ def test_views_are_attached_whatever_case_and_white_space(make):
     assert coverage.stories == 1
     assert coverage.viewed == 1
     assert coverage.spare == 1
-    with pytest.raises(DataError, match=r"test: 2 of 3 distinct stories have no views in .*, first 'other'; add"):
+    with refused("stories_without_views", name="test", n=2, stories=3, first="other"):
         views.attach(table, [0, 1, 2, 1], "test")
 
 

@@ -1,10 +1,9 @@
 """Coverage of stories by files of views, from Python: what is missing, where, and in how many words."""
 
-import pytest
+from refusals import refused
 
 from narrlit.data.rows import Layout
 from narrlit.data.views_check import SHOWN, check_views
-from narrlit.errors import OptionError
 
 VIEWS = {"theme": "Death.", "plot_events": ["He falls ill.", "He dies."], "outcome": "He is dead."}
 KING = {"text": "A king fell ill, and the doctors were called. He died."} | VIEWS
@@ -56,5 +55,5 @@ def test_the_table_is_empty_where_nothing_is_missing(make):
 
 
 def test_an_empty_list_of_files_is_refused(make):
-    with pytest.raises(OptionError, match="names no file of views"):
+    with refused("no_view_file"):
         check_views(" , ", make("stories.jsonl", [KING]))

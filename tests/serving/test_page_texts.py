@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from refusals import names_in
 
 import narrlit
-from narrlit.serving.messages import LIBRARY_MESSAGES
+from narrlit.english import SENTENCES
 from narrlit.serving.problems import HTTP_CODES
 
 PAGE = Path(narrlit.__file__).parent / "serving" / "page"
@@ -37,8 +38,6 @@ def values_of_call(call):
 def server_codes():
     """Codes of the messages that the server sends to the page, each with the names of its values."""
     codes = {code: set() for code in HTTP_CODES.values()}
-    for code, pattern in LIBRARY_MESSAGES.items():
-        codes[code] = set(re.compile(pattern).groupindex)
     for module in PAGE.parent.glob("*.py"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             code, values = values_of_call(node) if isinstance(node, ast.Call) else (None, set())
@@ -48,6 +47,8 @@ def server_codes():
 
 
 CODES = server_codes()
+OF_LIBRARY = {key.split(".")[1] for key in TEXTS["en"] if key.startswith("problem.")} & SENTENCES.keys()
+"""Codes of the library for which the page has texts of its own; of others it shows the English sentence."""
 
 
 def keys_of_code(code, values):
@@ -67,7 +68,7 @@ def used_keys():
         used |= {key for key in KEY.findall(code) if "." in key and key not in of_numbers}
     for code, values in CODES.items():
         used |= keys_of_code(code, values)
-    return used
+    return used | {f"problem.{code}" for code in OF_LIBRARY}
 
 
 def test_both_languages_have_the_same_texts():
@@ -87,6 +88,17 @@ def test_every_message_of_the_server_has_texts_that_name_its_values(code):
     for language, key in itertools.product(TEXTS, keys_of_code(code, CODES[code])):
         places = set(re.findall(r"\{(\w+)\}", TEXTS[language][key]))
         assert places == CODES[code], (language, key)
+
+
+@pytest.mark.parametrize("code", sorted(OF_LIBRARY))
+def test_the_page_names_only_values_that_an_error_of_the_library_has(code):
+    for language in TEXTS:
+        places = set(re.findall(r"\{(\w+)\}", TEXTS[language][f"problem.{code}"]))
+        assert places <= names_in(SENTENCES[code]), language
+
+
+def test_codes_of_the_server_are_none_of_the_library():
+    assert not CODES.keys() & SENTENCES.keys()
 
 
 def test_the_modules_use_the_texts_and_no_others():

@@ -309,7 +309,7 @@ class TokenizedViews(StoryInputs[PackedParts]):
         """Pack the stories at these positions (U,), in their order."""
         needed, parts = np.unique(self._parts[positions], return_inverse=True)
         if needed.size and needed[0] < 0:
-            raise DataError("a story of this batch has no views: give `views=FILE` (in a config data.views.files)")
+            raise DataError("batch_without_views")
         shaped = torch.from_numpy(parts.reshape(len(positions), -1))
         return PackedParts(self._tokens.select(needed), shaped, torch.from_numpy(positions))
 

@@ -29,8 +29,6 @@ from narrlit.preprocessing.pseudonyms import (
     restore,
 )
 
-NAMES_REMEDY = "give JSON Lines with text and names, as narrlit storyworld writes *_views.jsonl"
-
 
 @dataclass(frozen=True)
 class TextReplacements:
@@ -172,7 +170,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     """
     rows = source if isinstance(source, TextRows) else TextRows.read(source, layout, progress=progress)
     if rows.kind == "stories" and scope == "triple":
-        raise OptionError(f"`scope=triple`: {rows.file.path} has stories, not triples; use `scope=story`")
+        raise OptionError("scope_of_stories", path=rows.file.path)
     backend: Backend = "spacy" if names is None else "given"
     options = PseudonymOptions(backend, scope, pipeline, coref, coref_model, cluster)
     groups = rows.groups(scope)
@@ -222,29 +220,30 @@ def restore_names(
         replacements = _read_map(replacements, path)
     places = {(text.row, text.field) for text in replacements}
     if places != rows.places:
-        raise DataError(f"{name} has other rows than {path}; give the map of this file")
+        raise DataError("map_of_other_rows", map=name, path=path)
     originals: list[Texts] = [{} for _ in rows.texts]
     for text in replacements:
         try:
             originals[text.row][text.field] = restore(rows.texts[text.row][text.field], text.replacements)
         except DataError as error:
             line = rows.file.rows[text.row].line
-            raise DataError(f"{path}:{line}: {error}; give the map of this file") from error
+            raise DataError("map_does_not_fit", path=path, line=line, problem=error) from error
     return Restored(rows.with_texts(originals))
 
 
 def _read_map(path: str | Path, source: Path) -> list[TextReplacements]:
     """Read the map that was written together with the rows of a file."""
-    remedy = f"give the map that was written together with {source}"
     replacements = []
-    with reading("map", path, remedy):
+    with reading("unreadable_map", path, source=source):
         for row in read_rows(path).rows:
             try:
                 replacements.append(TextReplacements.from_record(row.value))
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(map(str, first["loc"]))
-                raise DataError(f"map {path}:{row.line}: {place}: {first['msg']}; {remedy}") from error
+                raise DataError(
+                    "broken_map", path=path, line=row.line, field=place, problem=first["msg"], source=source
+                ) from error
     return replacements
 
 
@@ -265,7 +264,7 @@ def _names_of(groups: Sequence[tuple[str, ...]], names: str | Path | Mapping[str
 def _read_names(path: str | Path) -> dict[str, dict[str, str]]:
     """Read the names in each text of a file, with their kinds."""
     names_of_text = {}
-    with reading("names", path, NAMES_REMEDY):
+    with reading("unreadable_names", path):
         for row in read_rows(path).rows:
             names_of_text[row.value["text"]] = dict(row.value["names"])
     return names_of_text

@@ -23,12 +23,13 @@ from pydantic import (
     model_validator,
 )
 
-from narrlit.console import counted, say
+from narrlit.console import say
 from narrlit.data.rows import (
     DELIMITERS,
     STANDARD_INPUT,
     TEXT_COLUMNS,
     Layout,
+    ReadingNote,
     Row,
     RowFile,
     cells_of,
@@ -281,8 +282,7 @@ def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | Non
     for name in usual:
         matches += [column for column in columns if normal_text(column) == name]
     if len(matches) > 1 and matches[0].casefold() not in UNMISTAKABLE_COLUMNS:
-        options = " or ".join(f"`layout.text={name}`" for name in matches)
-        raise DataError(f"{file.path}: {' and '.join(matches)} could each be the text; give {options}")
+        raise DataError("several_text_columns", path=file.path, columns=matches, column=matches[0])
     return matches[0] if matches else None
 
 
@@ -301,9 +301,12 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
         else:
             column = wanted if wanted in columns else by_form.get(normal_form(wanted))
         if column is None and wanted is not None:
-            names = _listed(columns, "no columns")
             raise DataError(
-                f'{file.path}: column "{wanted}" is missing; found: {names}; give `layout.{role}` one of these'
+                "missing_column",
+                path=file.path,
+                column=wanted,
+                found=_listed(columns, "no columns"),
+                option=f"layout.{role}",
             )
         if column is not None:
             story_columns[role] = column
@@ -362,16 +365,13 @@ def _first_fitting(file: RowFile, models: Sequence[Model]) -> Model | None:
 def _unknown_columns(file: RowFile, known: str) -> DataError:
     """Make the error for a file without known columns, whose first row shows the cause."""
     first = file.rows[0]
-    place = f"{file.path}:{first.line}"
     if not isinstance(first.value, Mapping):
         content = "a line of text" if isinstance(first.value, str) else f"a JSON {type(first.value).__name__}"
-        return DataError(f"{place}: {content} instead of a row with columns; known: {known}")
+        return DataError("row_without_columns", path=file.path, line=first.line, found=content, known=known)
     is_table = file.path.suffix.lower() in DELIMITERS
     if is_table and any(str(name).count(" ") > 3 for name in first.value):
-        return DataError(
-            f"{file.path}:1: the first line is a row of data, not a header; add a line of columns: {known}"
-        )
-    return DataError(f"{place}: unknown columns: {_listed(first.value, 'none')}; known: {known}")
+        return DataError("no_header", path=file.path, known=known)
+    return DataError("no_text_column", path=file.path, line=first.line, found=_listed(first.value, "none"), known=known)
 
 
 def _reason(error: ValueError) -> str:
@@ -413,7 +413,7 @@ class ReadReport:
     dropped: dict[str, int] = field(default_factory=dict)
     suspicious: dict[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[ReadingNote, ...] = ()
 
     def summary(self) -> str:
         """Summarize the report in one line, with the notes.
@@ -426,7 +426,7 @@ class ReadReport:
         dropped = sum(self.dropped.values())
         if dropped:
             rows = f"{self.rows - dropped} of {rows}, dropped {dropped} ({counts(self.dropped)})"
-        parts = [f"{name}: {rows}", *self.notes]
+        parts = [f"{name}: {rows}", *map(str, self.notes)]
         if self.suspicious:
             parts.append(f"suspicious: {counts(self.suspicious)}")
         return "; ".join(parts)
@@ -491,9 +491,12 @@ class Stories(Sequence[Story]):
         for row, id in enumerate(ids):
             first = row_of_id.setdefault(id, row)
             if first != row:
-                rows = f"rows {self.lines[first]} and {self.lines[row]}"
                 raise DataError(
-                    f"{self.report.path}: {rows} have the id {printable(id, 60)}; rename one, or give `layout.id`"
+                    "repeated_id",
+                    path=self.report.path,
+                    first=self.lines[first],
+                    second=self.lines[row],
+                    id=printable(id, 60),
                 )
         return ids
 
@@ -563,13 +566,13 @@ def collect(
             results.append((row, convert(parsed)))
         except ValueError as error:
             if strict:
-                raise DataError(f"{file.place(row)}: {_reason(error)}; correct the row") from error
+                raise DataError("unusable_row", place=file.place(row), reason=_reason(error)) from error
             dropped[_reason(error)] += 1
         else:
             for column in _mojibake_columns(row, parsed):
                 suspicious[f"mojibake in {column}"] += 1
     if not results:
-        raise DataError(f"{file.path}: no row can be used ({counts(dropped)}); correct them")
+        raise DataError("no_usable_row", path=file.path, dropped=counts(dropped))
     unread = _unread_columns(file.rows[0], model)
     return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 
@@ -643,7 +646,7 @@ def _without_embeddings(file: RowFile) -> RowFile:
     for row in file.rows:
         cells = {name: cell for name, cell in row.cells.items() if not _EMBED_COLUMN.fullmatch(name)}
         rows.append(replace(row, value=cells) if cells else row)
-    return replace(file, rows=rows, notes=(*file.notes, "left out row and embedding, which narrlit embed has added"))
+    return replace(file, rows=rows, notes=(*file.notes, ReadingNote.of("left_out_embeddings")))
 
 
 def read_stories(
@@ -722,20 +725,19 @@ def read_labeled_triples(
     """
     if isinstance(triples, Triples):
         if labels is not None:
-            raise OptionError("`labels` belong to a file of triples; give them to read_triples instead")
+            raise OptionError("labels_of_read_triples")
         name = "the triples"
         result = triples
     else:
         name = str(triples)
         result = read_triples(triples, labels=labels, strict=strict)
     if not result:
-        raise DataError(f"{name} has no triples: give at least one")
+        raise DataError("no_triples", name=name)
     unlabeled = int((result.labels < 0).sum())
     if unlabeled:
-        rows = f"{counted(unlabeled, 'row')} without a label"
         if labels is not None:
-            raise OptionError(f"{labels} has {rows}: write true or false in each")
-        raise OptionError(f"{name} has {rows}: give a file of them as `labels`")
+            raise OptionError("empty_labels", labels=labels, n=unlabeled)
+        raise OptionError("no_labels", name=name, n=unlabeled)
     if progress:
         say_rows(result)
     return result
@@ -814,16 +816,12 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         DataError: if the labels don't fit the rows.
     """
     if len(labels.rows) != len(file.rows):
-        raise DataError(
-            f"{labels.path} has {counted(len(labels.rows), 'label')} but {file.path} has "
-            f"{counted(len(file.rows), 'row')}; "
-            "give one label for each row, in the same order"
-        )
+        raise DataError("number_of_labels", labels=labels.path, n=len(labels.rows), path=file.path, rows=len(file.rows))
     rows = []
     for row, label in zip(file.rows, labels.rows, strict=True):
         texts = row.cells
         if "similar_story" in texts:
-            raise DataError(f"{file.path} names the similar story itself; leave out the file of labels")
+            raise DataError("labels_and_similar_story", path=file.path)
         place = f"{labels.path}:{label.line}"
         if isinstance(label.value, Mapping):
             _check_label_row(label.value, place, texts, f"{file.path}:{row.line}")
@@ -834,11 +832,12 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
 def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str, object], place_of_texts: str) -> None:
     """Raise DataError for a row of labels without the label column, or with the texts of another triple."""
     if LABEL not in label:
-        columns = ", ".join(printable(name, 30) for name in label)
-        raise DataError(f'{place}: column "{LABEL}" is missing; found: {columns}; rename the column of labels')
+        raise DataError(
+            "missing_label_column", place=place, column=LABEL, found=[printable(name, 30) for name in label]
+        )
     for name in ("anchor_text", "text_a", "text_b"):
         if name in label and normal_text(str(label[name])) != normal_text(str(texts.get(name))):
-            raise DataError(f"{place}: {name} differs from {place_of_texts}; put the labels in the order of the rows")
+            raise DataError("labels_of_other_triples", place=place, column=name, place_of_texts=place_of_texts)
 
 
 def _label(value: object, place: str) -> bool | None:
@@ -846,7 +845,7 @@ def _label(value: object, place: str) -> bool | None:
     try:
         return _LABEL_TYPE.validate_python(value[LABEL] if isinstance(value, Mapping) else value)
     except ValidationError as error:
-        raise DataError(f"{place}: {LABEL} is not true or false; write true, false or null") from error
+        raise DataError("invalid_label", place=place, column=LABEL) from error
 
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ from typing import IO, Any, Literal, NamedTuple, TextIO
 
 from charset_normalizer import from_bytes
 
-from narrlit.console import counted
 from narrlit.data.schema import normal_form
-from narrlit.errors import DataError, OptionError, printable, reading
+from narrlit.errors import DataError, OptionError, printable, reading, sentence
 from narrlit.optional import require
 from narrlit.preprocessing.languages import detect_language
 
@@ -66,13 +65,37 @@ class Row:
         return cells_of(self.value)
 
 
+@dataclass(frozen=True)
+class ReadingNote:
+    """Note on how a file was read, such as its encoding.
+
+    Attributes:
+        code: code of its sentence in `narrlit.english`.
+        values: values that the sentence names.
+
+    >>> print(ReadingNote.of("read_as", encoding="cp1252"))
+    read as cp1252
+    """
+
+    code: str
+    values: Mapping[str, str | int]
+
+    @classmethod
+    def of(cls, code: str, **values: str | int) -> "ReadingNote":
+        """Make a note from a code and the values that its sentence names."""
+        return cls(code, values)
+
+    def __str__(self) -> str:
+        return sentence(self.code, self.values)
+
+
 @dataclass(frozen=True, slots=True)
 class RowFile:
     """Rows of a file in order, at least one, with notes on how they were read."""
 
     path: Path
     rows: list[Row]
-    notes: tuple[str, ...] = ()
+    notes: tuple[ReadingNote, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -150,19 +173,19 @@ def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
         OptionError: if `layout.split` is given for a file that is not text.
     """
     path = Path(path)
-    notes: list[str] = []
+    notes: list[ReadingNote] = []
     rows = _folder_rows(path, notes) if path.is_dir() else _file_rows(path, layout, notes)
     if not rows:
-        raise DataError(f"{path} has no rows; name a file with data in it")
+        raise DataError("no_rows", path=path)
     return RowFile(path, rows, tuple(notes))
 
 
-def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
+def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Row]:
     """Read every row of a file or of standard input."""
     content = _bytes(path)
     suffix = path.suffix.lower()
     if path not in STANDARD_INPUT and suffix not in KNOWN_SUFFIXES:
-        raise DataError(f"{path}: unknown file type '{suffix}'; name a folder, or a {', '.join(KNOWN_SUFFIXES)} file")
+        raise DataError("unknown_file_type", path=path, suffix=suffix, known=KNOWN_SUFFIXES)
     if suffix == ".xlsx":
         return list(_table_rows(path, _excel_records(path, content, notes)))
     if suffix == ".parquet":
@@ -171,11 +194,11 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
         return [Row(1, _document(path, notes))]
     text = _text(path, content, notes)
     if not text.strip():
-        raise DataError(f"{path} is empty; name a file with data in it")
+        raise DataError("empty_file", path=path)
     if path in STANDARD_INPUT:
         suffix = _suffix_of(text, layout)
     if layout.split is not None and suffix not in TEXT_SUFFIXES:
-        raise OptionError(f"`layout.split={layout.split}` divides text files, and {path} is none: leave it out")
+        raise OptionError("split_of_other_file", split=layout.split, path=path)
     if suffix in JSON_SUFFIXES:
         return _json_rows(path, suffix, text)
     if suffix in DELIMITERS:
@@ -186,7 +209,7 @@ def _file_rows(path: Path, layout: Layout, notes: list[str]) -> list[Row]:
 
 def _parquet_rows(path: Path, content: bytes) -> list[Row]:
     parquet = require("pyarrow.parquet", "parquet")
-    with reading("Parquet file", path, "write it again"):
+    with reading("broken_parquet", path):
         values = parquet.read_table(io.BytesIO(content)).to_pylist()
     return numbered_rows(values)
 
@@ -216,7 +239,7 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
         DataError: if the file is broken.
     """
     suffix = path.suffix.lower()
-    with reading("file", path, "write it again, as UTF-8 where it is text"):
+    with reading("broken_file", path):
         if suffix == ".parquet":
             yield from _stream_parquet(file, path, wanted, start)
         elif suffix in DELIMITERS:
@@ -257,11 +280,11 @@ def _encoding(file: IO[bytes]) -> str:
 
 def _files(folder: Path) -> list[Path]:
     """List the files of a folder by name, without hidden files and lock files of word processors."""
-    with reading("folder", folder, "check the path"):
+    with reading("unreadable_folder", folder):
         return sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in ".~")
 
 
-def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
+def _folder_rows(folder: Path, notes: list[ReadingNote]) -> list[Row]:
     """Read one story per file, with the columns of tables that have a column file_name."""
     files = _files(folder)
     story_files = [file for file in files if _holds_a_story(file)]
@@ -269,17 +292,17 @@ def _folder_rows(folder: Path, notes: list[str]) -> list[Row]:
         raise _no_stories(folder, files)
     columns, unread = _columns_beside_stories(files, notes)
     rows = []
-    story_notes: list[str] = []
+    story_notes: list[ReadingNote] = []
     for number, file in enumerate(story_files, start=1):
         story = _document(file, story_notes)
         cells = columns.pop(normal_form(file.name), None) or columns.pop(normal_form(file.stem), {})
         rows.append(Row(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
-    for note, count in Counter(story_notes).items():
-        notes.append(f"{counted(count, 'file')} {note}")
+    for note, count in Counter(map(str, story_notes)).items():
+        notes.append(ReadingNote.of("note_of_files", n=count, note=note))
     if columns:
-        notes.append(f"{counted(len(columns), 'file')} named in a table not found, first {next(iter(columns))}")
+        notes.append(ReadingNote.of("files_not_found", n=len(columns), first=next(iter(columns))))
     if unread:
-        notes.append(f"left {counted(len(unread), 'file')} unread, first {unread[0].name}")
+        notes.append(ReadingNote.of("unread_files", n=len(unread), first=unread[0].name))
     return rows
 
 
@@ -291,16 +314,14 @@ def _holds_a_story(file: Path) -> bool:
 def _no_stories(folder: Path, files: Sequence[Path]) -> DataError:
     """Make the error for a folder without stories, which names some of its files."""
     names = ", ".join([file.name for file in files[:5]]) or "no file"
-    return DataError(
-        f"{folder} is a folder without stories (.txt, .md, .docx, .epub, .pdf); it holds {names}; name a file"
-    )
+    return DataError("no_stories_in_folder", path=folder, found=names)
 
 
 _CellsOfFiles = dict[str, dict[str, object]]
 """Non-empty cells of a table's row by column, by the `normal_form` of the row's file_name."""
 
 
-def _columns_beside_stories(files: Sequence[Path], notes: list[str]) -> tuple[_CellsOfFiles, list[Path]]:
+def _columns_beside_stories(files: Sequence[Path], notes: list[ReadingNote]) -> tuple[_CellsOfFiles, list[Path]]:
     """Read the tables among the files of a folder of stories.
 
     Returns:
@@ -320,9 +341,9 @@ def _columns_beside_stories(files: Sequence[Path], notes: list[str]) -> tuple[_C
     return columns, unread
 
 
-def _columns_of_files(table: Path, notes: list[str]) -> _CellsOfFiles:
+def _columns_of_files(table: Path, notes: list[ReadingNote]) -> _CellsOfFiles:
     """Read the cells of each row of a table; none if the table has no column file_name."""
-    table_notes: list[str] = []
+    table_notes: list[ReadingNote] = []
     cells_of_files: _CellsOfFiles = {}
     for row in _file_rows(table, Layout(), table_notes):
         if row.value.get("file_name"):
@@ -330,14 +351,14 @@ def _columns_of_files(table: Path, notes: list[str]) -> _CellsOfFiles:
             cells_of_files[normal_form(str(cells["file_name"]))] = cells
     if cells_of_files:
         for note in table_notes:
-            notes.append(f"{table.name} {note}")
+            notes.append(ReadingNote.of("note_of_table", table=table.name, note=str(note)))
     return cells_of_files
 
 
 @lru_cache(maxsize=1)
 def _standard_input(stream: TextIO) -> bytes:
     """Read standard input, and cache it, since it can't be read twice."""
-    with reading("file", "standard input", "give a file, or data through a pipe"):
+    with reading("unreadable_input", "standard input"):
         content: bytes = stream.buffer.read()
         return content
 
@@ -346,12 +367,12 @@ def _bytes(path: Path) -> bytes:
     if path in STANDARD_INPUT:
         return _standard_input(sys.stdin)
     if not path.exists():
-        raise DataError(f"{path} does not exist; check the path")
-    with reading("file", path, "check the path"):
+        raise DataError("no_such_file", path=path)
+    with reading("unreadable_file", path):
         return path.read_bytes()
 
 
-def _text(path: Path, content: bytes, notes: list[str]) -> str:
+def _text(path: Path, content: bytes, notes: list[ReadingNote]) -> str:
     """Decode a file's text, and note an encoding other than UTF-8."""
     with suppress(UnicodeDecodeError):
         text = content.decode("utf-8-sig")
@@ -359,8 +380,8 @@ def _text(path: Path, content: bytes, notes: list[str]) -> str:
             return text
     text, encoding = _decoded(content)
     if _BINARY.search(text):
-        raise DataError(f"{path}: a binary file, or text in an unknown encoding; name a text file, saved as UTF-8")
-    notes.append(f"read as {encoding}")
+        raise DataError("not_text", path=path)
+    notes.append(ReadingNote.of("read_as", encoding=encoding))
     return text
 
 
@@ -441,12 +462,12 @@ def _json(path: Path, line: _Line) -> Any:
         return json.loads(line.text)
     except (ValueError, RecursionError) as error:
         cause = getattr(error, "msg", error)
-        raise DataError(
-            f"{path}:{line.number}: broken JSON, {cause}; write one complete JSON value per line"
-        ) from error
+        raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[str]) -> list[Row]:
+def _text_rows(
+    path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[ReadingNote]
+) -> list[Row]:
     """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":
@@ -455,7 +476,7 @@ def _text_rows(path: Path, text: str, split: Literal["lines", "blank-lines"] | N
         blocks = map(str.strip, re.split(r"\n\s*\n", text))
         return numbered_rows(filter(None, blocks))
     if len(lines) > 1 and path.suffix.lower() != ".md":
-        notes.append(f"{len(lines)} lines are one story, not one per line")
+        notes.append(ReadingNote.of("one_story", lines=len(lines)))
     return [Row(1, _story(path, text))]
 
 
@@ -476,7 +497,7 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]
     return story
 
 
-def _document(path: Path, notes: list[str]) -> dict[str, object]:
+def _document(path: Path, notes: list[ReadingNote]) -> dict[str, object]:
     """Read a text file or document as one story; documents are converted to Markdown."""
     suffix = path.suffix.lower()
     content = _bytes(path)
@@ -484,13 +505,13 @@ def _document(path: Path, notes: list[str]) -> dict[str, object]:
         return _story(path, _text(path, content, notes))
     markitdown = require("markitdown", "documents")
     converters = require("markitdown.converters", "documents")
-    with reading("document", path, "check that it is complete and not encrypted, or save it as text"):
+    with reading("broken_document", path):
         # Not the class MarkItDown, which would read a broken document as plain text.
         converter = getattr(converters, f"{suffix[1:].capitalize()}Converter")()
         document = converter.convert(io.BytesIO(content), markitdown.StreamInfo(extension=suffix))
     story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
     if not story["text"]:
-        raise DataError(f"{path} has no text; run text recognition (OCR) on a scan first")
+        raise DataError("no_text_inside", path=path)
     return story
 
 
@@ -508,10 +529,10 @@ class _Record(NamedTuple):
     cells: list[object]
 
 
-def _excel_records(path: Path, content: bytes, notes: list[str]) -> Iterator[_Record]:
+def _excel_records(path: Path, content: bytes, notes: list[ReadingNote]) -> Iterator[_Record]:
     """Read the cells of the first sheet that is not empty, row by row; rows are numbered from 1."""
     openpyxl = require("openpyxl", "documents")
-    with reading("workbook", path, "save it as .xlsx again"):
+    with reading("broken_workbook", path):
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         sheets = []
         for sheet in book.worksheets:
@@ -519,7 +540,7 @@ def _excel_records(path: Path, content: bytes, notes: list[str]) -> Iterator[_Re
             sheets.append(_Sheet(sheet.title, list(sheet.iter_rows(values_only=True))))
     first_filled = next((sheet for sheet in sheets if sheet.rows), _Sheet("", []))
     if len(sheets) > 1:
-        notes.append(f"read sheet {printable(first_filled.title, 40)} of {len(sheets)}")
+        notes.append(ReadingNote.of("read_sheet", sheet=printable(first_filled.title, 40), sheets=len(sheets)))
     for number, cells in enumerate(map(list, first_filled.rows), start=1):
         while cells and cells[-1] is None:
             cells.pop()
@@ -550,7 +571,7 @@ def _csv_records(path: Path, text: IO[str], usual: str) -> Iterator[_Record]:
             yield _Record(line, [_without_guard(cell) for cell in cells])
             line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}:{line}: broken CSV, {error}; put texts in double quotes, quotes doubled") from error
+        raise DataError("broken_csv", path=path, line=line, reason=error) from error
 
 
 def _without_guard(cell: str) -> str:
@@ -567,8 +588,7 @@ def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[Row]:
         if not header:
             header = _header(path, line, cells)
         elif len(cells) > len(header):
-            problem = f"{len(cells)} fields where the header has {len(header)}"
-            raise DataError(f"{path}:{line}: {problem}; put texts that contain the delimiter in double quotes")
+            raise DataError("too_many_fields", path=path, line=line, found=len(cells), needed=len(header))
         else:
             yield Row(line, dict(zip(header, cells, strict=False)))
 
@@ -582,5 +602,5 @@ def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
     header = ["" if cell is None else normal_form(str(cell)).strip() for cell in cells]
     for name, count in Counter(header).items():
         if name and count > 1:
-            raise DataError(f"{path}:{line}: two columns are named {name}; rename or remove one")
+            raise DataError("same_column_twice", path=path, line=line, column=name)
     return header

@@ -76,14 +76,11 @@ def grouped_folds(groups: IntArray, folds: int, seed: int = 0) -> list[IntArray]
     from sklearn.model_selection import GroupKFold  # light services read stories without it
 
     if folds < 2:
-        raise OptionError(f"`folds={folds}`: at least 2 are needed, one to evaluate and one to train")
+        raise OptionError("few_folds", folds=folds)
     sizes = np.unique(groups, return_counts=True)[1]
     if len(sizes) < folds:
         largest = f", the largest with {sizes.max()} of {len(groups)} rows" if len(sizes) else ""
-        raise OptionError(
-            f"`folds={folds}`: rows that share stories stay together, and there are only {len(sizes)} such groups"
-            f"{largest}; give fewer folds or more rows"
-        )
+        raise OptionError("few_groups", folds=folds, groups=len(sizes), largest=largest)
     splitter = GroupKFold(folds, shuffle=True, random_state=seed)
     evaluated = []
     for _, rows in splitter.split(groups, groups=groups):

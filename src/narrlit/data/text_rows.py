@@ -60,7 +60,7 @@ class TextRows:
         elif len(source):
             file = RowFile(Path("texts"), numbered_rows(source))
         else:
-            raise DataError("there is no text: give at least one")
+            raise DataError("no_text")
         if progress:
             for note in file.notes:
                 say(f"{file.path.name}: {note}")
@@ -74,10 +74,10 @@ class TextRows:
         """
         path = Path(path)
         if path.suffix.lower() not in (*OUTPUT_SUFFIXES, ".txt"):
-            raise OptionError(f"{path}: name a file that ends in {', '.join(OUTPUT_SUFFIXES)} or .txt")
+            raise OptionError("text_output_suffix", path=path, suffixes=OUTPUT_SUFFIXES)
         has_lists = any("/" in place for _, place in self.places)
         if has_lists and path.suffix.lower() not in JSON_SUFFIXES:
-            raise OptionError(f"{path}: {self.file.path} has lists of texts, which need JSON Lines: name a .jsonl file")
+            raise OptionError("lists_of_texts", path=path, source=self.file.path)
         check_rows(path, [row.value for row in self.file.rows])
 
     @property

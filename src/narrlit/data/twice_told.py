@@ -141,7 +141,7 @@ class TwiceTold:
     def split(self, name: Split) -> "TwiceTold":
         """Return the plots of a split in its worlds; in the test split, both plots and worlds are thus unseen."""
         if name not in WORLDS:
-            raise OptionError(f"`split={name}`: give one of {', '.join(WORLDS)}")
+            raise OptionError("unknown_choice", option="split", found=name, known=list(WORLDS))
         splits = list(NUM_PLOTS)
         earlier_splits = splits[: splits.index(name)]
         start = sum(NUM_PLOTS[split] for split in earlier_splits)

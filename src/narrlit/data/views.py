@@ -13,7 +13,6 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 VIEWS_KNOWN = "text (or story), theme, plot_events (or course_of_action, plot, action), outcome"
-_POSITIONAL = "`missing_views=positional` (in a config data.views.missing: positional)"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class ViewFiles:
         names = map(str.strip, (files or "").split(","))
         paths = list(filter(None, names))
         if files is not None and not paths:
-            raise OptionError(f"'{files}' names no file of views: give one, or several separated by commas")
+            raise OptionError("no_view_file", files=files)
         return cls(paths, missing)
 
 
@@ -97,7 +96,7 @@ class StoryViews:
             OptionError: if there are no files, and positional views are not allowed.
         """
         if not options.paths and options.missing == "refuse":
-            raise OptionError(f"views are needed: give `views=FILE` (in a config data.views.files) or {_POSITIONAL}")
+            raise OptionError("views_needed")
         self.options = options
         self.conflicts = 0
         self._reports: list[ReadReport] = []
@@ -130,8 +129,12 @@ class StoryViews:
         if coverage.missing and not self._allows_positional:
             beginning = printable(stories[coverage.missing[0]].text, 60)
             raise DataError(
-                f"{name}: {len(coverage.missing)} of {coverage.stories} distinct stories have no views in "
-                f"{', '.join(self.options.paths)}, first '{beginning}'; add their views, or {_POSITIONAL}"
+                "stories_without_views",
+                name=name,
+                n=len(coverage.missing),
+                stories=coverage.stories,
+                paths=list(self.options.paths),
+                first=beginning,
             )
         for index in dict.fromkeys([*needed, *optional]):
             story = stories[index]

@@ -46,7 +46,7 @@ def write_examples(path: str | Path, examples: TrainingExamples) -> None:
         OptionError: if the path has a suffix other than .jsonl, .ndjson or .json.
     """
     if Path(path).suffix.lower() not in JSON_SUFFIXES:
-        raise OptionError(f"{path}: examples have lists of negatives, which need JSON Lines; name a .jsonl file")
+        raise OptionError("lists_of_negatives", path=path)
     rows = [_example_row(example, texts) for example, texts in zip(examples, examples.texts(), strict=True)]
     write_table(path, rows)
 
@@ -103,7 +103,7 @@ def write_table(path: str | Path, rows: Sequence[object], embeddings: FloatArray
     elif suffix in DELIMITERS:
         _write_csv(path, records, embeddings, DELIMITERS[suffix])
     else:
-        raise OptionError(f"{path}: unknown file type '{suffix}'; name a {', '.join(OUTPUT_SUFFIXES)} file")
+        raise OptionError("output_suffix", path=path, suffix=suffix, known=OUTPUT_SUFFIXES)
 
 
 def _record(row: object) -> Mapping[str, Any]:
@@ -130,7 +130,7 @@ def check_rows(path: Path, rows: Sequence[object]) -> None:
         OptionError: if a text is too long for Excel.
     """
     if not rows:
-        raise DataError(f"{path}: nothing to write; give at least one row")
+        raise DataError("nothing_to_write", path=path)
     if path.suffix.lower() == ".parquet":
         require("pyarrow", "parquet")
     elif path.suffix.lower() == ".xlsx":
@@ -144,10 +144,7 @@ def _check_excel_row(path: Path, number: int, row: object) -> None:
     texts = [value for value in _record(row).values() if isinstance(value, str)]
     longest = max(map(len, texts), default=0)
     if longest > LONGEST_CELL:
-        raise OptionError(
-            f"{path}: row {number} has a text of {longest:,} characters, but a cell of Excel holds at most "
-            f"{LONGEST_CELL:,}; name a .csv, .parquet or .jsonl file"
-        )
+        raise OptionError("long_for_excel", path=path, row=number, characters=longest, limit=LONGEST_CELL)
 
 
 def _opened(path: Path, newline: str = "\n") -> IO[str]:

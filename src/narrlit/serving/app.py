@@ -60,7 +60,7 @@ def create_app(settings: ServerSettings, encoder: SharedEncoder | None = None) -
         responses={"4XX": {"model": ErrorAnswer}, 503: {"model": ErrorAnswer}},
     )
     app.state.server = server
-    install_handlers(app, server.without_paths)
+    install_handlers(app, server.hidden_paths)
     app.include_router(programs.router)
     app.include_router(collections_api.router)
     app.include_router(imports_api.router)

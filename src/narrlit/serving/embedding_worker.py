@@ -7,11 +7,12 @@ from pathlib import Path
 
 from narrlit.data.readers import read_stories
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import NarrlitError, mistake_behind, printable, reason, system_error
+from narrlit.errors import mistake_behind, printable, reason, system_error
 from narrlit.explore.index import Index
 from narrlit.explore.index_writing import IndexingProgress
 from narrlit.explore.options import index_at
 from narrlit.serving.import_models import Amount, EmbedJob, EmbedReport
+from narrlit.serving.messages import Message, hide, message_of
 from narrlit.serving.worker_process import receive_job, report
 
 
@@ -22,10 +23,11 @@ def main() -> None:
         embed(job)
     except Exception as error:  # noqa: BLE001  (reported to the server)
         mistake = mistake_behind(error)
-        problem = system_error(error) or f"{type(error).__name__}: {reason(error)}"
-        problem = str(mistake) if isinstance(mistake, NarrlitError) else problem
-        hidden = problem.replace(f"{Path(job.index).parent}/", "").replace(f"{Path(job.stories).parent}/", "")
-        report(EmbedReport(problem=printable(hidden, 500)).model_dump_json())
+        text = system_error(error) or f"{type(error).__name__}: {reason(error)}"
+        problem = Message(message=printable(text, 500)) if mistake is None else message_of(mistake)
+        folders = (Path(job.index).parent, Path(job.stories).parent)
+        hidden = hide(problem, {f"{folder}/": "" for folder in folders})
+        report(EmbedReport(problem=hidden).model_dump_json())
 
 
 def embed(job: EmbedJob) -> None:

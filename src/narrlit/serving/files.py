@@ -29,14 +29,14 @@ def content_of(write: Callable[[Path], object], suffix: str) -> bytes:
         suffix: suffix of the path, without its dot.
 
     Raises:
-        NarrlitError: as the function does, without the path in its message.
+        NarrlitError: as the function does, with the name of the file instead of its path.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, f"stories.{suffix}")
         try:
             write(path)
         except NarrlitError as error:
-            error.args = (str(error).replace(f"{path}: ", ""),)
+            error.values["path"] = path.name
             raise
         return path.read_bytes()
 

@@ -75,7 +75,7 @@ class FileRecord(FileAnswer):
     stored: str | None = None
     is_read: bool = False
     problem: Message | None = None
-    notes: list[str] = []
+    notes: list[Message] = []
     wanted: ChosenColumns | None = None
 
     @property
@@ -244,7 +244,7 @@ class ReadResult(BaseModel):
 
     number: int
     kind: FileKind = "unknown"
-    notes: list[str] = []
+    notes: list[Message] = []
     problem: Message | None = None
     unpacked: list[UnpackedFile] = []
 
@@ -262,7 +262,7 @@ class EmbedReport(BaseModel):
     """Progress or failure of the process that embeds stories."""
 
     done: Amount | None = None
-    problem: str | None = None
+    problem: Message | None = None
 
 
 class RowRecord(BaseModel):

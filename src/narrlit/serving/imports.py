@@ -29,7 +29,7 @@ from narrlit.serving.import_models import (
     ReadJob,
     ReadResult,
 )
-from narrlit.serving.messages import Message, library_message
+from narrlit.serving.messages import Message, message_of
 from narrlit.serving.problems import RefusedError, missing
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import NAME, Shelf
@@ -106,7 +106,7 @@ class Imports:
 
     def _load(self, path: Path) -> None:
         try:
-            record = read_json(path / RECORD, ImportRecord, "import", "remove its folder")
+            record = read_json(path / RECORD, ImportRecord, "broken_import")
         except DataError as error:
             say(f"warning: {error}")
             return
@@ -395,7 +395,8 @@ class Imports:
                 async for line in worker.reports():
                     progress = EmbedReport.model_validate_json(line)
                     if progress.problem is not None:
-                        raise DataError(progress.problem)
+                        problem = progress.problem
+                        raise RefusedError(400, problem.message, code=problem.code, values=problem.values)
                     done = progress.done or Amount()
                     self._paces.setdefault(id, Pace(time.monotonic(), done.words))
                     self._change(id, save=self._is_due(), done=done, message=_progress(done, record.amount))
@@ -449,9 +450,7 @@ def files_of(source: Path) -> list[Path]:
         if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
             files.append(path)
     if not files:
-        raise DataError(
-            f"{source} has no file to import: name a folder with {', '.join(SUFFIXES)} files, or one of them"
-        )
+        raise DataError("no_file_to_import", source=source, suffixes=SUFFIXES)
     return files
 
 
@@ -500,7 +499,7 @@ def _problem_of(error: Exception) -> Message:
     if isinstance(error, RefusedError):
         return Message(message=error.message, code=error.code, values=dict(error.values))
     if isinstance(error, NarrlitError):
-        return library_message(error)
+        return message_of(error)
     name = type(error).__name__
     return Message(message=f"unexpected error: {name}", code="unexpected_error", values={"error": name})
 

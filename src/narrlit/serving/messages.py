@@ -1,44 +1,16 @@
-"""Messages that a server sends to its page, which has a text of each code in every language."""
+"""Messages that a server sends to its page, which has texts of many codes in every language."""
 
-import re
 from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from narrlit.errors import printable
+from narrlit.data.rows import ReadingNote
+from narrlit.english import SENTENCES
+from narrlit.errors import NarrlitError, printable
+from narrlit.sentences import Words
 
-Values = Mapping[str, str | int]
+Values = Mapping[str, str | int | float]
 """Values that a text names, such as the name of a column; of these, `n` decides between singular and plural."""
-LIBRARY_MESSAGES = {
-    "broken_csv": r":(?P<line>\d+): .*; put texts .*in double quotes",
-    "broken_document": r"^document .*; check that it is complete",
-    "broken_json": r":(?P<line>\d+): broken JSON",
-    "broken_workbook": r"^workbook .*; save it as \.xlsx again",
-    "damaged_index": r"^index .* is damaged",
-    "empty_file": r" is empty; name a file| has no rows; name a file",
-    "empty_index": r"^index .* has no stories: add some",
-    "empty_query": r"^the query is empty",
-    "few_for_map": r"^a map needs at least (?P<limit>\d+) stories",
-    "folder_in_use": r": another run is writing this folder",
-    "long_for_excel": r"a cell of Excel holds at most",
-    "no_header": r": the first line is a row of data",
-    "no_text_column": r": unknown columns: ",
-    "no_text_inside": r" has no text; run text recognition",
-    "no_triple": r"no triple to write",
-    "no_usable_row": r": no row can be used \(",
-    "no_version": r"no group of versions to write",
-    "not_text": r": a binary file, or text in an unknown encoding",
-    "nothing_to_write": r"nothing to write; give",
-    "read_as": r"^read as (?P<encoding>\S+)$",
-    "read_sheet": r"^read sheet (?P<sheet>.+) of (?P<sheets>\d+)$",
-    "same_column_twice": r":(?P<line>\d+): two columns are named (?P<column>.+);",
-    "several_text_columns": r"(?P<column>\S+) and .* could each be the text",
-    "too_few_values": (
-        r"^`column=(?P<column>[^`]+)`: .*"
-        r"(has fewer than two values|no two stories have the same value|too few to learn from)"
-    ),
-}
-"""Codes of messages of the library that are common on the page, with patterns whose groups are the values."""
 
 
 class Message(BaseModel):
@@ -52,19 +24,28 @@ class Message(BaseModel):
 
     message: str
     code: str | None = None
-    values: dict[str, str | int] = {}
+    values: dict[str, str | int | float] = {}
 
 
-def library_message(error: object, limit: int = 500) -> Message:
-    """Find the code and the values of a message of the library.
+def message_of(said: NarrlitError | ReadingNote, limit: int = 500) -> Message:
+    """Return the message of an error or a note of the library: its sentence, code and values as plain data.
 
-    >>> library_message("read as cp1252").values
-    {'encoding': 'cp1252'}
-    >>> library_message("the moon is full").code
+    >>> message_of(ReadingNote.of("read_as", encoding="cp1252"))
+    Message(message='read as cp1252', code='read_as', values={'encoding': 'cp1252'})
     """
-    text = printable(error, limit)
-    for code, pattern in LIBRARY_MESSAGES.items():
-        match = re.search(pattern, text)
-        if match is not None:
-            return Message(message=text, code=code, values=match.groupdict())
-    return Message(message=text)
+    values: dict[str, str | int | float] = {}
+    for name, value in said.values.items():
+        number = isinstance(value, int | float)
+        values[name] = value if number else printable(Words().format_field(value, ""), limit)
+    code = said.code if said.code in SENTENCES else None  # a plain sentence has no code
+    return Message(message=printable(said, limit), code=code, values=values)
+
+
+def hide(message: Message, replaced: Mapping[str, str]) -> Message:
+    """Replace parts of a message, such as paths of the machine, in its sentence and its values."""
+    text, values = message.message, dict(message.values)
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+        for name, value in values.items():
+            values[name] = value.replace(old, new) if isinstance(value, str) else value
+    return message.model_copy(update={"message": text, "values": values})

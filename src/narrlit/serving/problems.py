@@ -1,6 +1,5 @@
 """Refusals of a server, and the JSON in which every error is answered."""
 
-import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -15,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError, printable
-from narrlit.serving.messages import Message, Values, library_message
+from narrlit.serving.messages import Message, Values, hide, message_of
 
 CLIENT_LEFT = 499
 """Status code of requests whose client has left, as nginx logs it."""
@@ -23,7 +22,6 @@ RETRY_SECONDS = 2
 """Seconds after which a client may repeat a request that found no room."""
 HTTP_CODES = {408: "body_too_slow", 413: "body_too_large"}
 """Codes of errors of HTTP that a person may meet."""
-_PARAMETER = re.compile(r"`(\w+)")
 
 
 class ErrorDetail(Message):
@@ -102,16 +100,16 @@ def answer(refusal: RefusedError) -> JSONResponse:
 
 
 def refusal_of(error: NarrlitError) -> RefusedError:
-    """Turn an error of the library into a refusal; it names the parameter that the message puts in backticks.
+    """Turn an error of the library into a refusal; its parameter is the first option in the sentence.
 
-    >>> refusal_of(OptionError("`k=0`: must be at least 1")).parameter
+    >>> refusal_of(OptionError("at_least", option="k", found=0, least=1)).parameter
     'k'
     """
-    match = _PARAMETER.search(str(error)) if isinstance(error, OptionError) else None
-    parameter = None if match is None else match[1]
+    options = error.options if isinstance(error, OptionError) else ()
+    parameter = options[0].partition(".")[0] if options else None
     codes = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
     status = 503 if isinstance(error, MissingExtraError) else 400
-    known = library_message(error, 1000)
+    known = message_of(error, 1000)
     return RefusedError(status, known.message, parameter, known.code or codes.get(type(error)), known.values)
 
 
@@ -130,12 +128,12 @@ def refusal_of_fault(error: Exception) -> RefusedError:
     return RefusedError(500, "the server failed to answer this request; its log says why", code="server_error")
 
 
-def install_handlers(app: FastAPI, without_paths: Callable[[str], str]) -> None:
+def install_handlers(app: FastAPI, paths: Callable[[], Mapping[str, str]]) -> None:
     """Let an application answer every error as JSON.
 
     Args:
         app: the application.
-        without_paths: removes paths of the machine from messages of the library.
+        paths: returns paths of the machine that messages of the library may name, and what replaces each.
     """
 
     async def on_refusal(_: Request, error: Exception) -> JSONResponse:
@@ -143,7 +141,8 @@ def install_handlers(app: FastAPI, without_paths: Callable[[str], str]) -> None:
 
     async def on_mistake(_: Request, error: Exception) -> JSONResponse:
         refusal = refusal_of(cast("NarrlitError", error))
-        return answer(replace(refusal, message=without_paths(refusal.message)))
+        hidden = hide(Message(message=refusal.message, values=dict(refusal.values)), paths())
+        return answer(replace(refusal, message=hidden.message, values=hidden.values))
 
     async def on_invalid(_: Request, error: Exception) -> JSONResponse:
         return answer(_invalid_field(cast("RequestValidationError", error).errors()[0]))

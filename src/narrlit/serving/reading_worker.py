@@ -6,13 +6,12 @@ python -m narrlit.serving.reading_worker
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from narrlit.console import counted
 from narrlit.data.rows import DOCUMENT_SUFFIXES, TEXT_SUFFIXES, read_rows
 from narrlit.data.writers import write_rows
-from narrlit.errors import DataError, NarrlitError, printable, reason
+from narrlit.errors import DataError, NarrlitError, reason
 from narrlit.optional import require
 from narrlit.serving.import_models import FileKind, FileRecord, ReadJob, ReadResult, UnpackedFile
-from narrlit.serving.messages import Message, Values, library_message
+from narrlit.serving.messages import Message, hide, message_of
 from narrlit.serving.uploads import clean_name, is_left_out, stored_name
 from narrlit.serving.worker_process import receive_job, report
 
@@ -24,19 +23,6 @@ MOST_EXPANDED = 256 * 2**20
 MOST_PARTS = 20_000
 """Files in a document, which is an archive."""
 COPY_BYTES = 2**20
-
-
-class UnreadableError(DataError):
-    """File that is not read.
-
-    Attributes:
-        code: short name of the message.
-        values: values that the message names.
-    """
-
-    def __init__(self, message: str, *, code: str, values: Values | None = None) -> None:
-        super().__init__(message)
-        self.code, self.values = code, dict(values or {})
 
 
 def main() -> None:
@@ -61,12 +47,12 @@ def _read(folder: Path, file: FileRecord, job: ReadJob) -> ReadResult:
         values = [{"line": row.line, "value": row.value} for row in rows.rows]
         write_rows(folder / "rows" / f"{file.number:05d}.jsonl", values)
     except NarrlitError as error:
-        return ReadResult(number=file.number, problem=_problem(error, path, file.name))
+        return ReadResult(number=file.number, problem=hide(message_of(error), {str(path): file.name}))
     except Exception as error:  # noqa: BLE001  (of any library, for any content)
         cause = reason(error)
         problem = Message(message=f"{file.name} can't be read: {cause}", code="unreadable", values={"reason": cause})
         return ReadResult(number=file.number, problem=problem)
-    return ReadResult(number=file.number, kind=_kind(path), notes=list(rows.notes))
+    return ReadResult(number=file.number, kind=_kind(path), notes=list(map(message_of, rows.notes)))
 
 
 def _kind(path: Path) -> FileKind:
@@ -77,8 +63,7 @@ def _kind(path: Path) -> FileKind:
 
 def _check_rows(path: Path, rows: int, most: int) -> None:
     if rows > most:
-        message = f"{path} has {rows:,} rows, but {most:,} at most are read; divide it"
-        raise UnreadableError(message, code="too_many_rows", values={"rows": rows, "limit": most})
+        raise DataError("too_many_rows", path=path, rows=rows, limit=most)
 
 
 def _check_content(path: Path) -> None:
@@ -89,9 +74,7 @@ def _check_content(path: Path) -> None:
     with path.open("rb") as opened:
         beginning = opened.read(1024)
     if signature not in beginning:
-        kind = path.suffix[1:]
-        message = f"{path} is no {kind} file, whatever its name says: save it again"
-        raise UnreadableError(message, code="wrong_type", values={"type": kind})
+        raise DataError("wrong_type", path=path, type=path.suffix[1:])
     if signature == b"PK" and path.suffix != ARCHIVE:
         _check_expansion(path)
 
@@ -102,8 +85,7 @@ def _check_expansion(path: Path) -> None:
         parts = archive.infolist()
     size = _size(parts)
     if size > MOST_EXPANDED or len(parts) > MOST_PARTS:
-        message = f"{path} has {size:,} bytes when it is unpacked, but {MOST_EXPANDED:,} at most are read"
-        raise UnreadableError(message, code="large_inside")
+        raise DataError("large_inside", path=path, bytes=size, limit=MOST_EXPANDED)
 
 
 def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
@@ -112,13 +94,9 @@ def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
         parts = _parts(archive)
         size = _size(parts)
         if len(parts) > job.most_files:
-            message = f"{path} has {counted(len(parts), 'file')}, but {job.most_files:,} at most are read"
-            raise UnreadableError(
-                message, code="many_files_inside", values={"files": len(parts), "limit": job.most_files}
-            )
+            raise DataError("many_files_inside", path=path, files=len(parts), limit=job.most_files)
         if size > job.most_unpacked:
-            problem = f"has {size:,} bytes when it is unpacked, but {job.most_unpacked:,} at most are read"
-            raise UnreadableError(f"{path} {problem}: divide it", code="large_inside")
+            raise DataError("large_inside", path=path, bytes=size, limit=job.most_unpacked)
         unpacked = []
         for number, part in enumerate(parts, start=1):
             name = clean_name(f"{file.name.removesuffix(ARCHIVE)}/{part.filename}")
@@ -151,18 +129,10 @@ def _size(parts: list[zipfile.ZipInfo]) -> int:
 def _copy(archive: zipfile.ZipFile, part: zipfile.ZipInfo, target: Path) -> None:
     """Copy a file of an archive; zipfile reads no more bytes than the archive declares."""
     if part.flag_bits & 1:
-        raise UnreadableError(f"{archive.filename} is encrypted: unpack it yourself", code="encrypted")
+        raise DataError("encrypted", path=str(archive.filename))
     with archive.open(part) as source, target.open("wb") as copy:
         while block := source.read(COPY_BYTES):
             copy.write(block)
-
-
-def _problem(error: NarrlitError, path: Path, name: str) -> Message:
-    """Describe why a file is not read, by its name instead of the path of its copy."""
-    text = str(error).replace(str(path), name)
-    if isinstance(error, UnreadableError):
-        return Message(message=printable(text, 500), code=error.code, values=error.values)
-    return library_message(text)
 
 
 def _import_readers(files: list[FileRecord]) -> None:

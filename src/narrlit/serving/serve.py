@@ -76,7 +76,7 @@ def serve(
     if settings.source is not None:
         files_of(settings.source)
     _raise_limit_of_files()
-    with closing(listen(host, port)) as listening, exclusive(settings.data, "`data`"):
+    with closing(listen(host, port)) as listening, exclusive(settings.data, "data"):
         app = create_app(settings)
         address = address_of(host, listening.getsockname()[1])
         opened = address if settings.token is None else f"{address}/?token={settings.token}"
@@ -100,18 +100,15 @@ def server_settings(
 ) -> ServerSettings:
     """Check the options of `serve`; a token is made for an address that other machines reach."""
     if token is not None and len(token) < 8:
-        raise OptionError("`token`: must have at least 8 characters; leave it out, and one is made where it is needed")
+        raise OptionError("short_token")
     folder = default_data_folder() if data is None else Path(data)
     indexes = indexes_in(source)
     stories = Path(source).absolute() if source is not None and not indexes else None
     if stories is not None and not stories.exists():
-        raise DataError(f"{source} does not exist; name an index, or a file or folder of stories")
+        raise DataError("no_source", path=source)
     encoder = StoryEncoder(model) if isinstance(model, str) else model
     if not encoder.is_plain:
-        raise OptionError(
-            "`model`: a server reads texts alone and loads the model by its name: give a name, or an encoder from "
-            "narrlit.load without views, pseudonyms, fusion and postprocess; or export this one, and name the folder"
-        )
+        raise OptionError("model_of_server")
     settings = ServerSettings(
         folder.absolute(), encoder.name, host, token, tuple(names), indexes, stories, encoder.loading
     )
@@ -137,19 +134,19 @@ def listen(host: str, port: int) -> socket.socket:
         OptionError: if the address is wrong or taken.
     """
     if not 0 <= port < 2**16:
-        raise OptionError(f"`port={port}`: must be from 0 to 65535")
+        raise OptionError("port", port=port)
     name = host.strip("[]")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise OptionError(f"`host={host}`: {reason(error)}; give an address of this machine") from error
+        raise OptionError("unusable_host", host=host, reason=reason(error)) from error
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
         listening.close()
-        raise OptionError(f"`host={host}` `port={port}`: {reason(error)}; give another `port`") from error
+        raise OptionError("unusable_port", host=host, port=port, reason=reason(error)) from error
     return listening
 
 
@@ -212,4 +209,4 @@ def run(
     with suppress(KeyboardInterrupt):  # the usual way to stop a server
         server.run(sockets=[listening])
     if not server.started:
-        raise OptionError("the server did not start: see the message above")
+        raise OptionError("server_not_started")

@@ -77,13 +77,11 @@ class Server:
                 400, message, parameter, code="text_too_long", values={"characters": len(text), "limit": most}
             )
 
-    def without_paths(self, message: str) -> str:
-        """Remove the folders of the server from a message."""
+    def hidden_paths(self) -> dict[str, str]:
+        """Return the folders of the server, which no message names, and the empty text that replaces them."""
         folders = [self.shelf.folder, self.settings.data]
         folders += [index.parent for index in self.settings.indexes]
-        for folder in folders:
-            message = message.replace(f"{folder}/", "")
-        return message
+        return {f"{folder}/": "" for folder in folders}
 
     async def start(self) -> None:
         """Load the model, begin to answer, and go on with interrupted imports."""

@@ -15,7 +15,7 @@ from narrlit.errors import NarrlitError, printable
 from narrlit.explore.collection import RESERVED
 from narrlit.preprocessing.languages import detect_languages
 from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord, RowRecord, StoryPreview
-from narrlit.serving.messages import Message, library_message
+from narrlit.serving.messages import Message, message_of
 
 PREVIEWED = 5
 BEGINNING = 240
@@ -134,7 +134,7 @@ def _rows(folder: Path, record: FileRecord) -> RowFile:
         for line in lines:
             row = RowRecord.model_validate(json.loads(line))
             rows.append(Row(row.line, row.value))
-    return RowFile(Path(record.name), rows, tuple(record.notes))
+    return RowFile(Path(record.name), rows)
 
 
 def _document(record: FileRecord, rows: RowFile) -> FoundFile:
@@ -143,7 +143,7 @@ def _document(record: FileRecord, rows: RowFile) -> FoundFile:
     text = str(row.value.get("text", ""))
     stem = PurePosixPath(record.name).stem
     story = FoundStory(stem, str(row.value.get("title") or ""), text)
-    warnings = [library_message(note) for note in record.notes if "not one per line" not in note]
+    warnings = [note for note in record.notes if note.code != "one_story"]
     warnings += _warnings_of_text(text)
     return FoundFile(record.model_copy(update={"warnings": warnings}), [story])
 
@@ -178,11 +178,11 @@ def _table_of_stories(found: FileRecord, rows: RowFile) -> FoundFile:
     try:
         stories = parse_stories(rows, strict=False, layout=Layout(wanted.text, wanted.id, wanted.title))
     except NarrlitError as error:
-        problem = library_message(str(error).replace("`layout.text` names another", "choose another"))
+        problem = message_of(error)
         return FoundFile(found.model_copy(update={"warnings": [problem], "chosen": wanted}))
     columns = stories.columns
     chosen = ChosenColumns(text=columns.get("text"), title=columns.get("title"), id=columns.get("id"))
-    warnings = [*map(library_message, found.notes), *_warnings_of_rows(stories)]
+    warnings = [*found.notes, *_warnings_of_rows(stories)]
     return FoundFile(found.model_copy(update={"chosen": chosen, "warnings": warnings}), _stories_of(found, stories))
 
 

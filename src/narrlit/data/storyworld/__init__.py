@@ -186,7 +186,7 @@ class StoryWorld:
     def triples(self, count: int, split: str = "train") -> list[SyntheticTriple]:
         """Return the first `count` triples of a split (see SPLITS)."""
         if split not in SPLITS:
-            raise OptionError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+            raise OptionError("unknown_split", split=split, known=SPLITS)
         return [self._triple(split, number) for number in range(count)]
 
     def one_aspect_negatives(
@@ -209,7 +209,7 @@ class StoryWorld:
             OptionError: if a number is out of range.
         """
         if per_aspect < 0 or not 0 <= false_negatives <= 1:
-            raise OptionError("per_aspect must be 0 or more, and false_negatives between 0 and 1")
+            raise OptionError("example_shares")
         negatives: list[AspectNegative] = []
         for aspect in ASPECTS:
             for number in range(per_aspect):

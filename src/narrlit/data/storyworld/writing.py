@@ -113,7 +113,7 @@ def write_storyworld(
 
 def _check_count(name: str, count: int, least: int) -> None:
     if count < least:
-        raise OptionError(f"`{name}={count}`: must be at least {least}")
+        raise OptionError("at_least", option=name, found=count, least=least)
 
 
 def _write_split(folder: Path, split: str, synthetic: Sequence[SyntheticTriple]) -> Triples:
