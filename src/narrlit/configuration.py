@@ -1,14 +1,13 @@
 """Lookup of config files, and a YAML reader that is stricter than the standard."""
 
 from collections.abc import Hashable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
 
-from narrlit.errors import OptionError
+from narrlit.errors import OptionError, nearest
 
 SEARCH_SPACES = "search_spaces"
 """Folder of search spaces among the packaged configs; `narrlit fit` does not read them."""
@@ -39,12 +38,12 @@ class ConfigLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def find_config(path: str, option: str = "`config`") -> str:
+def find_config(path: str, option: str = "config") -> str:
     """Return the path of a config: the file itself or, if it does not exist, a packaged config of that name.
 
     Args:
         path: a file, or the name of a packaged config, with or without `configs/` before it.
-        option: name of the option in error messages; "`space`" looks for search spaces.
+        option: name of the option in error messages; `space` looks for search spaces.
     """
     if Path(path).is_file():
         return path
@@ -52,10 +51,12 @@ def find_config(path: str, option: str = "`config`") -> str:
     if packaged.is_file():
         return str(packaged)
 
-    names = packaged_names(SEARCH_SPACES if option == "`space`" else ".")
-    close = get_close_matches(packaged_name(path).as_posix(), names, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"packaged configs: {', '.join(names)}"
-    raise OptionError(f"{option} {path}: no such file; {hint}")
+    option = option.strip("`")
+    names = packaged_names(SEARCH_SPACES if option == "space" else ".")
+    near = nearest(packaged_name(path).as_posix(), names)
+    if near:
+        raise OptionError("mistyped_config", option=option, path=path, near=near)
+    raise OptionError("no_such_config", option=option, path=path, known=names)
 
 
 def packaged_name(path: str) -> Path:
@@ -91,12 +92,14 @@ def read_yaml(path: str | Path) -> Any:
     try:
         return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=ConfigLoader)  # noqa: S506 (a safe loader)
     except OSError as error:
-        raise OptionError(f"{path}: {error.strerror}") from error
+        raise OptionError("unreadable_config", path=path, reason=error.strerror) from error
     except UnicodeDecodeError as error:
-        raise OptionError(f"{path}: not UTF-8 text") from error
+        raise OptionError("unreadable_config", path=path, reason="not UTF-8 text") from error
     except RecursionError as error:
-        raise OptionError(f"{path}: nested too deeply") from error
+        raise OptionError("unreadable_config", path=path, reason="nested too deeply") from error
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise OptionError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from error
+        problem = getattr(error, "problem", None) or str(error)
+        if mark is None:
+            raise OptionError("unreadable_config", path=path, reason=problem) from error
+        raise OptionError("broken_config", path=path, line=mark.line + 1, reason=problem) from error

@@ -88,7 +88,7 @@ def result_files(name: str) -> list[str]:
 
 
 @contextmanager
-def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> Iterator[None]:
+def exclusive(folder: str | Path, option: str = "out", name: str = LOCK) -> Iterator[None]:
     """Lock a folder during the block, so that other runs can't write to it; the folder is created if needed.
 
     The operating system releases the lock when the process ends, for whatever reason; a leftover lock file is harmless.
@@ -109,9 +109,7 @@ def exclusive(folder: str | Path, option: str = "`out`", name: str = LOCK) -> It
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            raise OptionError(
-                f"{folder}: another run is writing this folder; wait until it ends, or name another folder ({option})"
-            ) from None
+            raise OptionError("folder_in_use", folder=folder, option=option.strip("`")) from None
     try:
         yield
     finally:
@@ -157,7 +155,7 @@ def check_suffix(target: str | Path, suffixes: Sequence[str]) -> None:
     narrlit.errors.OptionError: map.png: name a file that ends in .html, .htm
     """
     if suffixes and Path(target).suffix not in suffixes:
-        raise OptionError(f"{target}: name a file that ends in {', '.join(suffixes)}")
+        raise OptionError("wrong_suffix", path=target, suffixes=suffixes)
 
 
 def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kind: str = "file") -> None:
@@ -174,7 +172,7 @@ def check_free(files: Iterable[str | Path], overwrite: bool, note: str = "", kin
     """
     existing = next((path for path in files if os.path.lexists(path)), None)
     if existing is not None and not overwrite:
-        raise OptionError(f"{existing} exists{note}: give `overwrite` to replace it, or name another {kind}")
+        raise OptionError("output_exists", path=existing, note=note, kind=kind)
 
 
 def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | Path]) -> None:
@@ -199,10 +197,10 @@ def check_apart(written: Iterable[tuple[str, str | Path]], read: Iterable[str | 
     for option, path in written:
         identities = _identities(path)
         if taken & identities:
-            raise OptionError(f"{option} {path}: this file is read, or written by another option; name another")
+            raise OptionError("output_is_input", option=option, path=path)
         inside = folders & _identities(Path(path).parent)
         if inside and Path(path).is_file() and Path(path).suffix.lower() not in NOT_READ:
-            raise OptionError(f"{option} {path}: this file is read, with its folder; name another")
+            raise OptionError("output_in_input", option=option, path=path)
         taken |= identities
 
 
@@ -327,7 +325,7 @@ def _writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OptionError(f"cannot write {target}: {reason(error)}") from error
+        raise OptionError("cannot_write", path=target, reason=reason(error)) from error
 
 
 def _is_earlier(target: Path, replaces: str) -> bool:
@@ -338,13 +336,13 @@ def _is_earlier(target: Path, replaces: str) -> bool:
 def _check_free(target: Path, folder: bool, replaces: str = "") -> None:
     if folder:
         if _is_earlier(target, replaces):
-            raise OptionError(f"{target} exists: give `overwrite` to replace it, or name another folder")
+            raise OptionError("output_exists", path=target, note="", kind="folder")
         if os.path.lexists(target) and (not target.is_dir() or any(path.name != LOCK for path in target.iterdir())):
-            raise OptionError(f"{target} exists and is not empty: name a new folder or remove it")
+            raise OptionError("output_not_empty", path=target)
     elif target.is_dir():
-        raise OptionError(f"{target} is a folder: name a file")
+        raise OptionError("output_is_folder", path=target)
     elif target.exists() and not target.is_file():
-        raise OptionError(f"{target} is a device or pipe, which a finished file would replace: name a file")
+        raise OptionError("output_is_device", path=target)
 
 
 def _identities(path: str | Path) -> set[object]:

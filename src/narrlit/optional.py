@@ -23,4 +23,4 @@ def require(module: str, extra: str, also: str | None = None) -> ModuleType:
         if error.name != module.partition(".")[0]:
             raise
         commands = f"pip install 'narrlit[{extra}]'" + (f" && {also}" if also else "")
-        raise MissingExtraError(f"{module} is not installed: {commands}") from error
+        raise MissingExtraError("missing_extra", module=module, commands=commands) from error

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from json_files import read_json_lines
+from refusals import refused
 from tiny_models import trained_tokenizer
 
 from narrlit.data.storyworld import StoryWorld
-from narrlit.errors import DataError, MissingExtraError, ModelError, OptionError
 from narrlit.preprocessing import entities, pseudonyms
 from narrlit.preprocessing.mentions import PLACEHOLDER, Mention, description_span, kind_of_label, name_spans
 from narrlit.preprocessing.pseudonyms import (
@@ -129,15 +129,15 @@ def test_no_name_of_storyworld_remains():
 
 
 def test_restore_refuses_a_changed_text_and_options_refuse_coref_without_spacy():
-    with pytest.raises(DataError, match="Character_A is not at characters 0 to 11"):
+    with refused("placeholder_moved", placeholder="Character_A", start=0, end=11):
         restore("Character_B ran.", [Replacement("Character_A", "Anna", 0, 11)])
-    with pytest.raises(OptionError, match="needs the names"):
+    with refused("given_names_needed"):
         pseudonymize_texts([["a"]], GIVEN)
-    with pytest.raises(OptionError, match="coref needs backend spacy"):
+    with refused("coref_of_given_names"):
         PseudonymOptions("given", coref=True)
-    with pytest.raises(OptionError, match="cluster mentions needs coref"):
+    with refused("mentions_need_coref"):
         PseudonymOptions("spacy", cluster="mentions")
-    with pytest.raises(OptionError, match="must be one of names, mentions"):
+    with refused("unknown_cluster"):
         PseudonymOptions("spacy", coref=True, cluster="pronouns")
     assert pseudonymize_texts([["Anna"]], PseudonymOptions()) == [[PseudonymizedText("Anna")]]
 
@@ -195,15 +195,15 @@ def test_the_real_pipeline_restores_stories_of_the_task():
 
 def test_missing_pipelines_and_pipelines_without_entities_are_refused(tmp_path, monkeypatch):
     spacy = pytest.importorskip("spacy")
-    with pytest.raises(ModelError, match="is not installed: python -m spacy download xx_none"):
+    with refused("missing_pipeline", name="xx_none"):
         entities.open_spacy("xx_none", None, False)
 
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ModelError, match="recognizes no entities"):
+    with refused("pipeline_without_entities"):
         entities.open_spacy(str(tmp_path / "blank"), None, False)
 
     monkeypatch.setitem(__import__("sys").modules, "spacy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'narrlit\[text\]'"):
+    with refused("missing_extra", commands="pip install 'narrlit[text]'"):
         entities.open_spacy("another", None, False)
 
 
@@ -351,7 +351,7 @@ def test_coreference_does_not_depend_on_other_texts_or_change_random_states(f_co
     assert sum(map(len, together)) > 1
     for text, clusters in zip(texts, together, strict=True):
         assert all(0 <= start < end <= len(text) for cluster in clusters for start, end in cluster)
-    with pytest.raises(ModelError, match="give the folder or hub id of an F-coref model"):
+    with refused("unloadable_coreference"):
         entities._load_coreference(str(Path(f_coref).parent))
 
 

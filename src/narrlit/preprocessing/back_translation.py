@@ -121,13 +121,13 @@ class TranslationModel:
             ModelError: if the model can't be loaded, or is not a Marian or NLLB model.
         """
         local = {"local_files_only": Path(name).is_dir()}
-        with reading("translation model", name, "give a folder or hub id of a Marian or NLLB model", ModelError):
+        with reading("unloadable_translator", name, error=ModelError):
             kind = AutoConfig.from_pretrained(name, **local).model_type
             if kind == "marian":
                 require("sentencepiece", "translate")
                 require("sacremoses", "translate")
             elif kind not in ("m2m_100", "nllb-moe"):
-                raise ModelError(f"translation model {name}: it is a {kind} model; give a Marian or NLLB model")
+                raise ModelError("not_a_translator", model=name, kind=kind)
             self.tokenizer: Any = AutoTokenizer.from_pretrained(name, **local)
             # In float32: half precision changes the results of beam search.
             self.model: Any = AutoModelForSeq2SeqLM.from_pretrained(name, dtype="float32", **local).eval().to(device)
@@ -135,7 +135,7 @@ class TranslationModel:
         self.log = log
         self.marian = kind == "marian"
         if self.marian and len(self.tokenizer.supported_language_codes) > 1:
-            raise ModelError(f"translation model {name}: it has several target languages; give a model with one target")
+            raise ModelError("several_target_languages", model=name)
         positions = (LONGEST, self.model.config.max_position_embeddings, self.tokenizer.model_max_length)
         self.longest = int(min(positions))
         self.digest = _digest(self.model)
@@ -183,7 +183,7 @@ class TranslationModel:
             if code is None:
                 continue
             if self.tokenizer.convert_tokens_to_ids(code) == self.tokenizer.unk_token_id:
-                raise ModelError(f"translation model {self.name}: unknown language {code}; give another model or pivot")
+                raise ModelError("unknown_language", model=self.name, language=code)
             self.tokenizer.src_lang = route.source
         return None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
 
@@ -254,7 +254,7 @@ def _digest(model: Any) -> str:
 
 def _read_log(log: Path) -> dict[str, Translation]:
     """Read the translations of a log by their keys, and remove an incomplete last line of a killed process."""
-    with reading("log of translations", log, "move it away, or give another `out`"), log.open("a+b") as file:
+    with reading("broken_translation_log", log), log.open("a+b") as file:
         file.seek(0)
         *lines, incomplete = file.read().split(b"\n")
         file.truncate(file.tell() - len(incomplete))

@@ -81,9 +81,7 @@ def _check_lengths(texts: Sequence[str], limit: int) -> None:
     """Refuse a text of more characters than spaCy accepts."""
     for text in texts:
         if len(text) > limit:
-            raise DataError(
-                f"text {text[:40]!r}... has {len(text):,} characters, but spaCy accepts at most {limit:,}; divide it"
-            )
+            raise DataError("text_too_long_for_spacy", text=text[:40], characters=len(text), limit=limit)
 
 
 def _mentions(document: Any) -> Iterator[Mention]:
@@ -104,8 +102,8 @@ def _load_pipeline(name: str) -> Any:
     """Load a spaCy pipeline, if possible only with the components that find entities."""
     spacy = require("spacy", "text")
     if not Path(name).exists() and not spacy.util.is_package(name):
-        raise ModelError(f"spaCy pipeline {name} is not installed: python -m spacy download {name}")
-    with reading("spaCy pipeline", name, f"python -m spacy download {name}", ModelError):
+        raise ModelError("missing_pipeline", name=name)
+    with reading("broken_pipeline", name, error=ModelError):
         language = spacy.load(name)
     recognizers: set[str] = set()  # factories of the components that find entities
     needed = []  # these components, and those that compute vectors for them
@@ -117,7 +115,7 @@ def _load_pipeline(name: str) -> Any:
         elif meta.factory in _EMBEDDERS:
             needed.append(pipe)
     if not recognizers:
-        raise ModelError(f"spaCy pipeline {name} recognizes no entities: give one with ner, such as en_core_web_sm")
+        raise ModelError("pipeline_without_entities", name=name)
     if recognizers <= _STATISTICAL:  # rules may need any other component
         language.select_pipes(enable=needed)
     return language
@@ -128,8 +126,7 @@ def _load_coreference(model: str) -> Clusters:
     """Load F-coref; each text is a batch of its own, because padding changes the predicted mentions."""
     spacy = require("spacy", "text")
     fastcoref = _import_fastcoref()
-    remedy = "give the folder or hub id of an F-coref model"
-    with _unchanged_random_state(), reading("coreference model", model, remedy, ModelError):
+    with _unchanged_random_state(), reading("unloadable_coreference", model, error=ModelError):
         network = fastcoref.FCoref(model, nlp=spacy.blank("en"), enable_progress_bar=False)
 
     def clusters(texts: Sequence[str]) -> list[list[list[Span]]]:

@@ -39,21 +39,21 @@ class Pivots:
 
     def __post_init__(self) -> None:
         if self.beams < 1 or self.batch_tokens < 1:
-            raise OptionError(f"`beams={self.beams}` and `batch_tokens={self.batch_tokens}` must be at least 1")
+            raise OptionError("beams_and_batch_tokens", beams=self.beams, batch_tokens=self.batch_tokens)
         names = self.names
         if len(set(names)) < len(names) or {"en", "eng_Latn", ""} & set(names):
-            raise OptionError(f"`pivots={self.pivots}`: give distinct languages other than English, such as fr,ru,hi")
+            raise OptionError("invalid_pivots", pivots=self.pivots)
         if self.nllb is not None:
             self._check_nllb()
         elif len(names) > 1 and not ("{pivot}" in self.there and "{pivot}" in self.back):
-            raise OptionError("`there` and `back` must contain {pivot} if there are several pivots")
+            raise OptionError("no_place_for_pivot")
 
     def _check_nllb(self) -> None:
         if (self.there, self.back) != (Pivots.there, Pivots.back):
-            raise OptionError("`nllb` translates in both directions: leave `there` and `back` out")
+            raise OptionError("nllb_directions")
         unknown = [name for name in self.names if "_" not in name and name not in FLORES]
         if unknown:
-            raise OptionError(f"`pivots={unknown[0]}`: give its NLLB code, such as fra_Latn")
+            raise OptionError("unknown_pivot", pivot=unknown[0])
 
     @property
     def names(self) -> list[str]:

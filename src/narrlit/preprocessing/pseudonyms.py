@@ -47,13 +47,11 @@ class PseudonymOptions:
 
     def __post_init__(self) -> None:
         if self.cluster not in get_args(ClusterParts):
-            raise OptionError(
-                f"pseudonyms: cluster is {self.cluster!r}: must be one of {', '.join(get_args(ClusterParts))}"
-            )
+            raise OptionError("unknown_cluster", cluster=self.cluster, known=list(get_args(ClusterParts)))
         if self.cluster == "mentions" and not self.coref:
-            raise OptionError("pseudonyms: cluster mentions needs coref, which finds the mentions")
+            raise OptionError("mentions_need_coref")
         if self.coref and self.backend == "given":
-            raise OptionError("pseudonyms: coref needs backend spacy; names of backend given are already linked")
+            raise OptionError("coref_of_given_names")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ def restore(text: str, replacements: Sequence[Replacement]) -> str:
     for replacement in sorted(replacements, key=attrgetter("start"), reverse=True):
         start, end = replacement.start, replacement.end
         if text[start:end] != replacement.placeholder:
-            raise DataError(f"{replacement.placeholder} is not at characters {start} to {end}: the text has changed")
+            raise DataError("placeholder_moved", placeholder=replacement.placeholder, start=start, end=end)
         text = text[:start] + replacement.original + text[end:]
     return text
 
@@ -350,7 +348,7 @@ def _open_finder(
         coref_model = options.coref_model if options.coref else None
         return open_spacy(options.pipeline, coref_model, progress, descriptions=options.cluster == "mentions")
     if names is None or len(names) != groups:
-        raise OptionError("pseudonyms: backend given needs the names of every story; use backend spacy for other data")
+        raise OptionError("given_names_needed")
 
     def find(texts: Sequence[str], group_of_text: Sequence[int]) -> list[list[Mention]]:
         return [_mentions(text, names[group]) for text, group in zip(texts, group_of_text, strict=True)]

@@ -73,13 +73,13 @@ def load_prompt(name: str, path: str | None = None) -> Prompt:
             unknown one, or not those of all stories.
     """
     if path is None and name not in packaged_prompts():
-        raise OptionError(f"no prompt {name!r}; available: {', '.join(packaged_prompts())}")
+        raise OptionError("unknown_prompt", prompt=name, known=list(packaged_prompts()))
     file = files("narrlit.prompts") / f"{name}.txt" if path is None else Path(path)
     label = path or name
-    with reading("prompt", label, "save the file as UTF-8 text", OptionError):
+    with reading("unreadable_prompt", label, error=OptionError):
         text = _without_header(file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"))
     if not text.strip():
-        raise OptionError(f"{label}: the prompt is empty; write what the model is to do, below the header")
+        raise OptionError("empty_prompt", path=label)
     fields = FIELDS.get(name.partition("_")[0], {})
     fields_in_text = set(_FIELD.findall(text))
     if fields_in_text:
@@ -92,11 +92,10 @@ def _check_fields(label: str, fields_in_text: set[str], fields: Mapping[str, str
     names = ", ".join(f"{{{name}}}" for name in fields)
     unknown = sorted(fields_in_text - set(fields))
     if unknown:
-        advice = f"available: {names}; put a space inside braces that are to stay"
-        raise OptionError(f"{label}: no field {{{unknown[0]}}}; {advice}")
+        raise OptionError("unknown_prompt_field", path=label, field=unknown[0], known=names)
     for name in fields:
         if "text" in name and name not in fields_in_text:
-            raise OptionError(f"{label}: has fields but not {{{name}}}; available: {names}")
+            raise OptionError("missing_prompt_field", path=label, field=name, known=names)
 
 
 def packaged_prompts() -> list[str]:
