@@ -25,7 +25,11 @@ NO_KEY = "none"
 
 
 class SettingNames(NamedTuple):
-    """Names of the settings of a server in messages; `shorten` is the advice for long texts."""
+    """Names of the settings of a server in errors.
+
+    `too_long` is the code of the error for long texts, `serve` an argument of vLLM, `url_others` what `url` may be
+    instead.
+    """
 
     url: str
     model: str
@@ -33,18 +37,19 @@ class SettingNames(NamedTuple):
     concurrency: str
     max_retries: str
     timeout: str
-    shorten: str
+    too_long: str
     serve: str = ""
+    url_others: str = ""
 
     def check(self, key_variable: str, concurrency: int, max_retries: int, timeout: float) -> None:
         """Check the ranges of settings; errors name the setting, but never a value that may be a key."""
         for name, value, least in ((self.concurrency, concurrency, 1), (self.max_retries, max_retries, 0)):
             if value < least:
-                raise OptionError(f"{name} {value}: must be at least {least}")
+                raise OptionError("at_least", option=name, found=value, least=least)
         if not 0 < timeout < float("inf"):
-            raise OptionError(f"{self.timeout} {timeout}: must be a number of seconds above 0")
+            raise OptionError("seconds", option=self.timeout, found=timeout)
         if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable):
-            raise OptionError(f"{self.key_variable}: give the NAME of an environment variable, not the key itself")
+            raise OptionError("name_of_variable", option=self.key_variable)
 
     def check_url(self, url: str) -> str:
         """Return a URL without trailing slash; the OptionError for an invalid one never contains its credentials."""
@@ -54,9 +59,9 @@ class SettingNames(NamedTuple):
         except ValueError:
             valid = False
         if not valid:
-            raise OptionError(f"{self.url}: not a URL such as http://localhost:8000/v1")
+            raise OptionError("not_a_url", option=self.url, others=self.url_others)
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise OptionError(f"{self.url}: leave out user, password and query; to give a key, use {self.key_variable}")
+            raise OptionError("url_with_more", option=self.url, key_option=self.key_variable)
         return url.rstrip("/")
 
 
@@ -99,49 +104,51 @@ class Endpoint:
             http_client=_bounded_client(self._openai, max_reply_bytes),
         )
 
-    async def error(self, error: Exception) -> ModelError:
+    async def error(self, error: Exception) -> ModelError:  # noqa: PLR0911  (a table of codes)
         """Describe a failed request on one line without the key: the reply of the server, and what to do."""
         names = self._names
         status = getattr(error, "status_code", None)
         answer = self._without_key(getattr(error, "body", None) or error.__cause__ or error)
         if isinstance(error, self._openai.APITimeoutError):
-            text = f"no answer in time; raise {names.timeout}, or lower {names.concurrency}"
-        elif isinstance(error, self._openai.APIConnectionError):
-            text = f"{answer}; is the server running? With vLLM: vllm serve {self.model}{names.serve}"
-        elif status is None:
-            text = f"{answer}; does the URL end in /v1?"
-        elif status == 404:
-            text = f"HTTP 404, {answer}; {await self._served()}"
-        elif getattr(error, "code", None) == "insufficient_quota":
-            text = "the account has no credit left; add credit, then repeat the command to resume"
-        else:
-            advice = {
-                **dict.fromkeys((401, 403), f"put a valid key into the environment variable {self._key_variable}"),
-                **dict.fromkeys((400, 413, 422), f"if texts are too long, {names.shorten}"),
-                429: f"lower {names.concurrency}, raise {names.max_retries}, or try again later",
-            }
-            text = f"HTTP {status}, {answer}; {advice.get(status, 'see the log of the server')}"
-        return ModelError(f"{self}: {text}")
+            return self._error("no_answer_in_time", timeout=names.timeout, concurrency=names.concurrency)
+        if isinstance(error, self._openai.APIConnectionError):
+            return self._error("server_unreachable", answer=answer, model=self.model, serve=names.serve)
+        if status is None:
+            return self._error("not_an_answer", answer=answer)
+        if status == 404:
+            return await self._not_served(answer)
+        if getattr(error, "code", None) == "insufficient_quota":
+            return self._error("no_credit")
+        if status in (401, 403):
+            return self._error("key_refused", status=status, answer=answer, variable=self._key_variable)
+        if status in (400, 413, 422):
+            return self._error(names.too_long, status=status, answer=answer)
+        if status == 429:
+            values = {"concurrency": names.concurrency, "max_retries": names.max_retries}
+            return self._error("too_many_requests", answer=answer, **values)
+        return self._error("server_failed", status=status, answer=answer)
 
-    async def _served(self) -> str:
-        """Return advice after HTTP 404, based on the server's list of models."""
+    def _error(self, code: str, **values: object) -> ModelError:
+        """Make the error of a code; its sentence names the server."""
+        return ModelError(code, server=str(self), **values)
+
+    async def _not_served(self, answer: str) -> ModelError:
+        """Return the error after HTTP 404, based on the server's list of models."""
         try:
             async with self.client() as client:
                 models = await client.with_options(max_retries=0, timeout=CONNECT_SECONDS).models.list()
             served = [model.id for model in models.data]
         except Exception:  # noqa: BLE001 (this only improves a message)
-            return "does the URL end in /v1?"
+            return self._error("nothing_at_url", answer=answer)
         if self.model in served:
-            return f"the model is served, but not for this task; with vLLM: vllm serve {self.model}{self._names.serve}"
+            return self._error("other_task_served", answer=answer, model=self.model, serve=self._names.serve)
         names = self._without_key(", ".join(served[:5])) or "no model"
-        return f"it serves {names}: name one with {self._names.model}"
+        return self._error("other_model_served", answer=answer, served=names, option=self._names.model)
 
     def _key(self) -> str:
         key = os.environ.get(self._key_variable, "").strip()
         if not re.fullmatch(r"[!-~]*", key):
-            raise OptionError(
-                f"environment variable {self._key_variable}: a key consists of ASCII characters without spaces"
-            )
+            raise OptionError("invalid_key", variable=self._key_variable)
         return key or NO_KEY
 
     def _without_key(self, text: object) -> str:

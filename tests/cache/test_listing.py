@@ -3,12 +3,12 @@
 import pytest
 import torch
 from json_files import read_json
+from refusals import refused
 
 from narrlit.cache.listing import embedding_caches, remove_cache
 from narrlit.cache.shards import SPACE
 from narrlit.cache.space import EmbeddingSpace, content_keys
 from narrlit.cache.storage import EmbeddingCache, open_cache
-from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig
 
 
@@ -66,7 +66,7 @@ def test_what_is_selected_is_removed_and_other_files_stay(tmp_path, frozen, teac
 
 def test_a_folder_without_a_cache_is_refused(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(OptionError, match="is not an embedding cache"):
+        with refused("not_a_cache"):
             remove_cache(folder)
-    with pytest.raises(OptionError, match="no such folder"):
+    with refused("no_cache_folder"):
         embedding_caches(tmp_path / "none")

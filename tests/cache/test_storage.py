@@ -5,13 +5,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from safetensors.torch import save_file
 
 from narrlit.cache.listing import remove_cache
 from narrlit.cache.shards import read_arrays
 from narrlit.cache.space import content_keys
 from narrlit.cache.storage import EmbeddingCache, MappedEmbeddings
-from narrlit.errors import ModelError
 
 KEYS = content_keys({"model": "m"}, [str(i) for i in range(40)])
 GIVEN = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
@@ -84,7 +84,7 @@ def test_additions_of_others_are_visible_after_a_refresh(tmp_path):
     cache.refresh()
     assert cache.missing(KEYS) == list(range(20, 40))
     assert torch.equal(cache.read(KEYS[:20]), GIVEN[:20])
-    with pytest.raises(ModelError, match="3 of 4 embeddings are missing"):
+    with refused("missing_embeddings", missing=3, keys=4):
         cache.mapped(KEYS[19:23])
 
 
@@ -132,7 +132,7 @@ def test_damage_after_the_cache_was_opened_is_found_before_the_first_use(tmp_pat
         file.seek(-5, 2)
         file.write(b"\xff")
 
-    with pytest.raises(ModelError, match="25 of 40 embeddings are missing"):
+    with refused("missing_embeddings", missing=25, keys=40):
         cache.read(KEYS)
 
     cache.refresh()
@@ -175,10 +175,10 @@ def test_shards_of_other_origin(tmp_path, capsys):
 
 def test_different_dimensions_and_nan_are_refused(tmp_path):
     cache = cache_of(tmp_path, [(0, 10)])
-    with pytest.raises(ModelError, match=r"dimension 5 do not fit the cache .* holds dimension 6"):
+    with refused("dimension_of_cache", found=5, needed=6):
         cache.add(KEYS[10:11], torch.ones(1, 5))
-    with pytest.raises(ModelError, match="not finite: the model is broken"):
+    with refused("embeddings_not_finite", cause="the model is broken"):
         cache.add(KEYS[10:11], torch.full((1, 6), torch.nan))
-    with pytest.raises(ModelError, match="float16 is too narrow"):
+    with refused("embeddings_not_finite", n=1, embeddings=1):
         EmbeddingCache(tmp_path, "float16").add(KEYS[10:11], torch.full((1, 6), 1e6))
     assert len(EmbeddingCache(tmp_path)) == 10

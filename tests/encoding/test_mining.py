@@ -5,13 +5,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 from narrlit.data.readers import read_examples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
 from narrlit.encoding.mining import mine, mine_negatives, nearest_negatives, similar_groups
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -182,8 +182,15 @@ def test_mining_a_file_and_its_examples_gives_the_same(tiny, tmp_path):
     assert list(read_examples(tmp_path / "mined.jsonl").texts()) == list(mining.examples.texts())
 
 
-@pytest.mark.parametrize(("name", "value"), [("per_example", 0), ("margin", 2.5), ("margin", float("nan"))])
-def test_numbers_out_of_range_are_refused(tiny, name, value):
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("per_example", 0, "at_least"),
+        ("margin", 2.5, "margin_of_cosines"),
+        ("margin", float("nan"), "margin_of_cosines"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(tiny, name, value, code):
     encoder = StoryEncoder(Encoder(EncoderConfig(tiny())).eval())
-    with pytest.raises(OptionError, match=f"`{name}={value}`: "):
+    with refused(code):
         mine(examples_of(rows_of_words()), encoder, **{name: value})

@@ -1,8 +1,8 @@
 import json
 
 import pytest
+from refusals import refused
 
-from narrlit.errors import ModelError
 from narrlit.llm.cache import AnswerCache
 
 STORIES = [f"story {i}" for i in range(12)]
@@ -72,7 +72,7 @@ def test_a_refused_parameter_is_left_out_of_the_next_batch(batched, job, llm):
 
 def test_a_batch_that_the_server_refuses_ends_the_job(batched, llm):
     llm.batches.ends = iter(["failed"])
-    with pytest.raises(ModelError, match="batch batch_0 failed: no such model"):
+    with refused("batch_refused", batch="batch_0", reason="no such model"):
         batched()
     assert all(theme.startswith("{") for theme in batched())
     assert len(llm.batches.made) == 2
@@ -109,7 +109,7 @@ def test_an_interrupted_job_waits_for_its_batch_and_sends_nothing_again(batched,
 
 def test_a_batch_that_never_reached_the_server_is_sent(batched, llm):
     llm.batches.before_making = lambda body: (500, {}, {"error": {"message": "out of order"}})
-    with pytest.raises(ModelError, match="InternalServerError in a batch"):
+    with refused("batch_failed", reason="InternalServerError"):
         batched()
 
     llm.batches.before_making = lambda body: None
@@ -129,7 +129,7 @@ def test_a_batch_that_the_server_forgot_is_sent_again(batched, llm, monkeypatch,
 
 def test_a_server_without_batches_is_named(batched, llm, monkeypatch):
     monkeypatch.setattr(llm.batches, "upload", lambda *form: (404, {}, {"detail": "Not Found"}))
-    with pytest.raises(ModelError, match="is there a Batch API"):
+    with refused("batch_failed"):
         batched()
 
 

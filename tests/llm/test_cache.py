@@ -1,9 +1,8 @@
 import sqlite3
 import stat
 
-import pytest
+from refusals import refused
 
-from narrlit.errors import OptionError
 from narrlit.llm.cache import AnswerCache, Reply
 
 REQUEST = {"model": "m", "prompt": "p", "content": "A story."}
@@ -54,8 +53,8 @@ def test_a_batch_is_recorded_with_its_requests_until_its_end(tmp_path):
 def test_a_file_of_another_kind_is_refused_and_stays(tmp_path):
     (tmp_path / "c").write_text("These are my notes, and no database at all. " * 9)
     before = (tmp_path / "c").read_bytes()
-    with pytest.raises(OptionError, match="file is not a database; name another file with `answer_cache`"):
+    with refused("broken_answer_cache", path="c", reason="file is not a database"):
         AnswerCache(tmp_path / "c")
     assert (tmp_path / "c").read_bytes() == before
-    with pytest.raises(OptionError, match="answer_cache"):
+    with refused("broken_answer_cache"):
         AnswerCache(tmp_path)

@@ -4,9 +4,10 @@ import json
 
 import pytest
 from openai.types.chat import ChatCompletion
+from refusals import refused
 
 from narrlit.llm.cache import Reply
-from narrlit.llm.completions import RequestFailed, batch_result, refused_parameter, reply_of
+from narrlit.llm.completions import batch_result, refused_parameter, reply_of
 
 BODY = {
     "choices": [{"message": {"content": "A"}, "finish_reason": "stop"}],
@@ -24,7 +25,7 @@ def test_a_reply_has_text_end_and_tokens():
     refusal = [{"message": {"content": "A", "refusal": "No."}, "finish_reason": "stop"}]
     assert reply_of(completion(choices=refusal, usage=None)) == Reply("No.", "refusal", 0, 0)
     for choices in ([], [{}], [{"message": {"content": "A"}, "finish_reason": 3}]):
-        with pytest.raises(RequestFailed, match="malformed answer"):
+        with refused("request_failed", reason="malformed answer"):
             reply_of(completion(choices=choices))
 
 

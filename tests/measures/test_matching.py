@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from narrlit.errors import OptionError
 from narrlit.measures.matching import (
     Matching,
     PassageVectors,
@@ -140,7 +140,15 @@ def test_positions_are_relative_to_each_story(stories):
     assert np.array_equal(together.story(2), stories[2])
 
 
-@pytest.mark.parametrize("wrong", [{"spread": 0}, {"spread": math.nan}, {"support": -0.1}, {"support": 1.1}])
-def test_invalid_settings_are_refused(wrong):
-    with pytest.raises(OptionError, match=f"`{next(iter(wrong))}="):
-        Matching(**wrong)
+@pytest.mark.parametrize(
+    ("option", "value", "code"),
+    [
+        ("spread", 0, "above_zero"),
+        ("spread", math.nan, "above_zero"),
+        ("support", -0.1, "share"),
+        ("support", 1.1, "share"),
+    ],
+)
+def test_invalid_settings_are_refused(option, value, code):
+    with refused(code, option=option):
+        Matching(**{option: value})

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from refusals import refused
 from triples import triples_of
 
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import OptionError
 from narrlit.measures import Cosine, PassageSimilarity, open_measure
 from narrlit.measures.matching import Matching, matches
 from narrlit.models.config import EncoderConfig
@@ -64,7 +64,7 @@ def test_measures_are_opened_by_name(encoder):
 
     assert open_measure("passages:model", load) == PassageSimilarity(encoder)
     assert open_measure("model", load) == Cosine(encoder)
-    with pytest.raises(OptionError, match="passages: must be followed by a model, such as passages:minilm"):
+    with refused("model_after_prefix", prefix="passages:"):
         open_measure("passages:", load)
 
 

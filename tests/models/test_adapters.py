@@ -6,12 +6,12 @@ import math
 import pytest
 import torch
 from adapted_encoders import adapted, gradients, move, packed, vectors
+from refusals import refused
 from sentence_transformers import SentenceTransformer
 from tiny_models import world_texts
 from torch import nn
 from transformers import MPNetModel
 
-from narrlit.errors import OptionError
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig, LoRA
@@ -50,7 +50,7 @@ def test_target_modules_can_be_named(tiny, names):
 
 
 def test_an_unknown_target_module_is_refused_with_the_available_names(tiny):
-    with pytest.raises(OptionError, match=r"'q_proj'; available: attention\.self\.query, .*output\.dense$") as caught:
+    with refused("unknown_target_modules", ending="q_proj") as caught:
         adapted(tiny, "bert", "mean", lora=LoRA(target_modules=["query", "q_proj"]))
     assert "pooler" not in str(caught.value)
 
@@ -251,7 +251,7 @@ def test_adapters_depend_on_the_seed_and_leave_the_random_state_unchanged(tiny, 
 
 def test_an_architecture_without_gradient_checkpointing_is_refused(tiny):
     assert not MPNetModel.supports_gradient_checkpointing
-    with pytest.raises(OptionError, match="mpnet does not support it"):
+    with refused("no_gradient_checkpointing", type="mpnet"):
         Encoder(EncoderConfig(tiny("mpnet"), gradient_checkpointing=True))
 
 

@@ -1,16 +1,14 @@
 """Post-processing: each step against plain NumPy, folded into one map, and the same in exported folders."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
 from head_encoders import TEXTS, joined, sentence_encoder, view_encoder, viewed
+from refusals import refused
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Dense
 from sklearn.covariance import LedoitWolf
 
-from narrlit.errors import ModelError, OptionError
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.affine_steps import fit_steps
@@ -63,30 +61,30 @@ def test_whitening_with_many_stories_inverts_the_covariance(count):
 
 
 @pytest.mark.parametrize(
-    ("steps", "words"),
+    ("steps", "refusal"),
     [
-        ("centre", "not one of center, abtt, whiten, truncate \\(did you mean center"),
-        ("abtt", "write abtt:N"),
-        ("abtt:0", "write abtt:N"),
-        ("center:1", "write center without"),
+        ("centre", {"code": "unknown_step", "near": "center"}),
+        ("abtt", {"code": "form_of_step"}),
+        ("abtt:0", {"code": "form_of_step"}),
+        ("center:1", {"code": "form_of_step"}),
     ],
 )
-def test_unknown_steps_are_refused(steps, words):
-    with pytest.raises(OptionError, match=words):
+def test_unknown_steps_are_refused(steps, refusal):
+    with refused(**refusal):
         parse_steps(steps)
 
 
 @pytest.mark.parametrize(
-    ("steps", "count", "words"),
+    ("steps", "count", "refusal"),
     [
-        ("center", 1, "`postprocess=center`: too few stories (1 of 8 dimensions); give more in `fit_on`"),
-        ("abtt:5", 5, "`postprocess=abtt:5`: too few stories (5 of 8 dimensions); give more in `fit_on`, or a smaller"),
-        ("whiten", 0, "`postprocess=whiten`: too few stories (0 of 8 dimensions); give more in `fit_on`"),
-        ("truncate:9", 40, "`postprocess=truncate:9`: the embeddings have 8 dimensions"),
+        ("center", 1, {"code": "few_for_step", "step": "center", "stories": 1, "dimension": 8}),
+        ("abtt:5", 5, {"code": "few_for_number", "step": "abtt:5", "stories": 5, "dimension": 8}),
+        ("whiten", 0, {"code": "few_for_step", "step": "whiten", "stories": 0, "dimension": 8}),
+        ("truncate:9", 40, {"code": "truncated_dimension", "number": 9, "dimension": 8}),
     ],
 )
-def test_too_few_stories_or_dimensions_are_refused(steps, count, words):
-    with pytest.raises(OptionError, match=re.escape(words)):
+def test_too_few_stories_or_dimensions_are_refused(steps, count, refusal):
+    with refused(**refusal):
         fit_steps(parse_steps(steps), FITTED[:count])
 
 
@@ -132,5 +130,5 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
 
     again = load_encoder(str(tmp_path / "out"))
     assert abs(embed(again, stories, progress=False).embeddings - expected).max() < 1e-5
-    with pytest.raises(ModelError, match="was fitted with other weights of views"):
+    with refused("fusion_after_postprocessing"):
         with_fusion(again, Fusion(1, 0, 0, 0))

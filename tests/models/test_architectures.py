@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 from adapted_encoders import packed, vectors
+from refusals import refused
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Pooling
 from tiny_models import ARCHITECTURES, WIDTH, WITHOUT_POSITIONS, world_texts, write_architecture
 
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import ModelError
 from narrlit.exporting.backends import check_exportable
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
@@ -123,14 +124,14 @@ def test_models_that_mix_padding_are_refused_where_padding_can_not_be_avoided(mo
         check_exportable(loaded(folder), folder)
 
     monkeypatch.setattr(weights, "shard_head", lambda *_: pytest.fail("sharded"))
-    with pytest.raises(OptionError, match=r"trainer\.strategy ddp"):
+    with refused("sharded_padding"):
         weights.build_encoder(EncoderConfig(folder), mesh=object())
 
 
 def test_a_model_that_reads_more_than_tokens_is_refused(model, monkeypatch):
     folder = model("xlnet", "right")
     monkeypatch.setattr(Encoder, "_special_token_types", lambda _: {})
-    with pytest.raises(ModelError, match="xlnet is not supported"):
+    with refused("unsupported_architecture", type="xlnet"):
         loaded(folder)
 
 

@@ -16,10 +16,11 @@ from head_encoders import (
     viewed,
     views_by_hand,
 )
+from refusals import refused
 
 from narrlit.data.schema import Story, StoryTable, Triple, Triples, Views
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import DataError, OptionError
+from narrlit.errors import DataError
 from narrlit.models import embedding
 from narrlit.models.config import PRESETS, EncoderConfig, Fusion, Prompts
 from narrlit.models.coverage import Coverage
@@ -82,7 +83,7 @@ def test_a_repeated_sentence_is_embedded_and_counted_once(tiny, monkeypatch):
 
 @pytest.mark.parametrize("blank", ["", " \n\t "])
 def test_a_text_without_sentences_is_refused_with_its_number(tiny, blank):
-    with pytest.raises(DataError, match="story 3 of 4"):
+    with refused("blank_story", row=3, stories=4):
         embed(sentence_encoder(tiny()), ["A b.", "C d.", "A b.", blank, "E."], progress=False)
 
 
@@ -154,9 +155,9 @@ def test_views_can_be_read_by_a_model_of_sentences(tiny):
 
 def test_stories_without_views_are_refused(tiny):
     stories = [*viewed(2), Story("x", "No views here.")]
-    with pytest.raises(DataError, match=r"story 3 of 3 has no views.*give `views`"):
+    with refused("story_without_views", row=3, stories=3):
         embed(view_encoder(tiny()), stories, progress=False)
-    with pytest.raises(DataError, match="story 1 of 1 has no views"):
+    with refused("story_without_views", row=1, stories=1):
         embed(view_encoder(tiny()), ["A text."], progress=False)
 
 
@@ -254,9 +255,9 @@ def test_long_sentences_and_views_are_read_in_windows(tiny):
 
 
 def test_a_refused_long_story_is_quoted(tiny):
-    with pytest.raises(DataError, match=r"story 'The king met a fox.* has \d+ tokens, more than 96: `long=windows`"):
+    with refused("text_over_max_length", kind="story", max_length=96):
         embed(reading(tiny(), "refuse"), ["Short.", LONG * 2], progress=False)
-    with pytest.raises(OptionError, match="increase `max_length`"):
+    with refused("no_room_for_text"):
         embed(reading(tiny(), "windows", max_length=8, prompts=Prompts(story=LONG)), [LONG], progress=False)
 
 

@@ -7,10 +7,10 @@ import torch
 from head_encoders import join_views
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from torch import nn
 from torch.nn.functional import normalize
 
-from narrlit.errors import ModelError
 from narrlit.models.config import PARTS, PRESETS, EncoderConfig, Fusion, parse_fusion
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
@@ -67,7 +67,7 @@ def test_an_mlp_has_relu_between_its_layers_and_not_at_the_end():
     ids=["projection", "mlp", "bilstm", "views"],
 )
 def test_a_head_of_another_model_is_refused(tiny, head):
-    with pytest.raises(ModelError, match="dimension 32, but the head was trained on dimension 31"):
+    with refused("dimension_of_head", found=32, needed=31):
         Encoder(EncoderConfig(tiny())).attach(head)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from adapted_encoders import gradients, packed, vectors
 from json_files import read_json
+from refusals import refused
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
 from tiny_models import trained_tokenizer, world_texts
@@ -14,7 +15,6 @@ from torch import nn
 from transformers import Qwen3Config, Qwen3Model
 from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
-from narrlit.errors import MissingExtraError
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.adapters import quantization_of
@@ -207,7 +207,7 @@ def test_a_missing_package_is_named_with_its_extra(qwen3, monkeypatch, package):
     finders = [SimpleNamespace(find_spec=lambda name, *_: _refuse(name, package)), *sys.meta_path]
     monkeypatch.setattr(sys, "meta_path", finders)
 
-    with pytest.raises(MissingExtraError, match=rf"{package} is not installed: pip install 'narrlit\[quant\]'"):
+    with refused("missing_extra", commands="pip install 'narrlit[quant]'", module=package):
         Encoder(EncoderConfig(qwen3, quantization="nf4"))
 
 

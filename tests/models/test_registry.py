@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
@@ -94,7 +95,7 @@ def test_embeddings_of_nan_or_zeros_are_refused(folder, value):
         encoder.transformer.encoder.layer[-1].output.LayerNorm.weight.fill_(value)
         encoder.transformer.encoder.layer[-1].output.LayerNorm.bias.fill_(value)
 
-    with pytest.raises(ModelError, match=r"NaN or infinity|zeros alone"):
+    with refused("embeddings_of_nan"):
         embed(encoder, TEXTS, progress=False)
 
 

@@ -190,6 +190,6 @@ def _pieces(texts: Sequence[str], unit: Literal["story", "sentence"]) -> list[li
     for number, text in enumerate(texts, 1):
         sentences = split_sentences(text)
         if not sentences:
-            raise DataError(f"story {number} of {len(texts)} has no sentence: {text[:60]!r}")
+            raise DataError("no_sentence", row=number, stories=len(texts), text=text[:60])
         pieces.append(sentences)
     return pieces

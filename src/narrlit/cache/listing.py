@@ -103,7 +103,7 @@ def embedding_caches(folder: str | Path = "runs/embeddings", model: str | None =
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise OptionError(f"{folder}: no such folder; embeddings are cached in runs/embeddings by default")
+        raise OptionError("no_cache_folder", folder=folder)
     folders: set[Path] = set()
     for pattern in (SPACE, f"embeddings/*{SUFFIX}"):
         folders.update(path.parent for path in folder.rglob(pattern))
@@ -118,7 +118,7 @@ def describe_cache(folder: Path) -> CacheInfo:
     record = folder / SPACE
     space: dict[str, object] = {}
     if record.is_file():
-        with reading("embedding cache", record, "remove the folder", ModelError):
+        with reading("broken_cache", record, error=ModelError):
             space = dict(json.loads(record.read_text(encoding="utf-8")))
     cache = EmbeddingCache(folder)
     return CacheInfo(
@@ -138,7 +138,7 @@ def remove_cache(folder: Path) -> None:
     if record.is_file():
         files.append(record)
     if not files:
-        raise OptionError(f"{folder} is not an embedding cache; `narrlit cache ls` lists all caches")
+        raise OptionError("not_a_cache", folder=folder)
     unfinished = folder.glob(f".*{SUFFIX}")
     damaged = folder.glob(f"*{SUFFIX}{DAMAGED}")
     for path in [*files, *unfinished, *damaged]:

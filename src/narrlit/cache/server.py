@@ -17,14 +17,15 @@ RESERVED_FIELDS = ("model", "input", "encoding_format")
 """Fields of a request that are set here."""
 _OPTION = "embeddings.server"
 NAMES = SettingNames(
-    "embeddings.source (encoder, vllm, or a server's URL)",
+    "embeddings.source",
     f"{_OPTION}.model",
     f"{_OPTION}.api_key_variable",
     f"{_OPTION}.concurrency",
     f"{_OPTION}.max_retries",
     f"{_OPTION}.timeout",
-    shorten=f"have the server truncate them: for vLLM, {_OPTION}.parameters {{truncate_prompt_tokens: 512}}",
+    too_long="embedded_request_refused",
     serve=" --runner pooling",
+    url_others=" (encoder, vllm, or a server's URL)",
 )
 
 
@@ -53,11 +54,11 @@ class ServerOptions:
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_variable, self.concurrency, self.max_retries, self.timeout)
         if self.batch_size < 1:
-            raise OptionError(f"{_OPTION}.batch_size {self.batch_size}: must be at least 1")
+            raise OptionError("at_least", option=f"{_OPTION}.batch_size", found=self.batch_size, least=1)
         parameters = self.parameters or {}
         for name in RESERVED_FIELDS:
             if name in parameters:
-                raise OptionError(f"{_OPTION}.parameters: {name} is set already: remove it")
+                raise OptionError("reserved_field", option=f"{_OPTION}.parameters", field=name)
 
 
 class Server:
@@ -117,8 +118,7 @@ class Server:
         except (KeyError, TypeError):
             indices, vectors = [], []
         if indices != list(range(len(texts))):
-            needed = f"one embedding with each index of {len(texts)} texts"
-            raise ModelError(f"{self.endpoint}: an answer does not have {needed}; does the URL end in /v1?")
+            raise ModelError("incomplete_answer", server=str(self.endpoint), texts=len(texts))
         return vectors
 
 
@@ -139,8 +139,7 @@ def stacked(vectors: Sequence[Any], count: int, name: str) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         embeddings = np.empty(0, dtype=np.float32)
     if len(vectors) != count or embeddings.ndim != 2 or not embeddings.shape[1]:
-        fault = f"{len(vectors)} embeddings for {count} texts are not lists of numbers of the same length"
-        raise ModelError(f"{name}: {fault}; do several models answer there?")
+        raise ModelError("uneven_embeddings", source=name, embeddings=len(vectors), texts=count)
     if not np.isfinite(embeddings).all():
-        raise ModelError(f"{name}: embeddings contain NaN or infinity; does it run in float16? Use bfloat16 or float32")
+        raise ModelError("non_finite_embeddings", source=name)
     return embeddings

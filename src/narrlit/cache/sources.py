@@ -83,19 +83,14 @@ def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: to
     encoder = Encoder(config).to(device).eval()
     for role, prompt in prompts.items():
         if encoder.prompt(role) != prompt:
-            raise ModelError(
-                f"{config.model}: its prompts could not be read before it was loaded; try again, or set encoder.prompts"
-            )
+            raise ModelError("unread_prompts", model=config.model)
     return partial(embed, encoder, progress=False)
 
 
 def _open_server(config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str]) -> Source:
     """Open vLLM or a server; raise OptionError for settings of the encoder that it does not follow."""
     if config.quantization is not None or config.normalize is not True:
-        raise OptionError(
-            f"embeddings.source {source.source}: encoder.quantization must be null and encoder.normalize true, "
-            "because the server decides about quantization, and servers differ in normalization"
-        )
+        raise OptionError("source_without_quantization", source=source.source)
     server = VLLM(config) if source.kind == "vllm" else Server(source.source, config.model, source.server)
 
     def embed_on_server(texts: Sequence[str], role: Role) -> Embeddings:
@@ -112,7 +107,7 @@ def _read_known(path: str) -> tuple[list[str], FloatArray]:
     """Read N texts and their embeddings (N, D) from a file of `narrlit embed`."""
     texts: list[str] = []
     embeddings: list[list[float]] = []
-    with reading("known embeddings", path, "write it again: narrlit embed with `long=truncate`"):
+    with reading("unreadable_embeddings", path):
         for line in Path(path).read_text(encoding="utf-8").splitlines():
             if line.strip():
                 row = json.loads(line)
@@ -128,7 +123,7 @@ class VLLM:
         """Load the model."""
         vllm = require("vllm", "vllm")
         self._name = config.model
-        with reading("vLLM with model", self._name, "see vLLM's log above", ModelError):
+        with reading("vllm_failed", self._name, error=ModelError):
             self._llm = vllm.LLM(
                 model=str(packaged_minilm()) if config.model == "minilm" else config.model,
                 revision=config.revision,
@@ -145,7 +140,7 @@ class VLLM:
         Raises:
             ModelError: if vLLM fails, or its embeddings are not finite.
         """
-        with reading("vLLM with model", self._name, "see vLLM's log above", ModelError):
+        with reading("vllm_failed", self._name, error=ModelError):
             # Truncated here: vLLM refuses long texts, and its option for truncation changes between releases.
             limit = self._llm.llm_engine.model_config.max_model_len
             ids = self._llm.get_tokenizer()(list(texts), truncation=True, max_length=limit)["input_ids"]
@@ -161,15 +156,10 @@ def check_agreement(embeddings: FloatArray, known: FloatArray, origin: str) -> N
         ModelError: if their dimensions differ, or the cosine of a text is below 0.999; `origin` names the known ones.
     """
     if embeddings.shape != known.shape:
-        raise ModelError(
-            f"{origin}: dimension {known.shape[-1]} is expected, the source gives {embeddings.shape[-1]}: is it "
-            "another model, or are embeddings truncated?"
-        )
+        raise ModelError("other_dimension", origin=origin, needed=known.shape[-1], found=embeddings.shape[-1])
     norms = np.linalg.norm(embeddings, axis=1) * np.linalg.norm(known, axis=1)
     cosines = (embeddings * known).sum(1) / np.maximum(norms, 1e-12)
     if len(cosines) and not (lowest := cosines.min()) >= LEAST_COSINE:
         raise ModelError(
-            f"{origin}: text {int(cosines.argmin()) + 1} has cosine {lowest:.4f} to its known embedding, "
-            f"{LEAST_COSINE:g} is needed: is it another model or revision, pooling, prompt or maximum length, or a "
-            "wrong order of answers?"
+            "embeddings_disagree", origin=origin, text=int(cosines.argmin()) + 1, cosine=lowest, least=LEAST_COSINE
         )

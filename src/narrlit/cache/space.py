@@ -159,7 +159,7 @@ def model_identity(model: str) -> tuple[str, str | None]:
     name, digest = model if model in PACKAGED else folder.name, folder_digest(folder)
     if not (folder / ADAPTED).is_file():
         return name, digest
-    with reading("encoder's config", folder / ADAPTED, error=ModelError):
+    with reading("unreadable_encoder_config", folder / ADAPTED, error=ModelError):
         backbone = json.loads((folder / ADAPTED).read_text(encoding="utf-8"))["model"]
     return name, f"{digest} {model_identity(backbone)[1]}"
 
@@ -172,7 +172,7 @@ def _checkpoint_identity(model: str, checkpoint: Path) -> tuple[str, str]:
     if backbone is None:
         from narrlit.models.checkpoint_files import read_checkpoint  # torch, for runs and checkpoints only
 
-        with reading("checkpoint", checkpoint, error=ModelError):
+        with reading("unreadable_checkpoint", checkpoint, error=ModelError):
             backbone = read_checkpoint(checkpoint)["hyper_parameters"]["encoder"]["model"]
     _, files = model_identity(backbone)
     run_and_version = checkpoint.absolute().parents[2:0:-1]

@@ -85,7 +85,7 @@ class EmbeddingCache:
         """
         if embeddings.ndim != 2 or len(embeddings) != len(keys):
             shape = tuple(embeddings.shape)
-            raise ModelError(f"{len(keys)} texts have embeddings of shape {shape}; is the model complete?")
+            raise ModelError("embeddings_of_shape", texts=len(keys), shape=str(shape))
         stored = self._stored(embeddings)
         self._check_dimension(stored.shape[1], self.folder)
         if write:
@@ -98,7 +98,9 @@ class EmbeddingCache:
         broken = int((~torch.isfinite(stored)).any(1).sum())
         if broken:
             cause = "float16 is too narrow for them" if torch.isfinite(embeddings).all() else "the model is broken"
-            raise ModelError(f"{broken} of {len(embeddings)} embeddings for {self.folder} are not finite: {cause}")
+            raise ModelError(
+                "embeddings_not_finite", n=broken, embeddings=len(embeddings), folder=self.folder, cause=cause
+            )
         return stored
 
     def _write(self, keys: Sequence[bytes], embeddings: Tensor, readings: Readings) -> None:
@@ -131,7 +133,7 @@ class EmbeddingCache:
         """Map the embeddings of N keys into memory; indexing reads them."""
         absent = self.missing(keys)
         if absent or self.dimension is None:
-            raise ModelError(f"{self.folder}: {len(absent)} of {len(keys)} embeddings are missing; were they deleted?")
+            raise ModelError("missing_embeddings", folder=self.folder, missing=len(absent), keys=len(keys))
         number_of_shard: dict[Path, int] = {}
         shard_of = np.empty(len(keys), dtype=np.int64)
         row_of = np.empty(len(keys), dtype=np.int64)
@@ -167,8 +169,7 @@ class EmbeddingCache:
             self.dimension = dimension
         if dimension != self.dimension:
             raise ModelError(
-                f"{path}: embeddings of dimension {dimension} do not fit the cache {self.folder}, which holds "
-                f"dimension {self.dimension}; name another folder"
+                "dimension_of_cache", path=path, found=dimension, folder=self.folder, needed=self.dimension
             )
 
 

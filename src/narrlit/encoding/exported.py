@@ -71,13 +71,12 @@ class ExportedEncoder:
         runtime = require(RUNTIME, "onnx")
         from tokenizers import Tokenizer
 
-        remedy = f"remove {folder}"
-        record = read_json(folder / RECORD, ExportedRecord, "exported encoder", remedy)
+        record = read_json(folder / RECORD, ExportedRecord, "broken_exported_record", folder=folder)
         try:
             tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
             session = runtime.InferenceSession(str(folder / GRAPH), providers=["CPUExecutionProvider"])
         except Exception as error:  # both libraries raise their own, without a common base
-            raise ModelError(f"{folder}: the exported encoder is damaged; {remedy}") from error
+            raise ModelError("broken_exported_encoder", folder=folder) from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return cls(record, long, tokenizer, session)

@@ -11,7 +11,7 @@ from narrlit.encoding.options import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing, postprocessing_of
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts, story_texts
-from narrlit.errors import ModelError, did_you_mean
+from narrlit.errors import ModelError, nearest
 from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import DEFAULT_MODEL, Fusion, Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -118,8 +118,11 @@ def _check_exists(model: str) -> None:
         return
     siblings = sorted(child.name for child in path.parent.glob("[!.]*"))
     raise ModelError(
-        f"{model}: does not exist{did_you_mean(path.name, siblings)}; {path.parent} contains "
-        f"{', '.join(siblings[:8]) or 'nothing'}"
+        "missing_model",
+        model=model,
+        near=nearest(path.name, siblings),
+        folder=path.parent,
+        found=", ".join(siblings[:8]) or "nothing",
     )
 
 

@@ -126,9 +126,9 @@ def mine(
     ['Money gets cheaper.', 'A knight seeks a grail.']
     """
     if per_example < 1:
-        raise OptionError(f"`per_example={per_example}`: must be at least 1")
+        raise OptionError("at_least", option="per_example", found=per_example, least=1)
     if not -2 <= margin <= 2:
-        raise OptionError(f"`margin={margin}`: must be a difference of cosines, from -2 to 2")
+        raise OptionError("margin_of_cosines", margin=margin)
     if not isinstance(examples, TrainingExamples):
         examples = read_examples(examples, strict=strict)
     if progress:

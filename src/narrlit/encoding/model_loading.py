@@ -32,7 +32,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
     device = pick_device(loading.device)
     precision = pick_precision(loading.precision, device)
     try:
-        with reading("model", name, "see `model`", ModelError):
+        with reading("unloadable_model", name, error=ModelError):
             encoder = load_encoder(
                 name, trust_remote_code=loading.trust_remote_code, max_length=loading.max_length, long=loading.long
             )
@@ -41,7 +41,7 @@ def load_module(name: str, loading: Loading, fusion: Fusion | None) -> "Encoder"
         variable = next((variable for variable in OFFLINE if os.environ.get(variable)), None)
         if variable is None or Path(name).exists() or name in PACKAGED:
             raise
-        raise ModelError(f"{error}; {variable} is set, which prevents downloads: unset it") from error
+        raise ModelError("downloads_prevented", cause=error, variable=variable) from error
     if loading.precision == "auto" and precision == "fp32":
         say(f"precision auto: float32; {no_bf16(device)}")
     return with_fusion(encoder, fusion)
@@ -57,9 +57,9 @@ def pick_device(name: Device) -> torch.device:
     if name == "auto":
         return torch.device(next(kind for kind, is_available in available.items() if is_available))
     if name not in available:
-        raise OptionError(f"`device={name}`: unknown; available: auto, {', '.join(available)}")
+        raise OptionError("unknown_device", device=name, known=available)
     if not available[name]:
-        raise OptionError(f"`device={name}`: this machine has none; use auto or cpu")
+        raise OptionError("missing_device", device=name)
     return torch.device(name)
 
 

@@ -32,4 +32,4 @@ class Loading:
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < FEWEST_TOKENS:
-            raise OptionError(f"`max_length={self.max_length}`: must be at least {FEWEST_TOKENS} tokens")
+            raise OptionError("max_length_too_small", max_length=self.max_length, least=FEWEST_TOKENS)

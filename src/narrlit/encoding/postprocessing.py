@@ -55,7 +55,7 @@ class Postprocessing:
 
     def __post_init__(self) -> None:
         if self.is_fitted and not (self.files or self.stories or self.transductive):
-            raise OptionError(f"`postprocess={self.steps}`: give `fit_on`, stories other than those embedded")
+            raise OptionError("fit_on_needed", steps=self.steps)
 
     @property
     def is_fitted(self) -> bool:
@@ -75,10 +75,7 @@ class Postprocessing:
         else:  # the official files share some stories: leave these out
             chosen = {text: story for text, story in available.items() if text not in embedded_by_text}
         if 2 * len(chosen) < len(available):
-            raise OptionError(
-                f"`fit_on`: {len(available) - len(chosen)} of its {len(available)} stories are also embedded; give "
-                "other stories, or add `transductive`, which flags the result"
-            )
+            raise OptionError("fit_on_embedded", n=len(available) - len(chosen), stories=len(available))
         files = [{"path": path, "sha256": file_digest(path)} for path in self.files]
         record = {
             "steps": self.steps,
@@ -107,7 +104,7 @@ def postprocessing_of(
     """Build the settings of post-processing from the parameters of `load`; None if there are no steps."""
     if steps is None:
         if fit_on or transductive:
-            raise OptionError("`fit_on` and `transductive` need `postprocess`")
+            raise OptionError("fit_on_needs_postprocess")
         return None
     if isinstance(fit_on, str | Path):
         files = [part.strip() for part in str(fit_on).split(",") if part.strip()]

@@ -242,7 +242,7 @@ class StoryEncoder:
         embedded = {normal_text(story.source_text) for story in stories}
         if self._fit is not None and self._fit.embedded == embedded:
             return self
-        self.require_one_prompt("`postprocess`")
+        self.require_one_prompt("post-processing")
         fitted = self._copy()
         fitted._fit = self.postprocessing.fit_for(stories)
         return fitted
@@ -252,9 +252,11 @@ class StoryEncoder:
         prompts = self.facts.prompts
         if len(set(prompts.values())) > 1:
             raise ModelError(
-                f"{self.name} puts {prompts['anchor']!r} before anchors and {prompts['candidate']!r} before "
-                f"candidates, but {purpose} has one embedding for both: give a `role`, if available, "
-                "or train with one prompt (encoder.prompts.story alone)"
+                "prompts_by_role",
+                model=self.name,
+                anchor=prompts["anchor"],
+                candidate=prompts["candidate"],
+                purpose=purpose,
             )
 
     def embed(
@@ -276,7 +278,7 @@ class StoryEncoder:
             ModelError: if the model can't be loaded, or an embedding is not finite or all zeros.
         """
         if isinstance(stories, str):
-            raise DataError("stories is a single string; pass a list of texts, such as [text]")
+            raise DataError("string_instead_of_list")
         return self.embed_prepared(self.prepare(stories), [role] * len(stories), progress)
 
     def score(self, triples: Triples, progress: bool = False) -> NDArray[np.float64]:
@@ -354,7 +356,7 @@ class StoryEncoder:
     def require_text(self) -> None:
         """Raise ModelError if the model can't embed single texts."""
         if self.facts.reads != "text":
-            raise ModelError("this model embeds whole stories, not their passages: name the encoder that it contains")
+            raise ModelError("model_without_passages")
 
     def prepare(self, stories: Sequence[Story] | Sequence[str]) -> list[Story]:
         """Attach views to stories and replace names in them, according to the settings."""
@@ -495,7 +497,7 @@ class StoryEncoder:
         """Embed N items without post-processing, (N, D); each item is embedded once per prompt."""
         facts = self.facts
         if self.texts.views is not None and facts.reads != "views":
-            raise OptionError("this model reads no views: give `fusion`, such as submitted, or leave `views` out")
+            raise OptionError("views_of_model_without_views")
         position_of: dict[_Request, int] = {}
         positions: list[int] = []
         for item, role in zip(items, roles, strict=True):

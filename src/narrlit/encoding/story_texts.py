@@ -39,7 +39,7 @@ class StoryTexts:
         if self.pseudonyms is None:
             return table.rows
         if self.pseudonyms.scope == "triple":
-            raise OptionError("`scope=triple` needs triples, and these are single stories: give `scope=story`")
+            raise OptionError("scope_of_single_stories")
         return self._without_names([[story] for story in table.rows], self.pseudonyms)
 
     def prepare_triples(self, triples: Triples) -> Triples:

@@ -116,9 +116,7 @@ class BatchTransport:
             await work
         except Exception as error:  # noqa: BLE001 (every waiting item has to end)
             if isinstance(error, openai.APIError):
-                hint = "is there a Batch API? Without `batch` requests are sent one by one"
-                resume = "repeat the command to resume"
-                error = ModelError(f"{self._url}: {type(error).__name__} in a batch; {hint}; {resume}")
+                error = ModelError("batch_failed", url=self._url, reason=type(error).__name__)
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(error)
@@ -170,7 +168,9 @@ class BatchTransport:
         except openai.NotFoundError:
             _say(batch_id or name, "no longer on the server; its requests are sent again")
         except openai.APIError as error:
-            raise ModelError(f"{self._url}: cannot ask for batch {batch_id or name}: {type(error).__name__}") from None
+            raise ModelError(
+                "unknown_batch", url=self._url, batch=batch_id or name, reason=type(error).__name__
+            ) from None
         return self._cache.finish_batch(name, {})
 
     async def _find_batch(self, name: str) -> str | None:
@@ -187,7 +187,7 @@ class BatchTransport:
             await asyncio.sleep(POLL_SECONDS)
         if batch.status == "failed":
             self._cache.finish_batch(name, {})
-            raise ModelError(f"{self._url}: batch {batch_id} failed: {_failure(batch)}")
+            raise ModelError("batch_refused", url=self._url, batch=batch_id, reason=_failure(batch))
         results = await self._results(batch, bodies)
         self._cache.finish_batch(name, results.replies)
         counts, missing_reason = f"{len(results.replies):,} answers", f"batch {batch.status}"

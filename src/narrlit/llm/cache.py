@@ -63,7 +63,7 @@ class AnswerCache:
 
     def _errors(self) -> AbstractContextManager[None]:
         """Convert exceptions of the database to an OptionError."""
-        return reading("answer cache", self.path, "name another file with `answer_cache`", OptionError)
+        return reading("broken_answer_cache", self.path, error=OptionError)
 
     def get(self, key: str) -> Reply | None:
         """Return the answer to the request with this key; None if there is none."""

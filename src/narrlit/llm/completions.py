@@ -16,7 +16,7 @@ class RequestFailed(NarrlitError):  # noqa: N818 (a result rather than an error:
     """Request without an answer after all retries; `refused` is the parameter that the server refuses, if any."""
 
     def __init__(self, reason: str, refused: str | None = None) -> None:
-        super().__init__(reason)
+        super().__init__("request_failed", reason=reason)
         self.reason, self.refused = reason, refused
 
 

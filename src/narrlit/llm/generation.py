@@ -180,9 +180,9 @@ def generate(
     """
     target = Path(out)
     if target.suffix != ".jsonl":
-        raise OptionError(f"{target}: must end in .jsonl")
+        raise OptionError("wrong_suffix", path=target, suffixes=[".jsonl"])
     if kind == "views" and (options.candidates or options.allow_names):
-        raise OptionError("`candidates` and `allow_names` apply to negatives only: leave them out")
+        raise OptionError("options_of_negatives")
     report = Path(f"{target}{REPORT}")
     model = LLM(llm, Path(f"{target}{ANSWERS}"), progress)
     file = source if isinstance(source, str | Path) else None
@@ -334,7 +334,7 @@ def _read_examples(source: object, progress: bool) -> TrainingExamples:
     if isinstance(source, TrainingExamples):
         return source
     if not isinstance(source, str | Path):
-        raise OptionError("`source`: negatives need training examples: give a file of them, or TrainingExamples")
+        raise OptionError("source_of_negatives")
     examples = read_examples(source)
     if progress:
         say_rows(examples)

@@ -34,11 +34,11 @@ class GenerationOptions:
     def __post_init__(self) -> None:
         for name, value in (("attempts", self.attempts), ("candidates", self.candidates)):
             if value is not None and value < 1:
-                raise OptionError(f"`{name}={value}`: must be at least 1")
+                raise OptionError("at_least", option=name, found=value, least=1)
         if not self.length_ratio > 1:
-            raise OptionError(f"`length_ratio={self.length_ratio}`: must be above 1")
+            raise OptionError("above_one", length_ratio=self.length_ratio)
         if self.prompts is not None and not Path(self.prompts).is_dir():
-            raise OptionError(f"`prompts={self.prompts}`: no such folder")
+            raise OptionError("no_such_folder", option="prompts", path=self.prompts)
 
     def prompt(self, name: str) -> Prompt:
         """Load the user's prompt with this name or, if there is none, the package's."""
@@ -49,8 +49,8 @@ class GenerationOptions:
 
 
 NAMES = SettingNames(
-    *("`base_url`", "`llm_model`", "`api_key_env`", "`concurrency`", "`retries`", "`timeout`"),
-    shorten="lower `max_tokens`, or serve the model with a longer context",
+    *("base_url", "llm_model", "api_key_env", "concurrency", "retries", "timeout"),
+    too_long="completion_refused",
 )
 
 
@@ -88,18 +88,18 @@ class LLMOptions:
     def __post_init__(self) -> None:
         NAMES.check(self.api_key_env, self.concurrency, self.retries, self.timeout)
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise OptionError(f"`max_tokens={self.max_tokens}`: must be at least 1")
+            raise OptionError("at_least", option="max_tokens", found=self.max_tokens, least=1)
         if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise OptionError(f"`temperature={self.temperature}`: must be between 0 and 2")
+            raise OptionError("temperature", temperature=self.temperature)
 
     def endpoint(self) -> Endpoint:
         """Return the server and model, from the options or the environment."""
         url = (self.base_url or os.environ.get("OPENAI_BASE_URL", "")).strip()
         model = (self.llm_model or os.environ.get("NARRLIT_LLM_MODEL", "")).strip()
         if not url:
-            raise OptionError("no language model: give `base_url=URL` (http://host:8000/v1) or set OPENAI_BASE_URL")
+            raise OptionError("no_llm_url")
         if not model:
-            raise OptionError("no language model: give `llm_model=NAME`, as on the server, or set NARRLIT_LLM_MODEL")
+            raise OptionError("no_llm_model")
         key = self.api_key_env
         return Endpoint(url, model, NAMES, key_variable=key, max_retries=self.retries, timeout=self.timeout)
 

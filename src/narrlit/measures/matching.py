@@ -28,9 +28,9 @@ class Matching:
 
     def __post_init__(self) -> None:
         if not self.spread > 0:
-            raise OptionError(f"`spread={self.spread}`: must be above 0")
+            raise OptionError("above_zero", option="spread", found=self.spread)
         if not 0 <= self.support <= 1:
-            raise OptionError(f"`support={self.support}`: must be between 0 and 1")
+            raise OptionError("share", option="support", found=self.support)
 
 
 @dataclass(frozen=True, eq=False)

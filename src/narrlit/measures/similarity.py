@@ -16,7 +16,7 @@ from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import StoryTexts
-from narrlit.errors import OptionError, did_you_mean
+from narrlit.errors import OptionError, nearest
 from narrlit.measures.matching import Matching, match_score
 from narrlit.metrics.baselines import BASELINES
 from narrlit.metrics.meanmax import MeanMax, sentence_scores, vectors_by_story
@@ -204,8 +204,9 @@ class Lexical(Similarity):
 
     def __post_init__(self) -> None:
         if self.name not in BASELINES:
-            suggestion = did_you_mean(self.name, BASELINES)
-            raise OptionError(f"no baseline {self.name!r}{suggestion}; give one of {', '.join(BASELINES)}")
+            raise OptionError(
+                "unknown_baseline", baseline=self.name, near=nearest(self.name, BASELINES), known=list(BASELINES)
+            )
 
     def score(self, triples: Triples, progress: bool = False) -> Scores:
         """Compare the words of the stories, (N, 2)."""
@@ -240,7 +241,7 @@ def open_measure(
     if name in BASELINES:
         return Lexical(name, texts)
     if name in (MEANMAX, PASSAGES, ""):
-        raise OptionError(f"{name} must be followed by a model, such as {name}minilm")
+        raise OptionError("model_after_prefix", prefix=name)
     if name.startswith(PASSAGES):
         return PassageSimilarity(load_encoder(name.removeprefix(PASSAGES)))
     if name.startswith(MEANMAX):

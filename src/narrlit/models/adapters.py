@@ -27,8 +27,7 @@ def transformer_layers(transformer: Any) -> Any:
         for name in ("layer", "layers"):
             if hasattr(holder, name):
                 return getattr(holder, name)
-    options = "encoder.frozen_layers, encoder.lora and sharding"
-    raise OptionError(f"{options} do not support {transformer.config.model_type}: its layers were not found")
+    raise OptionError("unsupported_layers", type=transformer.config.model_type)
 
 
 def add_adapters(transformer: Any, lora: LoRA) -> None:
@@ -72,8 +71,7 @@ def _targets(transformer: Any, names: str | list[str]) -> list[str]:
             endings_of_layers = [name.removeprefix(f"{prefix}.").partition(".")[2] for name in linear_names]
             available = ", ".join(dict.fromkeys(endings_of_layers))
             raise OptionError(
-                f"encoder.lora.target_modules: no linear layer of this {transformer.config.model_type} has a name that "
-                f"ends in {ending!r}; available: {available}"
+                "unknown_target_modules", type=transformer.config.model_type, ending=ending, available=available
             )
         targets += matches
     return list(dict.fromkeys(targets))
@@ -172,9 +170,7 @@ def _dequantize(transformer: Any) -> set[str]:
 def checkpoint_gradients(transformer: Any) -> None:
     """Recompute each layer in the backward pass; raise OptionError for architectures without this feature."""
     if not transformer.supports_gradient_checkpointing:
-        raise OptionError(
-            f"encoder.gradient_checkpointing: {transformer.config.model_type} does not support it; set it to false"
-        )
+        raise OptionError("no_gradient_checkpointing", type=transformer.config.model_type)
     # New releases of transformers have another name, and warn about the old one.
     new_method = getattr(transformer, "activation_checkpointing_enable", None)
     enable = new_method or transformer.gradient_checkpointing_enable

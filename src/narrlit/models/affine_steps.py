@@ -73,12 +73,11 @@ def _check_size(name: str, number: int, values: NDArray[np.float64]) -> None:
     count, dimension = values.shape
     if name == "truncate":
         if number > dimension:
-            raise OptionError(f"`postprocess=truncate:{number}`: the embeddings have {dimension} dimensions")
+            raise OptionError("truncated_dimension", number=number, dimension=dimension)
     elif count < 2 or number >= min(count, dimension):
-        step, remedy = name, "give more in `fit_on`"
         if number:
-            step, remedy = f"{name}:{number}", "give more in `fit_on`, or a smaller number"
-        raise OptionError(f"`postprocess={step}`: too few stories ({count} of {dimension} dimensions); {remedy}")
+            raise OptionError("few_for_number", step=f"{name}:{number}", stories=count, dimension=dimension)
+        raise OptionError("few_for_step", step=name, stories=count, dimension=dimension)
 
 
 def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -70,13 +70,11 @@ def shares_of_each(trained_share: Shares, count: int) -> list[float]:
     given = [trained_share] if isinstance(trained_share, float | int) else list(trained_share)
     for share in given:
         if not 0 <= share <= 1:
-            raise OptionError(f"`trained_share={share}`: must be between 0 and 1")
+            raise OptionError("share", option="trained_share", found=share)
     if isinstance(trained_share, float | int):
         return [trained_share / count] * count
     if len(given) != count:
-        raise OptionError(
-            f"`trained_share`: {len(given)} shares for {count} trainings; give one number, or one for each"
-        )
+        raise OptionError("number_of_shares", shares=len(given), trainings=count)
     return given
 
 
@@ -85,12 +83,10 @@ def _check_comparable(encoders: Sequence[Encoder], weights: Sequence[Mapping[str
     first = encoders[0]
     for encoder, trained in zip(encoders, weights, strict=True):
         if encoder.reads != "text" or not trained or len(encoder.model) != len(first.model):
-            raise OptionError("heads on a frozen encoder can't be averaged: name runs that train the encoder")
+            raise OptionError("averaged_heads")
         model, other_model = first.config.model, encoder.config.model
         if other_model != model or trained.keys() != weights[0].keys():
-            raise OptionError(
-                f"trainings of {model} and of {other_model} can't be averaged: they did not train the same weights"
-            )
+            raise OptionError("other_weights_averaged", model=model, other_model=other_model)
 
 
 def _summed_adapters(

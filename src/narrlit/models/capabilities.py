@@ -37,7 +37,7 @@ def pick_precision(precision: Precision | None, device: torch.device) -> Literal
         return "bf16" if has_bf16(device) else "fp32"
     # Support on Apple's GPUs is unknown, so bf16 is accepted there.
     if precision == "bf16" and device.type in ("cpu", "cuda") and not has_bf16(device):
-        raise OptionError(f"`precision=bf16`: {no_bf16(device)}, and would take many times as long; use auto or fp32")
+        raise OptionError("no_bfloat16", reason=no_bf16(device))
     return precision
 
 

@@ -23,7 +23,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         content = _read_sharded(path) if path.is_dir() else _read_whole(path)
         for name in ("state_dict", "hyper_parameters"):
             if not isinstance(content.get(name, {}), dict):
-                raise ModelError(f"checkpoint {path}: {name} is not a dictionary; name another one")
+                raise ModelError("broken_checkpoint_entry", path=path, name=name)
         return content
 
 
@@ -46,11 +46,11 @@ def check_shard_table(folder: Path) -> None:
 @contextmanager
 def _reading_checkpoint(path: Path) -> Iterator[None]:
     """Convert errors of reading a checkpoint to ModelError."""
-    with reading("checkpoint", path, "name another one", ModelError):
+    with reading("broken_checkpoint", path, error=ModelError):
         try:
             yield
         except (pickle.UnpicklingError, RuntimeError) as error:  # torch's message advises to run the code in the file
-            raise ModelError(f"checkpoint {path}: damaged, or contains more than tensors and plain data") from error
+            raise ModelError("unsafe_checkpoint", path=path) from error
 
 
 def _read_whole(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def find_checkpoint(source: str) -> Path | None:
     path = Path(source)
     if path.suffix == ".ckpt":
         if not path.exists():
-            raise ModelError(f"checkpoint {source}: no such file")
+            raise ModelError("no_such_checkpoint", path=source)
         return path
     run = _run_directory(path)
     return _run_checkpoint(run) if (run / RECORD).is_file() else None
@@ -33,11 +33,11 @@ def _run_checkpoint(run: Path) -> Path:
         return best
     newest_first = sorted((run / "checkpoints").glob("*.ckpt"), key=lambda file: file.stat().st_mtime, reverse=True)
     if not newest_first:
-        raise ModelError(f"run {run}: it has no checkpoint yet; continue training, or name another model")
+        raise ModelError("run_without_checkpoint", run=run)
     if best is None:  # the run was killed after its first checkpoint, before the record was updated
         return newest_first[0]
     others = " or ".join(map(str, newest_first[:3]))
-    raise ModelError(f"run {run}: its best checkpoint, {best}, is gone; restore it, or name another one: {others}")
+    raise ModelError("best_checkpoint_gone", run=run, best=best, others=others)
 
 
 def _run_directory(path: Path) -> Path:
@@ -49,11 +49,11 @@ def _run_directory(path: Path) -> Path:
     if recorded:
         return max(recorded, key=lambda version: int(version.name.removeprefix("version_")))
     if versions:
-        raise ModelError(f"run {path}: none of its {len(versions)} versions has a {RECORD}; train it again")
+        raise ModelError("run_without_record", run=path, versions=len(versions), record=RECORD)
     records = path.glob(f"*/version_*/{RECORD}")
     runs = sorted({record.parents[1].name for record in records})
     if runs:
-        raise ModelError(f"{path} is a folder of runs: name one of {', '.join(runs[:10])}")
+        raise ModelError("folder_of_runs", path=path, runs=runs[:10])
     return path
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Literal
 
-from narrlit.errors import OptionError, did_you_mean
+from narrlit.errors import OptionError, nearest
 
 Role = Literal["anchor", "candidate", "story"]
 Pooling = Literal["mean", "cls", "last"]
@@ -71,7 +71,7 @@ class LoRA:
         _require(self.alpha > 0, "encoder.lora.alpha", self.alpha, "a number above 0")
         _require(0 <= self.dropout < 1, "encoder.lora.dropout", self.dropout, "a probability from 0 to below 1")
         if not self.target_modules or not all(self.target_modules):
-            raise OptionError("encoder.lora.target_modules is empty: name layers, or all-linear")
+            raise OptionError("empty_target_modules")
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ class EncoderConfig:
             value = getattr(self, name)
             _require(value is None or value >= 1, f"encoder.{name}", value, "a positive number")
         if self.lora is not None and self.frozen_layers:
-            raise OptionError(
-                f"encoder.frozen_layers is {self.frozen_layers}, but encoder.lora freezes all layers: set only one"
-            )
+            raise OptionError("frozen_layers_and_lora", frozen_layers=self.frozen_layers)
 
     def as_dict(self) -> dict[str, Any]:
         """Convert to nested plain data, for hyperparameters and records."""
@@ -194,9 +192,9 @@ class Fusion:
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights):
-            raise OptionError(f"fusion {self}: every weight must be a finite number of at least 0")
+            raise OptionError("fusion_weight_not_finite", fusion=str(self))
         if not sum(self.weights) > 0:
-            raise OptionError(f"fusion {self}: at least one weight must be above 0")
+            raise OptionError("fusion_weights_zero", fusion=str(self))
 
     @property
     def weights(self) -> tuple[float, float, float, float]:
@@ -228,15 +226,14 @@ def parse_fusion(text: str) -> Fusion:
     try:
         full, theme, action, outcome = map(float, text.split(","))
     except ValueError as error:  # not a number, or not four of them
-        remedy = f"give one of {', '.join(PRESETS)}, or four comma-separated weights of {', '.join(PARTS)}"
-        raise OptionError(f"`fusion={text}`: {remedy}") from error
+        raise OptionError("unknown_fusion", fusion=text, known=list(PRESETS), parts=PARTS) from error
     return Fusion(full, theme, action, outcome)
 
 
 def _require(valid: bool, option: str, value: object, needed: str) -> None:
     """Raise OptionError with the name and the value of an option unless it is valid."""
     if not valid:
-        raise OptionError(f"{option} is {value}: must be {needed}")
+        raise OptionError("config_value", option=option, found=value, needed=needed)
 
 
 STEPS = ("center", "abtt", "whiten", "truncate")
@@ -256,9 +253,7 @@ def parse_steps(text: str) -> Steps:
     for word in text.split(","):
         name, colon, number = word.strip().partition(":")
         if name not in STEPS:
-            raise OptionError(
-                f"`postprocess={text}`: '{name}' is not one of {', '.join(STEPS)}{did_you_mean(name, STEPS)}"
-            )
+            raise OptionError("unknown_step", steps=text, step=name, known=list(STEPS), near=nearest(name, STEPS))
         if name in NUMBERED:
             is_valid = number.isdecimal() and int(number) > 0
             form = f"{name}:N with a number N above 0"
@@ -266,6 +261,6 @@ def parse_steps(text: str) -> Steps:
             is_valid = not colon
             form = f"{name} without a number"
         if not is_valid:
-            raise OptionError(f"`postprocess={text}`: write {form}")
+            raise OptionError("form_of_step", steps=text, form=form)
         steps.append((name, int(number or 0)))
     return steps

@@ -33,7 +33,6 @@ STORIES_PER_PASS = 256
 T = TypeVar("T", bound=Hashable)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-VIEWS_REMEDY = "give `views`, or `missing_views=positional` to take them by position"
 
 
 class Embeddings(NamedTuple):
@@ -141,7 +140,7 @@ def _parts(stories: Sequence[Story | str]) -> list[tuple[str, ...]]:
     parts: list[tuple[str, ...]] = []
     for number, story in enumerate(stories, 1):
         if isinstance(story, str) or story.views is None:
-            raise DataError(f"story {number} of {len(stories)} has no views, which this model reads: {VIEWS_REMEDY}")
+            raise DataError("story_without_views", row=number, stories=len(stories))
         parts.append((story.text, *story.views.texts))
     return parts
 
@@ -235,7 +234,7 @@ def _embed_sentences(
     lengths = list(map(len, sentences))
     if 0 in lengths:
         number = lengths.index(0) + 1
-        raise DataError(f"story {number} of {len(texts)} distinct ones is blank, without any sentence: remove it")
+        raise DataError("blank_story", row=number, stories=len(texts))
     distinct, inverse = unique(list(chain.from_iterable(sentences)))
     flat, coverage, readings = _embed_texts(encoder, distinct, role, progress)
     embeddings = np.empty((len(texts), head.output), dtype=np.float32)
@@ -255,8 +254,5 @@ def _embed_sentences(
 def _checked(embeddings: FloatArray, encoder: Encoder) -> FloatArray:
     """Return embeddings (N, D) unchanged; raise ModelError if one is not finite or all zeros."""
     if not np.isfinite(embeddings).all() or not embeddings.any(axis=1).all():
-        raise ModelError(
-            f"{encoder.config.model} computes embeddings that contain NaN or infinity, or only zeros: its weights are "
-            f"damaged, or the range of {encoder.config.dtype} is too small for it"
-        )
+        raise ModelError("embeddings_of_nan", model=encoder.config.model, dtype=encoder.config.dtype)
     return embeddings

@@ -151,10 +151,7 @@ class Encoder(MovableModule):
         dimension = self.dimension if isinstance(head, ViewFusion) else self.text_dimension
         expected: Any = getattr(head, "dimension", None) or next(head.children()).in_features
         if expected != dimension:
-            raise ModelError(
-                f"{self.config.model} has embeddings of dimension {dimension}, but the head was trained on dimension "
-                f"{expected}: it belongs to another model"
-            )
+            raise ModelError("dimension_of_head", model=self.config.model, found=dimension, needed=expected)
         if isinstance(head, ViewFusion):
             self.views = head
         elif isinstance(head, SentenceBiLSTM):
@@ -206,9 +203,11 @@ class Encoder(MovableModule):
         """Raise ModelError if prompts differ by role, for a purpose that has one embedding for all roles."""
         if len(set(map(self.prompt, PROMPT_NAMES))) > 1:
             raise ModelError(
-                f"{self.config.model} puts {self.prompt('anchor')!r} before anchors and {self.prompt('candidate')!r} "
-                f"before candidates, but {purpose} has one embedding for both: give a `role`, if available, "
-                "or train with one prompt (encoder.prompts.story alone)"
+                "prompts_by_role",
+                model=self.config.model,
+                anchor=self.prompt("anchor"),
+                candidate=self.prompt("candidate"),
+                purpose=purpose,
             )
 
     def token_ids(self, texts: Sequence[str], role: Role = "story") -> list[list[int]]:
@@ -339,8 +338,7 @@ class Encoder(MovableModule):
         tolerance = max(1e-5, 4 * self.rounding_error) * float(unpadded.abs().max())
         if not torch.allclose(unpadded, expected.float(), rtol=0, atol=tolerance):
             raise ModelError(
-                f"{self.config.model}: {self.transformer.config.model_type} is not supported: its embeddings differ "
-                "from those of sentence-transformers"
+                "unsupported_architecture", model=self.config.model, type=self.transformer.config.model_type
             )
         return not torch.allclose(padded, alone, rtol=0, atol=tolerance)
 
@@ -356,7 +354,7 @@ class Encoder(MovableModule):
         contains the code that it needs, and is loaded with `trust_remote_code=True`.
         """
         if self.views is not None and self.sentences is not None:
-            raise OptionError("a fusion of views over a model of sentences can't be exported: export the model alone")
+            raise OptionError("fusion_of_sentences")
         head = self.views or self.sentences
         post = list(self.post or ())
         converted = list(self.model)[2:]

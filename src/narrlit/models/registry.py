@@ -87,10 +87,7 @@ def with_fusion(encoder: Encoder, fusion: Fusion | None) -> Encoder:
     if fusion is None:
         return encoder
     if encoder.post is not None:
-        raise ModelError(
-            "the post-processing of this model was fitted with other weights of views: export the model again with "
-            "`fusion`"
-        )
+        raise ModelError("fusion_after_postprocessing")
     if encoder.views is None:
         encoder.attach(ViewFusion(encoder.dimension, asdict(fusion)).eval())
     else:
@@ -103,7 +100,7 @@ def _exported_head(folder: Path) -> InnerModel | None:
     if not (folder / "heads.py").is_file():
         return None
 
-    with reading("model", folder, "export it again", ModelError):
+    with reading("broken_exported_model", folder, error=ModelError):
         kind = SentenceBiLSTM if (folder / SentenceBiLSTM.config_file_name).is_file() else ViewFusion
         return kind.load_head(folder)
 
@@ -111,15 +108,15 @@ def _exported_head(folder: Path) -> InnerModel | None:
 def _from_checkpoint(path: Path, trust_remote_code: bool, max_length: int | None) -> Encoder:
     """Build the encoder of a checkpoint, with its head and its fusion of views."""
     content = read_checkpoint(path)
-    with reading("checkpoint", path, "is it a checkpoint of this release of narrlit?", ModelError):
+    with reading("checkpoint_of_other_release", path, error=ModelError):
         settings, weights = content.get("hyper_parameters", {}), content["state_dict"]
         if "encoder" not in settings:
-            raise ModelError(f"checkpoint {path}: it contains no encoder of narrlit")
+            raise ModelError("checkpoint_without_encoder", path=path)
         config = EncoderConfig.from_dict(settings["encoder"])
         if max_length is not None:
             config = replace(config, max_length=max_length)
     encoder = Encoder(config, trust_remote_code=trust_remote_code)
-    with reading("checkpoint", path, f"did {config.model} change after the training?", ModelError):
+    with reading("checkpoint_of_other_model", path, error=ModelError, model=config.model):
         if settings.get("head") is None:
             _load_trained(encoder, without_prefix(weights, "encoder."))
         else:

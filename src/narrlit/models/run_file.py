@@ -14,7 +14,6 @@ VERSION = 1
 """Version of run.json that this release writes; records without a version are read as version 0."""
 HIGHEST_ACCURACY = "highest validation/accuracy"
 """What selects the saved checkpoint by default; `selected_by` of older records."""
-REMEDY = "name a checkpoint in another folder"
 
 
 class NewerRecordError(ModelError):
@@ -234,14 +233,11 @@ class RunFile(RecordHead):
         >>> record.version, record.status, record.best
         (0, 'finished', None)
         """
-        head = read_json(path, RecordHead, "run record", REMEDY, ModelError)
+        head = read_json(path, RecordHead, "broken_run_record", error=ModelError)
         if head.version > VERSION:
             written_by = head.versions.get("narrlit", "a later version")
-            raise NewerRecordError(
-                f"run record {path}: narrlit {written_by} wrote it in version {head.version}, but this release reads "
-                f"versions up to {VERSION}: update narrlit (pip install -U narrlit)"
-            )
-        return read_json(path, cls, "run record", REMEDY, ModelError)
+            raise NewerRecordError("newer_record", path=path, narrlit=written_by, version=head.version, known=VERSION)
+        return read_json(path, cls, "broken_run_record", error=ModelError)
 
     @property
     def encoder(self) -> str | None:

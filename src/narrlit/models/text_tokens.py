@@ -73,8 +73,11 @@ def tokenize_texts(tokenizer: TextTokenizer, texts: Sequence[str], role: Role) -
     if tokenizer.long == "refuse" and is_long.any():
         row = int(is_long.argmax())
         raise DataError(
-            f"the {tokenizer.unit[0]} {printable(texts[row], 60)!r} has {lengths[row]} tokens, more than "
-            f"{tokenizer.max_length}: `long=windows` reads all of it, `long=truncate` its beginning"
+            "text_over_max_length",
+            kind=tokenizer.unit[0],
+            text=printable(texts[row], 60),
+            tokens=int(lengths[row]),
+            max_length=tokenizer.max_length,
         )
     if tokenizer.long == "windows":
         for row in np.flatnonzero(is_long).tolist():
@@ -159,9 +162,7 @@ def split_windows(encoded: EncodedText, text: str, prompt: str, max_length: int)
     end = int(ordinary[-1]) + 1
     room = max_length - begin - (len(ids) - end)
     if room < 1:
-        raise OptionError(
-            f"{max_length} tokens leave no room for text after the prompt {prompt!r}: increase `max_length`"
-        )
+        raise OptionError("no_room_for_text", max_length=max_length, prompt=prompt)
     edges = np.searchsorted(ends[begin:end], _sentence_starts(text), side="right") + begin
     windows: list[list[int]] = []
     added: list[int] = []

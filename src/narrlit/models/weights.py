@@ -48,9 +48,9 @@ def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
                 continue
             value = weights.get(name)
             if value is None or value.shape != parameter.shape:
-                actual = "is missing" if value is None else f"has shape {tuple(value.shape)}"
+                found = "missing" if value is None else tuple(value.shape)
                 raise ModelError(
-                    f"weights of another model: {name} {actual}, but shape {tuple(parameter.shape)} is needed"
+                    "weights_of_other_model", name=name, found=str(found), needed=str(tuple(parameter.shape))
                 )
             parameter.copy_(_like(parameter, value))
 
@@ -63,7 +63,7 @@ def save_encoder(folder: Path, config: EncoderConfig, weights: Mapping[str, Tens
 
 def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
     """Load an encoder that `save_encoder` wrote; raise ModelError if a file is damaged or the weights do not match."""
-    with reading("encoder's config", folder / CONFIG, "train the model again", ModelError):
+    with reading("broken_encoder_config", folder / CONFIG, error=ModelError):
         fields = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         changes = {} if max_length is None else {"max_length": max_length}
         config = EncoderConfig.from_dict({**fields, **changes})
@@ -71,13 +71,13 @@ def load_saved(folder: Path, *, trust_remote_code: bool = False, max_length: int
     try:
         restore_weights(encoder, read_weights(folder / WEIGHTS))
     except ModelError as error:
-        raise ModelError(f"{folder}: {error}") from error
+        raise ModelError("broken_encoder", folder=folder, cause=error) from error
     return encoder
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read the tensors of a safetensors file; raise ModelError if it is missing or damaged."""
-    with reading("weights", path, "copy or train the model again", ModelError):
+    with reading("unreadable_weights", path, error=ModelError):
         return load_file(path)
 
 
@@ -94,10 +94,7 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
     encoder = together(lambda: Encoder(config, empty=rank() > 0)).train()
     loaded = {name: parameter.detach() for name, parameter in encoder.named_parameters()}
     if from_first(lambda: encoder.mixes_padding):
-        raise OptionError(
-            f"padding changes the embeddings of {config.model}, so that each pass has texts of one length, but sharded "
-            "weights need the same number of passes in every process: use trainer.strategy ddp"
-        )
+        raise OptionError("sharded_padding", model=config.model)
     layers = transformer_layers(encoder.transformer)
     # Adapters are sharded separately from frozen weights, which may have another dtype and have no gradients.
     adapters = list(filter(None, map(_adapter_parts, layers)))
@@ -117,15 +114,9 @@ def build_encoder(config: EncoderConfig, mesh: Any | None) -> Encoder:
 def _check_shardable(config: EncoderConfig) -> None:
     """Raise OptionError for settings that sharded weights do not support."""
     if config.quantization is not None:
-        raise OptionError(
-            f"encoder.quantization is {config.quantization}: quantized weights can't be sharded; "
-            "use trainer.strategy ddp, where each process has all weights"
-        )
+        raise OptionError("sharded_quantization", quantization=config.quantization)
     if config.gradient_caching:
-        raise OptionError(
-            "encoder.gradient_caching can't be used with sharded weights, which need the same number of passes in "
-            "every process: use trainer.strategy ddp, or encoder.gradient_checkpointing"
-        )
+        raise OptionError("sharded_gradient_caching")
 
 
 def _adapter_parts(layer: Module) -> list[nn.Module]:
