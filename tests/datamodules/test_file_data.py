@@ -2,11 +2,11 @@
 
 import pytest
 from fake_reader import attach, fit
+from refusals import refused
 
 from narrlit.data.schema import Views
 from narrlit.data.views import ViewFiles
 from narrlit.datamodules import Extra, FileData, Loading, PseudoLabels, StoryWorldData
-from narrlit.errors import DataError
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 TRIPLE = {"anchor_text": "Tale one. Its end.", "text_a": "Tale two.", "text_b": "Tale three.", "text_a_is_closer": True}
@@ -45,7 +45,7 @@ def test_views_are_attached_to_anchors_and_evaluated_stories(make):
     source = str(make("views.jsonl", [views(text) for text in texts]))
     refusing = FileData(train, validation, views=ViewFiles(source))
 
-    with pytest.raises(DataError, match=r"validation: 1 of 3 distinct stories have no views .* first 'Tale three.'"):
+    with refused("stories_without_views", name="validation", n=1, stories=3, first="Tale three."):
         refusing.setup("fit")
 
     data = FileData(train, validation, views=ViewFiles(source, "positional"))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from fake_reader import FakeReader, trainer
+from refusals import refused
 
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, example_of
 from narrlit.data.storyworld import StoryWorld
 from narrlit.datamodules import Clusters, HardExampleSampling, PseudoLabels
 from narrlit.datamodules.preparation import Preparation, TrainingSet, TripleSet, divide
-from narrlit.errors import OptionError
 
 NO_SAMPLING = HardExampleSampling()
 NO_LABELS = PseudoLabels()
@@ -65,7 +65,7 @@ def test_mined_validation_triples_are_added_after_the_examples(table):
     assert list(prepared.examples) == [*training_set(table).examples, *added]
     assert prepared.weights.tolist() == [1.0, 2.0, 2.0, 2.0]
     assert prepared.hard_examples.mined_validation == 2
-    with pytest.raises(OptionError, match="mine_validation` needs validation triples"):
+    with refused("mining_needs_triples"):
         preparation(HardExampleSampling(mine_validation=True)).prepare(training_set(table), triple_set(table))
 
 
@@ -88,7 +88,7 @@ def test_true_labels_need_a_plan_of_every_story(table):
     assert prepared.labels[0].tolist() == prepared.labels[2].tolist() != prepared.labels[3].tolist()
 
     made.pop(4)
-    with pytest.raises(OptionError, match="only StoryWorldData has true labels"):
+    with refused("no_true_labels"):
         preparation(labels=truth, synthetic_story=made.get).prepare(training_set(table), triple_set(table))
 
 

@@ -5,12 +5,12 @@ import pytest
 from fake_reader import FakeReader, attach, fit, trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
+from refusals import refused
 from threadpoolctl import threadpool_limits
 
 from narrlit.data.sampling import Share
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
-from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.sentences import positional_segments, split_sentences
 
 CLUSTERS = Clusters(4, 3, 2)
@@ -43,9 +43,9 @@ def test_each_aspect_has_clusters_of_its_segment():
         assert labels[:, column].tolist() == expected.tolist()
         assert noted.clusters[aspect].sizes == np.bincount(expected).tolist()
 
-    with pytest.raises(OptionError, match=r"clusters\.theme is 4, but there are only 3 distinct segments"):
+    with refused("few_segments", aspect="theme", clusters=4, segments=3):
         positional_labels(texts[:3], embed, CLUSTERS)
-    with pytest.raises(OptionError, match="there are only 1 distinct"):
+    with refused("few_segments", segments=1):
         positional_labels(["Same."] * 5, embed, CLUSTERS)
 
 
@@ -114,11 +114,11 @@ def test_true_labels_need_storyworld_data():
     data.setup("fit")
     data._synthetic.clear()
 
-    with pytest.raises(OptionError, match="only StoryWorldData has true labels"):
+    with refused("no_true_labels"):
         data.prepare_inputs("fit")
-    with pytest.raises(OptionError, match=r"transductive needs pseudo_labels\.source: positional"):
+    with refused("transductive_needs_positional"):
         PseudoLabels("truth", transductive=True)
-    with pytest.raises(OptionError, match=r"clusters\.action is 1"):
+    with refused("config_value", option="clusters.action", found=1):
         Clusters(action=1)
 
 
@@ -126,11 +126,11 @@ def test_labels_are_written_and_read_for_the_same_stories_only(tmp_path):
     labels = np.arange(9).reshape(3, 3)
     write_labels(tmp_path, ["a", "b", "c"], labels)
     assert read_labels(tmp_path, ["a", "b", "c"]).tolist() == labels.tolist()
-    with pytest.raises(DataError, match="labels of other stories; resume"):
+    with refused("labels_of_other_stories"):
         read_labels(tmp_path, ["a", "c", "b"])
 
     (tmp_path / LABELS_FILE).write_bytes(b"PK broken")
-    with pytest.raises(DataError, match=f"{LABELS_FILE}: .*start a new run"):
+    with refused("unreadable_pseudo_labels", path=LABELS_FILE):
         read_labels(tmp_path, ["a"])
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from fake_reader import FakeReader, attach, fit, trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
+from refusals import refused
 
 from narrlit.datamodules import Extra, FileData, HardExampleSampling, Loading, PseudoLabels, StoryWorldData
-from narrlit.errors import OptionError
 
 TRIPLES = [
     {"anchor_text": f"x {i}", "text_a": f"p {i}", "text_b": f"q {i}", "text_a_is_closer": bool(i % 2)} for i in range(9)
@@ -101,37 +101,37 @@ def test_a_fit_resumed_within_an_epoch_gets_the_remaining_batches(files, tmp_pat
 
 
 def test_errors_about_missing_data_name_the_option(files, make):
-    with pytest.raises(OptionError, match=r"no test data: give `data\.test=FILE`"):
+    with refused("no_data", name="test", option="data.test"):
         FileData(files[0]).setup("test")
-    with pytest.raises(OptionError, match=r"no training data: give `data\.train=FILE`"):
+    with refused("no_training_data"):
         FileData(validation=files[1]).setup("fit")
 
     unlabeled = [{"anchor_text": "a", "text_a": "b", "text_b": "c", "label": 1}]
     path = str(make("u.jsonl", unlabeled))
-    with pytest.raises(OptionError, match=r"`data.validation_labels=FILE` \(labels are read from .*columns: label\)"):
+    with refused("labels_in_other_column", name="validation", option="data.validation_labels"):
         FileData(files[0], path).setup("fit")
 
     FileData(predict=path).setup("predict")
-    with pytest.raises(OptionError, match="batch_size"):
+    with refused("batch_sizes"):
         Loading(batch_size=0)
 
 
 @pytest.mark.parametrize(
-    ("settings", "reads_views", "message"),
+    ("settings", "reads_views", "refusal"),
     [
-        ({"extra": Extra(unlabelled="s.jsonl")}, False, "unlabelled needs data.pseudo_labels.transductive"),
-        ({}, True, "FakeReader reads views: give `data.views.files=FILE`"),
+        ({"extra": Extra(unlabelled="s.jsonl")}, False, {"code": "unlabeled_without_transductive"}),
+        ({}, True, {"code": "objective_reads_views", "objective": "FakeReader"}),
     ],
 )
-def test_data_that_would_not_be_used_are_refused(files, settings, reads_views, message):
+def test_data_that_would_not_be_used_are_refused(files, settings, reads_views, refusal):
     data = FileData(*files, **settings)
     attach(data, FakeReader(reads_views))
-    with pytest.raises(OptionError, match=message):
+    with refused(**refusal):
         data.setup("fit")
 
     viewed = StoryWorldData(4, 2, views=True)
     attach(viewed)
-    with pytest.raises(OptionError, match="the data have views, but FakeReader does not read them"):
+    with refused("unread_views", objective="FakeReader"):
         viewed.setup("fit")
 
 
@@ -141,7 +141,7 @@ def test_batches_are_divided_among_processes(files, monkeypatch):
     monkeypatch.setattr(type(data.trainer), "world_size", 2)
     monkeypatch.setattr(data.trainer._accelerator_connector, "use_distributed_sampler", True)
 
-    with pytest.raises(OptionError, match="use_distributed_sampler: false"):
+    with refused("distributed_sampler"):
         data.setup("fit")
 
 

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
+from refusals import refused
 
 from narrlit.data.schema import Story, TrainingExample, TrainingExamples, Triple, Triples, Views
 from narrlit.data.storyworld import StoryWorld
 from narrlit.datamodules.story_tables import StoryTables
-from narrlit.errors import OptionError
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
@@ -81,5 +81,5 @@ def test_names_are_also_replaced_in_views():
 
 def test_backend_given_without_names_is_refused():
     tables = StoryTables(PseudonymOptions("given"), lambda index: None)
-    with pytest.raises(OptionError, match="backend given needs the names"):
+    with refused("given_names_needed"):
         tables.convert([(tables.source.add("Anna ran."),)])

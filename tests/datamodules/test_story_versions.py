@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from fake_reader import fit
+from refusals import refused
 
 from narrlit.data.sampling import DistinctBatchSampler, Settings
 from narrlit.data.schema import StoryTable, TrainingExamples
 from narrlit.data.twice_told import TwiceTold
 from narrlit.datamodules import FileData, Loading, Versions
 from narrlit.datamodules.story_versions import read_versions
-from narrlit.errors import DataError, OptionError
 
 TALES = [
     {"text": f"Tale {plot} told in {world}. It is long. It has an end in {world}.", "plot": plot, "world": world}
@@ -82,16 +82,16 @@ def test_the_same_value_in_two_files_is_one_group(make):
 
 def test_errors_name_file_line_and_column(make):
     path = str(make("tales.jsonl", TALES))
-    with pytest.raises(DataError, match=r"tales.jsonl: column 'type' is missing; found: plot, world"):
+    with refused("missing_columns", path="tales.jsonl", column="type"):
         read(Versions(path, same="type"))
-    with pytest.raises(DataError, match=r"twice.jsonl:2: this story is in plot 'a' as well as 'b'"):
+    with refused("story_in_two_groups", place="twice.jsonl:2", column="plot", group="a", other="b"):
         read(Versions(str(make("twice.jsonl", [TALES[0], {**TALES[0], "plot": "b"}]))))
-    with pytest.raises(DataError, match=r"odd.jsonl:1: column 'changed' is 'tone'; give theme, action, outcome"):
+    with refused("unknown_change", place="odd.jsonl:1", column="changed", found="tone"):
         read(Versions(str(make("odd.jsonl", [{**CHANGED, "changed": "tone"}]))))
-    with pytest.raises(OptionError, match="no two stories have the same value"):
+    with refused("no_same_value"):
         read(Versions(str(make("alone.jsonl", [TALES[0], TALES[4]]))))
     for mistake in ({"versions": 0}, {"setting_share": 1.5}, {"passage_words": 0}):
-        with pytest.raises(OptionError, match=next(iter(mistake))):
+        with refused("config_value", option=f"versions.{next(iter(mistake))}"):
             Versions(path, **mistake)
 
 
@@ -155,7 +155,7 @@ def test_a_decomposed_copy_is_no_other_version_and_is_in_one_group(make):
     assert (read.num_stories, read.num_groups, table.texts) == (2, 1, [texts[0], texts[2]])
 
     rows[1]["größe"] = "other"
-    with pytest.raises(DataError, match="in größe 'Thule' as well as 'other'"):
+    with refused("story_in_two_groups", column="größe", group="Thule", other="other"):
         read_versions(Versions(str(make("w.jsonl", rows)), same="größe"), strict=True, stories=StoryTable())
 
 
@@ -259,9 +259,9 @@ def test_a_row_with_one_group_names_its_line(make):
     path = str(make("tales.jsonl", TALES))
     near = path.replace("tales.jsonl", "near.csv")
     Path(near).write_text("a,b\nc\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"near.csv:2: one column"):
+    with refused("one_column", path="near.csv", line=2):
         read(Versions(path, near=near))
-    with pytest.raises(DataError, match=r"none.csv"):
+    with refused("unreadable_pairs", path="none.csv"):
         read(Versions(path, near=near.replace("near", "none")))
 
 

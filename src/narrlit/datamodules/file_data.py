@@ -77,7 +77,7 @@ class FileData(StoryData):
             its size.
         """
         if not 0 < validation_share <= 1:
-            raise OptionError(f"data.validation_share is {validation_share}: must be above 0 and at most 1")
+            raise OptionError("validation_share", share=validation_share)
         super().__init__(loading, hard_examples, pseudo_labels)
         self.validation_share = validation_share
         self.train = _listed(train)

@@ -99,7 +99,7 @@ class FoldData(StoryData):
             evaluate_synthetic: divide and evaluate synthetic rows as well, which word overlap alone nearly solves.
         """
         if not 0 <= fold < folds:
-            raise OptionError(f"data.fold is {fold}: with {folds} folds, it must be from 0 to {folds - 1}")
+            raise OptionError("fold_number", fold=fold, folds=folds, last=folds - 1)
         super().__init__(source.loading, source.hard_examples, source.pseudo_labels)
         self.divided = source
         self.has_unlabelled = source.has_unlabelled
@@ -184,7 +184,7 @@ class FoldData(StoryData):
     def _rows(self) -> TrainingExamples:
         rows = self.divided.read_examples(self.tables.source)
         if not rows:
-            raise OptionError("no training data: give `data.train=FILE`")
+            raise OptionError("no_training_data")
         return rows
 
     @cached_property
@@ -199,10 +199,7 @@ class FoldData(StoryData):
         candidates = len(rows) if self.evaluate_synthetic else len(rows) - self.divided.synthetic_rows
         evaluable = [number for number, row in enumerate(rows[:candidates]) if "triple" in row.kinds]
         if not evaluable:
-            raise OptionError(
-                'no training row can be evaluated, because none has a negative of kind "triple": give a file of '
-                "labeled triples, or rows with such a negative"
-            )
+            raise OptionError("no_triple_to_evaluate")
         row_numbers = np.array(evaluable, dtype=np.int64)
         folds = grouped_folds(self._groups[row_numbers], self.folds, self.fold_seed)
         return [row_numbers[fold] for fold in folds]

@@ -40,9 +40,11 @@ class HardExampleSampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise OptionError(f"hard_examples.share is {self.share}: must be between 0 and 1")
+            raise OptionError("config_value", option="hard_examples.share", found=self.share, needed="between 0 and 1")
         if not self.weight > 0:
-            raise OptionError(f"hard_examples.weight is {self.weight}: must be a positive number")
+            raise OptionError(
+                "config_value", option="hard_examples.weight", found=self.weight, needed="a positive number"
+            )
 
 
 @dataclass(frozen=True)

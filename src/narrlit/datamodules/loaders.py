@@ -34,9 +34,14 @@ class Loading:
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.evaluation_batch_size < 1 or self.workers < 0:
-            raise OptionError("loading: batch_size and evaluation_batch_size must be at least 1, workers at least 0")
+            raise OptionError("batch_sizes")
         if self.samples_per_epoch is not None and self.samples_per_epoch < 1:
-            raise OptionError(f"loading.samples_per_epoch is {self.samples_per_epoch}: must be a positive number")
+            raise OptionError(
+                "config_value",
+                option="loading.samples_per_epoch",
+                found=self.samples_per_epoch,
+                needed="a positive number",
+            )
 
 
 class ResumableLoader(DataLoader[Any]):

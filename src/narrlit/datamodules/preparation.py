@@ -72,7 +72,7 @@ def divide(validation: TripleSet, share: float) -> tuple[TripleSet, TripleSet]:
     count = len(validation.triples)
     evaluated, others = random_share(count, share)
     if not len(evaluated):
-        raise OptionError(f"data.validation_share is {share:g}: too small for {count} triples; give a larger share")
+        raise OptionError("small_validation_share", share=share, triples=count)
     rank_zero_info(f"validation: {len(evaluated)} of {count} triples are evaluated")
     return validation.take(evaluated), validation.take(others)
 
@@ -161,9 +161,7 @@ class Preparation:
         """Add hard validation triples to the examples."""
         settings, record = self.hard_examples, prepared.hard_examples
         if not minable:
-            raise OptionError(
-                "`data.hard_examples.mine_validation` needs validation triples: give `data.validation=FILE`"
-            )
+            raise OptionError("mining_needs_triples")
         candidates = TrainingExamples(minable.stories, [example_of(triple) for triple in minable])
         near, far = example_cosines(candidates, self.reader)
         mined, wrong = hard_examples(near, far, settings.share)
@@ -192,9 +190,7 @@ class Preparation:
         for index in indices.tolist():
             story = self.synthetic_story(index)
             if story is None:
-                raise OptionError(
-                    "pseudo_labels.source is truth, but only StoryWorldData has true labels: use positional"
-                )
+                raise OptionError("no_true_labels")
             truths.append(astuple(story.structure))
         return replace(prepared, labels=_labels(prepared.examples.stories, indices, truth_labels(truths)))
 

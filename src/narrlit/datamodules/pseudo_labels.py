@@ -43,7 +43,12 @@ class Clusters:
     def __post_init__(self) -> None:
         for aspect in ASPECTS:
             if getattr(self, aspect) < 2:
-                raise OptionError(f"clusters.{aspect} is {getattr(self, aspect)}: must be an integer of at least 2")
+                raise OptionError(
+                    "config_value",
+                    option=f"clusters.{aspect}",
+                    found=getattr(self, aspect),
+                    needed="an integer of at least 2",
+                )
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class PseudoLabels:
 
     def __post_init__(self) -> None:
         if self.transductive and self.source != "positional":
-            raise OptionError("pseudo_labels.transductive needs pseudo_labels.source: positional")
+            raise OptionError("transductive_needs_positional")
 
 
 @dataclass(frozen=True)
@@ -166,10 +171,7 @@ def positional_labels(
         count = getattr(clusters, aspect)
         num_distinct = len(set(segments))
         if count > num_distinct:
-            raise OptionError(
-                f"clusters.{aspect} is {count}, but there are only {num_distinct} distinct segments: give fewer "
-                "clusters or more stories"
-            )
+            raise OptionError("few_segments", aspect=aspect, clusters=count, segments=num_distinct)
         labels, inertia = cluster(embed(segments).astype(np.float64), count, clusters.seed)
         columns.append(labels)
         details[aspect] = ClusterRecord(np.bincount(labels).tolist(), inertia)
@@ -220,10 +222,10 @@ def read_labels(folder: Path, texts: Sequence[str]) -> IntArray:
         DataError: if the file can't be read, or its labels belong to other texts.
     """
     path = folder / LABELS_FILE
-    with reading("pseudo-labels", path, "start a new run"), np.load(path, allow_pickle=False) as content:
+    with reading("unreadable_pseudo_labels", path), np.load(path, allow_pickle=False) as content:
         digest, labels = str(content["texts"]), content["labels"]
     if digest != _digest(texts):
-        raise DataError(f"{path}: labels of other stories; resume with the run's own data")
+        raise DataError("labels_of_other_stories", path=path)
     return np.asarray(labels, dtype=np.int64)
 
 

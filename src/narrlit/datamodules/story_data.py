@@ -151,7 +151,7 @@ class StoryData(L.LightningDataModule):
         """Read training examples and, for a transductive run, unlabeled stories."""
         read = self.read_examples(self.tables.source)
         if not read:
-            raise OptionError("no training data: give `data.train=FILE`")
+            raise OptionError("no_training_data")
         examples = self.tables.examples(read)
         self._note_pseudonyms("train")
         if not self.pseudo_labels.transductive:
@@ -162,9 +162,7 @@ class StoryData(L.LightningDataModule):
             self._note_pseudonyms("unlabelled")
         not_in_examples = np.setdiff1d(unlabeled, examples.story_indices)
         if not len(not_in_examples):
-            raise OptionError(
-                "`data.pseudo_labels.transductive` needs unlabeled stories: give `data.extra.unlabelled=FILE`"
-            )
+            raise OptionError("no_unlabeled_stories")
         return TrainingSet(read, examples, not_in_examples)
 
     def _read_stage(self, name: Stage) -> None:
@@ -190,27 +188,24 @@ class StoryData(L.LightningDataModule):
     def _check(self, stage: str) -> None:
         trainer, objective = cast(L.Trainer, self.trainer), type(self.reader).__name__
         if trainer.world_size > 1 and uses_distributed_sampler(trainer):
-            raise OptionError(
-                "several processes need trainer.use_distributed_sampler: false, because the datamodule divides the data"
-            )
+            raise OptionError("distributed_sampler")
         if stage == "fit" and self.has_unlabelled and not self.pseudo_labels.transductive:
-            raise OptionError("data.extra.unlabelled needs data.pseudo_labels.transductive: true")
+            raise OptionError("unlabeled_without_transductive")
         if self.has_views and not self.reader.reads_views:
-            raise OptionError(f"the data have views, but {objective} does not read them: remove data.views")
+            raise OptionError("unread_views", objective=objective)
         if self.reader.reads_views and not self.has_views:
-            raise OptionError(
-                f"{objective} reads views: give `data.views.files=FILE`, or "
-                "`data.views.missing=positional` (with StoryWorldData: `data.views=true`)"
-            )
+            raise OptionError("objective_reads_views", objective=objective)
 
     def _check_triples(self, stage: str, triples: Triples) -> None:
         name = STAGE_OF[stage]
         if stage != "fit" and not triples:
-            raise OptionError(f"no {name} data: give `data.{name}=FILE`")
+            raise OptionError("no_data", name=name, option=f"data.{name}")
         if name != "predict" and PADDING in triples.labels:
             unread = triples.report.unread if triples.report else ()
-            hint = f" (labels are read from text_a_is_closer; other columns: {', '.join(unread)})" if unread else ""
-            raise OptionError(f"the {name} triples have no labels: give `data.{name}_labels=FILE`{hint}")
+            option = f"data.{name}_labels"
+            if unread:
+                raise OptionError("labels_in_other_column", name=name, option=option, columns=list(unread))
+            raise OptionError("triples_without_labels", name=name, option=option)
 
     def prepare_inputs(self, stage: str = "fit") -> StoryInputs[Any]:
         """Compute the encoder inputs of all stories and, for a fit, prepare its data, unless already done."""

@@ -54,13 +54,19 @@ class Versions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.renamed <= 1:
-            raise OptionError(f"versions.renamed is {self.renamed}: must be between 0 and 1")
+            raise OptionError("config_value", option="versions.renamed", found=self.renamed, needed="between 0 and 1")
         if not 0 <= self.setting_share <= 1:
-            raise OptionError(f"versions.setting_share is {self.setting_share}: must be between 0 and 1")
+            raise OptionError(
+                "config_value", option="versions.setting_share", found=self.setting_share, needed="between 0 and 1"
+            )
         if self.versions < 1:
-            raise OptionError(f"versions.versions is {self.versions}: must be a positive number")
+            raise OptionError(
+                "config_value", option="versions.versions", found=self.versions, needed="a positive number"
+            )
         if self.passage_words is not None and self.passage_words < 1:
-            raise OptionError(f"versions.passage_words is {self.passage_words}: must be a positive number")
+            raise OptionError(
+                "config_value", option="versions.passage_words", found=self.passage_words, needed="a positive number"
+            )
 
     @property
     def sources(self) -> list[str]:
@@ -187,7 +193,7 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
             num_stories += len(group.versions)
             num_groups += 1
     if settings.sources and not num_groups:
-        raise OptionError("`data.versions.same`: no two stories have the same value; name another column")
+        raise OptionError("no_same_value")
     originals = [row.text for row in rows] if settings.renamed else []
     return ReadVersions(examples, reports, num_stories, num_groups, originals)
 
@@ -237,14 +243,14 @@ def _read_near(file: str | None) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {}
     if file is None:
         return near
-    with reading("pairs of groups", file, "give a table with two groups in each row"):
+    with reading("unreadable_pairs", file):
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     rows = (line.split("\t") for line in lines) if file.endswith(".tsv") else csv.reader(lines)
     for number, row in enumerate(rows, 1):
         if not any(row):
             continue
         if len(row) < 2:
-            raise DataError(f"{file}:{number}: one column; give two groups, separated by a tab (.tsv) or a comma")
+            raise DataError("one_column", path=file, line=number)
         first, second = map(normal_form, row[:2])
         near.setdefault(first, []).append(second)
         near.setdefault(second, []).append(first)
@@ -306,8 +312,11 @@ class GroupedVersions:
             group = self._group_of.setdefault(index, row.group)
             if group != row.group:
                 raise DataError(
-                    f"{row.place}: this story is in {row.column} {printable(group, 60)!r} as well as "
-                    f"{printable(row.group, 60)!r}; leave one row out"
+                    "story_in_two_groups",
+                    place=row.place,
+                    column=row.column,
+                    group=printable(group, 60),
+                    other=printable(row.group, 60),
                 )
         self.groups.setdefault(row.group, Group()).add(story, row.changed)
 
@@ -336,7 +345,9 @@ def _rows(table: Stories, columns: Columns) -> Iterator[VersionRow]:
         place = f"{table.report.path}:{line}"
         changed = row.get(CHANGED) or None
         if changed is not None and changed not in ASPECTS:
-            raise DataError(f"{place}: column {CHANGED!r} is {printable(changed, 60)!r}; give {', '.join(ASPECTS)}")
+            raise DataError(
+                "unknown_change", place=place, column=CHANGED, found=printable(changed, 60), known=list(ASPECTS)
+            )
         setting = None if columns.setting is None else _value(row, columns.setting)
         yield VersionRow(story.text, group, columns.same, setting, changed, place)
 
@@ -346,7 +357,7 @@ def _check_columns(table: Stories, columns: Columns) -> None:
     present = column_names(table.metadata)
     for name in (columns.same, columns.setting):
         if name is not None and name not in present:
-            raise DataError(f"{table.report.path}: column {name!r} is missing; found: {', '.join(present) or 'none'}")
+            raise DataError("missing_columns", path=table.report.path, column=name, found=present or "none")
 
 
 def _value(row: Mapping[str, object], column: str) -> str | None:
