@@ -88,11 +88,9 @@ class Contents:
             DataError: if the numbers differ.
         """
         if rows_a is not None and self.track_a_rows != rows_a:
-            raise DataError(
-                f"{name}: {TRACK_A} has {counted(self.track_a_rows or 0, 'row')}, the test file has {rows_a}"
-            )
+            raise DataError("rows_of_track", path=name, track=TRACK_A, n=self.track_a_rows or 0, needed=rows_a)
         if rows_b is not None and self.track_b_rows != rows_b:
-            raise DataError(f"{name}: Track B has {counted(self.track_b_rows or 0, 'row')}, the test file has {rows_b}")
+            raise DataError("rows_of_track", path=name, track="Track B", n=self.track_b_rows or 0, needed=rows_b)
 
     def __str__(self) -> str:
         """Describe the rows of each track."""
@@ -157,11 +155,11 @@ def submit(
         OptionError: if there is nothing to write, or a system is missing.
     """
     if track_a is None and track_b is None:
-        raise OptionError("give `track_a`, `track_b` or both")
+        raise OptionError("no_track")
     if answers is not None and track_a is None:
-        raise OptionError("`answers` need `track_a`, the triples that they answer")
+        raise OptionError("answers_need_track")
     if (system is None) != (answers is not None and track_b is None):
-        raise OptionError("give `model`" if system is None else "`answers` replace the model: leave it out")
+        raise OptionError("no_model" if system is None else "answers_replace_model")
     triples, stories = _read_tracks(track_a, track_b, layout)
     choices = None
     if answers is not None and triples is not None:
@@ -251,7 +249,7 @@ def _compute(measure: Similarity, triples: Triples | None, stories: Sequence[Sto
     if stories is not None:
         encoder = measure.encoder
         if encoder is None:
-            raise OptionError(f"`track_b` needs a model: {measure.name} does not embed stories")
+            raise OptionError("track_needs_model", measure=measure.name)
         if triples is not None:  # before the model is loaded, so that errors in a file of views are found early
             encoder.texts.prepare_triples(triples)
         embeddings = _embed_independently(encoder, list(stories), progress)
@@ -318,7 +316,7 @@ def read_submission(path: Path, name: Path | None = None) -> Tracks:
         DataError: as `check_submission` does; the number of rows is not checked.
     """
     name = name or path
-    with reading("submission", name, "is it a zip file, complete and not encrypted?"), zipfile.ZipFile(path) as archive:
+    with reading("unreadable_submission", name), zipfile.ZipFile(path) as archive:
         members = archive.namelist()
         _check_members(members, name)
         contents = {member: _unpack(archive, member, f"{name}/{member}") for member in members}
@@ -337,11 +335,9 @@ def _check_members(members: Sequence[str], name: Path) -> None:
     unknown = sorted(set(members) - {TRACK_A, TRACK_B, TRACK_B_LINES})
     if unknown or not members:
         contents = ", ".join(unknown[:5]) or "nothing"
-        raise DataError(
-            f"{name}: it contains {contents}; only {TRACK_A}, {TRACK_B} or {TRACK_B_LINES} are allowed, at its root"
-        )
+        raise DataError("unknown_member", path=name, found=contents, known=[TRACK_A, TRACK_B, TRACK_B_LINES])
     if TRACK_B in members and TRACK_B_LINES in members:
-        raise DataError(f"{name}: it contains {TRACK_B} and {TRACK_B_LINES}; remove one")
+        raise DataError("two_members", path=name, first=TRACK_B, second=TRACK_B_LINES)
 
 
 def _parse_answers(content: bytes, where: str) -> list[bool]:
@@ -349,13 +345,13 @@ def _parse_answers(content: bytes, where: str) -> list[bool]:
     rows = _parse_json_lines(content, where)
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
-            raise DataError(f"{where}:{number}: {LABEL} must be true or false")
+            raise DataError("answer_not_true_or_false", path=where, line=number, column=LABEL)
     return [row[LABEL] for row in rows]
 
 
 def _parse_array(content: bytes, where: str) -> FloatArray:
     """Parse the embeddings of track_b.npy."""
-    with reading("array of numbers", where):
+    with reading("broken_array", where):
         embeddings: FloatArray = np.load(io.BytesIO(content), allow_pickle=False)
     _check_embeddings(embeddings, where)
     return embeddings
@@ -363,7 +359,7 @@ def _parse_array(content: bytes, where: str) -> FloatArray:
 
 def _parse_lines_of_embeddings(content: bytes, where: str) -> FloatArray:
     """Parse the embeddings of track_b.jsonl."""
-    with reading("embeddings", where, "every row needs `embeddings`, all lists of the same length"):
+    with reading("broken_embeddings", where):
         rows = _parse_json_lines(content, where)
         embeddings = np.array([row["embeddings"] for row in rows], dtype=np.float64)
     _check_embeddings(embeddings, where)
@@ -385,14 +381,12 @@ def read_answers(path: Path, rows: int | None = None) -> Answers:
     if path.suffix == ".zip":
         choices = read_submission(path).answers
         if not choices:
-            raise DataError(f"{path}: it contains no {TRACK_A}; name a file of answers")
+            raise DataError("no_answers_in_submission", path=path, member=TRACK_A)
         answers = Answers(choices)
     else:
         answers = _read_answer_rows(path)
     if rows is not None and len(answers.choices) != rows:
-        raise DataError(
-            f"{path} has {len(answers.choices)} answers for {rows} triples; give one per triple, in the same order"
-        )
+        raise DataError("number_of_answers", path=path, answers=len(answers.choices), triples=rows)
     return answers
 
 
@@ -404,13 +398,13 @@ def _read_answer_rows(path: Path) -> Answers:
     for row in read_rows(path).rows:
         cells = row.cells
         has_scores = "score_a" in cells or "score_b" in cells
-        with reading("answer", f"{path}:{row.line}", "score_a and score_b are numbers, both or neither"):
+        with reading("broken_answer", f"{path}:{row.line}"):
             if has_scores:
                 scores.append((_finite(cells["score_a"]), _finite(cells["score_b"])))
         try:
             choices.append(boolean.validate_python(cells[LABEL]))
         except (KeyError, ValidationError) as error:
-            raise DataError(f"{path}:{row.line}: {LABEL} must be true or false") from error
+            raise DataError("answer_not_true_or_false", path=path, line=row.line, column=LABEL) from error
     all_have_scores = len(scores) == len(choices)
     return Answers(choices, np.array(scores) if all_have_scores else None)
 
@@ -430,7 +424,7 @@ def _unpack(archive: zipfile.ZipFile, member: str, where: str) -> bytes:
         # The declared size may be wrong; no more than the maximum is read.
         content = b"" if declared_size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
     if max(declared_size, len(content)) > LARGEST_FILE:
-        raise DataError(f"{where}: it unpacks to more than {LARGEST_FILE:,} bytes; no submission is that large")
+        raise DataError("large_member", path=where, limit=LARGEST_FILE)
     return content
 
 
@@ -439,7 +433,7 @@ def _parse_json_lines(content: bytes, where: str) -> list[Any]:
     rows = []
     lines = content.decode("utf-8", "replace").rstrip("\n").split("\n")
     for number, line in enumerate(lines, 1):
-        with reading("row", f"{where}:{number}"):
+        with reading("broken_row", f"{where}:{number}"):
             rows.append(json.loads(line))
     return rows
 
@@ -447,9 +441,9 @@ def _parse_json_lines(content: bytes, where: str) -> list[Any]:
 def _check_embeddings(embeddings: object, where: str) -> None:
     """Check that the embeddings are an array of vectors with a dimension that the task allows."""
     if not isinstance(embeddings, np.ndarray) or embeddings.ndim != 2 or embeddings.dtype.kind not in "fiu":
-        raise DataError(f"{where}: not an array of numbers, rows x dimension; write one with numpy.save")
+        raise DataError("not_an_array", path=where)
     if embeddings.shape[1] not in DIMENSIONS_ALLOWED:
-        raise DataError(f"{where}: the dimension is {embeddings.shape[1]}, the task allows 10 to 8192")
+        raise DataError("dimension_of_task", path=where, dimension=embeddings.shape[1])
     check_vectors(embeddings, where)
 
 
@@ -470,7 +464,7 @@ def check_vectors(vectors: NDArray[np.generic], where: str) -> None:
     for fault, is_faulty in faulty_rows.items():
         if is_faulty.any():
             number = int(np.argmax(is_faulty)) + 1
-            raise DataError(f"{where}: row {number} {fault}; embed it again")
+            raise DataError("unusable_vector", path=where, row=number, problem=fault)
 
 
 def check_independence(encoder: StoryEncoder, stories: Sequence[Story], embeddings: FloatArray | None = None) -> str:
@@ -594,8 +588,7 @@ class BatchedRun:
                 results = step([self.values[index] for index in batch])
                 self.values.update(zip(batch, results, strict=True))
             except NarrlitError as error:
-                stories = counted(len(batch), "story")
-                raise ModelError(f"Track B: {name} fails for {stories} {self.name}: {error}") from error
+                raise ModelError("step_fails", step=name, n=len(batch), file=self.name, cause=error) from error
 
 
 Step = tuple[str, Callable[[Any], Any]]
@@ -609,7 +602,7 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
     if texts.views is not None:
         steps.append(("views", replace(texts, pseudonyms=None).prepare))
     if texts.pseudonyms is not None:
-        steps.append((f"pseudonymization with `scope={texts.pseudonyms.scope}`", replace(texts, views=None).prepare))
+        steps.append((f"pseudonymization with scope {texts.pseudonyms.scope}", replace(texts, views=None).prepare))
     computing = encoder.without_cache()
     transductive = encoder.is_transductive
     if transductive:
@@ -632,10 +625,7 @@ def encoding_steps(encoder: StoryEncoder) -> list[Step]:
 def _dependence(index: int, name: str, where: str, difference: float) -> ModelError:
     """Describe the story and the step that makes its vector depend on others; an infinite difference is omitted."""
     amount = f" by {difference:.0e}" if np.isfinite(difference) else ""
-    return ModelError(
-        f"Track B: the vector of story {index + 1} must not depend on other stories, but differs {where}{amount}, "
-        f"because of {name}"
-    )
+    return ModelError("vector_depends_on_others", row=index + 1, where=where, amount=amount, step=name)
 
 
 def _difference(first: Any, second: Any) -> float:

@@ -47,5 +47,5 @@ def read_shares(text: str) -> float | list[float]:
     try:
         shares = [float(share) for share in listed(text)]
     except ValueError as error:
-        raise OptionError(f"--trained-share {text}: give one number, or one for each model, such as 1,0.5") from error
+        raise OptionError("invalid_shares", shares=text) from error
     return shares[0] if len(shares) == 1 else shares

@@ -25,7 +25,7 @@ def cache(
         json: print a JSON list of objects (ls only).
     """
     if (json and action == "rm") or (yes and action == "ls"):
-        raise OptionError("--json is an option of ls, --yes of rm")
+        raise OptionError("options_of_cache")
     caches = narrlit.embedding_caches(folder, model)
     print_result(caches, json)
     if yes:

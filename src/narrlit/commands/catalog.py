@@ -51,7 +51,7 @@ def catalog(  # noqa: PLR0913 (options)
         files: columns and lines of files of stories.
     """
     if (filled is None) != (accepted is None and at_least is None) or None not in (accepted, at_least):
-        raise OptionError("`filled` needs either `accepted` or `at_least`, and each of these needs `filled`")
+        raise OptionError("filled_needs")
     chosen = {} if accepted is None else narrlit.read_accepted(accepted)
     result = narrlit.catalog(read_collection(collection, loading, reading, files, measure), column, k=k)
     if at_least is not None:

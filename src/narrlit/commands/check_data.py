@@ -39,7 +39,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         files: how files of stories are read.
     """
     if loading.model is None and (loading, reading) != (ModelOptions(), StoryOptions()):
-        raise OptionError("--views, --pseudonymize, --postprocess and other options of a model need --model")
+        raise OptionError("options_need_model")
     encoder = None if loading.model is None else reading.load(loading.model, loading)
     result = narrlit.check_data(
         train,

@@ -91,17 +91,15 @@ def open_searchable(
 
 
 def _refuse_changed(
-    path: str | Path, settings: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions
+    path: str | Path, settings: Mapping[str, str], loading: ModelOptions, reading: StoryOptions, files: InputOptions
 ) -> None:
     """Raise OptionError if an option is given that does not apply to an index, which has settings of its own."""
-    flags = []
+    options = []
     for name in [*changed_options(loading), *changed_options(reading), *changed_options(files)]:
         if name not in APPLICABLE:
-            flags.append(f"--{name.replace('_', '-')}")
-    if flags:
-        raise OptionError(
-            f"{path} is an index, made with {settings}: leave out {', '.join(flags)}, or make another index"
-        )
+            options.append(name)
+    if options:
+        raise OptionError("options_of_made_index", path=path, settings=settings, options=options)
 
 
 def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list[str]:

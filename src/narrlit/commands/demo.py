@@ -49,4 +49,4 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
 def _run(*words: str) -> None:
     say(f"\n$ narrlit {shlex.join(words)}")
     if main(list(words)) != 0:
-        raise NarrlitError("the demo stopped at the command above")
+        raise NarrlitError("demo_stopped")

@@ -59,7 +59,7 @@ def embed(  # noqa: PLR0913 (options)
         narrlit.embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
         return
     if parts != PartOptions():
-        raise OptionError(f"--out {out}: --part-rows, --format, --engine and --workers apply to a folder only")
+        raise OptionError("options_of_folder", out=out)
     encoder = reading.load(model, loading)
     say(
         str(

@@ -70,16 +70,16 @@ def evaluate(  # noqa: PLR0913 (options)
     tasks = listed(mteb)
     if tasks:
         if baseline is not None or scoring.scorer != "cosine":
-            raise OptionError("--mteb evaluates embeddings: leave out --baseline and --scorer")
+            raise OptionError("mteb_without_baseline")
         if loading.model is None:
-            raise OptionError("--mteb needs --model")
+            raise OptionError("mteb_needs_model")
         encoder = reading.load(loading.model, loading)
         _evaluate_mteb(tasks, triples, labels, encoder, datasets, download, json, out)
         return
     if triples is None:
-        raise OptionError("name a file of labeled triples, or tasks of MTEB (--mteb)")
+        raise OptionError("no_triples_named")
     if datasets is not None or download:
-        raise OptionError("--datasets and --download need --mteb")
+        raise OptionError("datasets_need_mteb")
     system = model_or_baseline(loading, reading, scoring, baseline)
     result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
     if out is not None:
@@ -113,9 +113,9 @@ def _tasks(names: list[str], triples: str | None, labels: LabelOptions) -> "list
 
     of_triples = [name for name in names if name in OF_TRIPLES]
     if triples is None and of_triples:
-        raise OptionError(f"--mteb {of_triples[0]} needs a file of labeled triples")
+        raise OptionError("task_needs_triples", task=of_triples[0])
     if triples is not None and not of_triples:
-        raise OptionError(f"{triples}: no task of --mteb has triples; add one of {', '.join(OF_TRIPLES)}")
+        raise OptionError("no_task_of_triples", path=triples, known=list(OF_TRIPLES))
     descriptions = {description.name: description for description in (STORY_TRIPLES, SHARED_TASK)}
     tasks: list[str | AbsTask] = []
     for name in names:

@@ -35,9 +35,7 @@ def export(  # noqa: PLR0913 (options)
         output_options: option to replace an exported model.
     """
     if reading.postprocess is None and reading != StoryOptions(fusion=reading.fusion):
-        raise OptionError(
-            "--views, --pseudonymize and their options only apply to the stories of --fit-on: leave them out"
-        )
+        raise OptionError("options_need_fit_on")
     loading = LoadOptions(device="cpu", trust_remote_code=trust_remote_code)
     encoder = reading.load(source, loading, cache=None)
     overwrite = output_options.overwrite

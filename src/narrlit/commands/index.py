@@ -43,15 +43,13 @@ def index(
     model = loading.model or DEFAULT_MODEL
     if is_address(out):
         if vectors is not None or output_options.overwrite:
-            raise OptionError(f"--out {out}: --vectors and --overwrite apply to an index in a folder only")
+            raise OptionError("options_of_index_folder", out=out)
         encoder = reading.load(model, loading, cache=None)
         table = narrlit.VectorTable.create(out, stories, encoder, layout=files.layout, options=parts)
         say(f"{out}: {counted(len(table), 'story')}")
         return
     if parts != TableOptions():
-        raise OptionError(
-            f"--out {out}: --part-rows, --engine and --workers apply to an address only, such as file:///data/plots"
-        )
+        raise OptionError("options_of_address", out=out)
     source = files.read(stories)
     encoder = reading.load(model, loading)
     overwrite = output_options.overwrite

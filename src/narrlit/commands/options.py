@@ -75,7 +75,7 @@ class InputOptions:
 
     def __post_init__(self) -> None:
         if self.one_per_line and self.by_blank_line:
-            raise OptionError("give `one_per_line` or `by_blank_line`, not both")
+            raise OptionError("lines_and_blank_lines")
 
     @property
     def layout(self) -> Layout:
@@ -122,7 +122,7 @@ class TextOptions:
 
     def __post_init__(self) -> None:
         if not self.pseudonymize and self.pseudonyms != PseudonymOptions():
-            raise OptionError("`scope`, `pipeline`, `coref`, `coref_model` and `cluster` need `pseudonymize`")
+            raise OptionError("options_need_pseudonymize")
 
     @property
     def reads_views(self) -> bool:
@@ -266,7 +266,7 @@ class ScorerOptions(MeanMax):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scorer != "meanmax" and self.meanmax != MeanMax():
-            raise OptionError("`reading`, `gamma`, `windows` and `tau` need `scorer=meanmax`")
+            raise OptionError("options_of_meanmax")
 
     @property
     def meanmax(self) -> MeanMax:

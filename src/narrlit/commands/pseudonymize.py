@@ -49,7 +49,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     """
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model, cluster) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
-        raise OptionError("leave out --names, --map and options of pseudonymization with --restore")
+        raise OptionError("options_of_restore")
     rows = TextRows.read(file, files.layout, progress=True)
     rows.check_output(out)
     result: Pseudonymized | Restored

@@ -44,7 +44,7 @@ def reproduce(  # noqa: PLR0913 (options)
         print(list_tables([system] if system else SYSTEMS), end="")
         return
     if system is None:
-        raise OptionError("name a system; `narrlit reproduce --list` lists all tables")
+        raise OptionError("no_system")
     result = narrlit.reproduce(
         system,
         tables=listed(table),

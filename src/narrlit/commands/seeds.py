@@ -14,5 +14,5 @@ def read_seeds(text: str | None) -> list[int] | None:
         return None
     words = listed(text)
     if len(words) < 2 or len(set(words)) < len(words) or not all(word.isdecimal() for word in words):
-        raise OptionError(f"--seeds {text}: give two or more distinct integers, such as 1,2,3")
+        raise OptionError("invalid_seeds", seeds=text)
     return [int(word) for word in words]

@@ -47,13 +47,13 @@ def submit(  # noqa: PLR0913 (options)
     encodes = loading != ModelOptions() or reading != StoryOptions()
     if check is not None:
         if encodes or answers is not None or out is not None:
-            raise OptionError("--check only reads a zip: leave out --model, --answers, --out and their options")
+            raise OptionError("options_of_check")
         say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
         return
     if answers is not None and scoring.scorer != "cosine":
-        raise OptionError("give --answers or --scorer, not both")
+        raise OptionError("answers_and_scorer")
     if loading.model is None and encodes:
-        raise OptionError("options of a model, such as --views, --postprocess and --device, need --model")
+        raise OptionError("submission_needs_model")
     system = None if loading.model is None else scoring.measure(reading.load(loading.model, loading))
     submission = narrlit.submit(
         system,

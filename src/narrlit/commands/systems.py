@@ -44,15 +44,13 @@ class SystemOptions:
         baselines = list[str](BASELINE_NAMES) if self.baselines == "all" else listed(self.baselines)
         for name in baselines:
             if name not in BASELINE_NAMES:
-                raise OptionError(f"--baselines {name}: give all alone, or some of {', '.join(BASELINE_NAMES)}")
+                raise OptionError("unknown_baselines", baseline=name, known=BASELINE_NAMES)
         for name in listed(self.answers):
             if Path(name).suffix not in ANSWER_SUFFIXES:
-                raise OptionError(
-                    f"--answers {name}: not a {', '.join(ANSWER_SUFFIXES)} file; name models with --models"
-                )
+                raise OptionError("not_answers", path=name, suffixes=ANSWER_SUFFIXES)
         names = [*listed(self.models), *listed(self.answers), *baselines]
         if not names:
-            raise OptionError("name systems: --models A,B, --answers FILE or --baselines all")
+            raise OptionError("no_systems")
         return names
 
     def open(self, loading: LoadOptions, reading: StoryOptions, meanmax: MeanMax) -> "dict[str, System]":
@@ -80,11 +78,11 @@ def model_or_baseline(
         OptionError: if both or neither are given, or options of a model are given with a baseline.
     """
     if (loading.model is None) == (baseline is None):
-        raise OptionError("give one of --model and --baseline")
+        raise OptionError("model_or_baseline")
     if loading.model is not None:
         return scoring.measure(reading.load(loading.model, loading))
     if scoring.scorer != "cosine":
-        raise OptionError(f"--scorer {scoring.scorer} needs a model: give --model instead of --baseline")
+        raise OptionError("scorer_needs_model", scorer=scoring.scorer)
     if reading.reads_views or reading.fusion is not None or reading.postprocess is not None:
-        raise OptionError("--views, --missing-views, --fusion and --postprocess need --model")
+        raise OptionError("views_need_model")
     return narrlit.measures.Lexical(str(baseline), reading.texts)

@@ -137,8 +137,7 @@ def agreement(
     names, codes = np.unique(np.array(labels)[labeled], return_inverse=True)
     sizes = np.bincount(codes, minlength=len(names))
     if len(names) < 2 or sizes.max() < 2:
-        problem = "has one value only" if len(names) == 1 else "has no value that two stories share"
-        raise DataError(f"`group={column}`: the column {problem}; name a column of categories, such as a tale type")
+        raise DataError("group_of_one_value" if len(names) == 1 else "group_without_pairs", column=column)
 
     compared = similarities.take(labeled)
     neighbors, values = compared.nearest(min(k, len(labeled) - 1))

@@ -54,8 +54,7 @@ def fitted_columns(table: Any, arrays: Mapping[str, "pa.Array"], path: str | Pat
             columns[field.name] = array.cast(field.type)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"column {field.name} is {field.type} in {path} and can't be {array.type}: rename it, or "
-                "make a new index"
+                "type_of_column", column=field.name, type=field.type, path=path, found=array.type
             ) from error
     return pa.table(columns)
 

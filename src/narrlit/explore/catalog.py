@@ -150,7 +150,7 @@ class Catalog:
         """
         check_writable(path, *OUTPUT_SUFFIXES)
         if not self.proposals:
-            raise DataError(f"{path}: no proposal to write; every story has a value in the column {self.column}")
+            raise DataError("no_proposal", path=path, column=self.column)
         write_table(path, self.table().to_dict("records"))
 
     def probable(self, at_least: float) -> dict[str, str]:
@@ -160,7 +160,7 @@ class Catalog:
             OptionError: if the threshold is not between 0 and 1.
         """
         if not 0 <= at_least <= 1:
-            raise OptionError(f"`at_least={at_least}`: must be from 0 to 1")
+            raise OptionError("range_of_share", option="at_least", found=at_least)
         values = {}
         for proposal in self.proposals:
             if proposal.best.probability >= at_least:
@@ -183,10 +183,8 @@ class Catalog:
             if id in lacking:
                 continue
             if id in known:
-                problem = f"has a value in the column {self.column} already"
-            else:
-                problem = f"is not in {self.collection.about['source']}"
-            raise DataError(f"accepted values: story {printable(id, 60)!r} {problem}; remove it")
+                raise DataError("value_already", id=printable(id, 60), column=self.column)
+            raise DataError("accepted_stranger", id=printable(id, 60), source=self.collection.about["source"])
         return FilledCatalog(self.collection, self.column, accepted)
 
     def __str__(self) -> str:
@@ -311,14 +309,14 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
     ('The Tiger, the Brahman and the Jackal', '155', 'The Wolf of Zhongshan')
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: must be at least 1")
+        raise OptionError("at_least", option="k", found=k, least=1)
     codes, names = _codes(collection, column)
     labeled = np.flatnonzero(codes >= 0)
     neighbors = LabeledNeighbors.of(collection.similarities, labeled, min(k, len(labeled) - 1))
     try:
         calibrated = calibrate(Candidates.of(neighbors, codes), codes)
     except ValueError as error:
-        raise DataError(f"`column={column}`: {error}: too few to learn from; name another column") from error
+        raise DataError("too_few_values", column=column, reason=error) from error
     best = calibrated.best()
     is_known = codes[calibrated.candidates.stories[best]] >= 0
     best_of_known = best[is_known]
@@ -394,9 +392,9 @@ def _codes(collection: Collection, column: str) -> tuple[IntArray, list[str]]:
         if value is not None:
             codes[row] = numbers.setdefault(str(value), len(numbers))
     if len(numbers) < 2:
-        raise DataError(f"`column={column}`: {source} has fewer than two values in it; name a column of categories")
+        raise DataError("few_values", column=column, source=source)
     if np.bincount(codes[codes >= 0]).max() < 2:
-        raise DataError(f"`column={column}`: no two stories have the same value; name a column of categories")
+        raise DataError("no_shared_value", column=column)
     return codes, list(numbers)
 
 

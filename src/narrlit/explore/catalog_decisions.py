@@ -70,7 +70,7 @@ class CatalogDecisions:
             OptionError: if no value is accepted, or the file can't be written.
         """
         if accepted and not value:
-            raise OptionError("`value`: give the value that is accepted")
+            raise OptionError("no_accepted_value")
         self._append(id, column, value, accepted)
 
     def delete(self, id: str, column: str) -> None:
@@ -138,9 +138,9 @@ def read_accepted(path: str | Path) -> dict[str, str]:
             continue
         id, value = normal_form(str(row.value["id"])), row.value.get("value")
         if value in (None, ""):
-            raise DataError(f"{file.place(row)}: the accepted value is empty; write one")
+            raise DataError("empty_accepted_value", place=file.place(row))
         if id in accepted:
-            raise DataError(f"{file.place(row)}: a second value of story {printable(id, 60)!r} is accepted; keep one")
+            raise DataError("second_accepted_value", place=file.place(row), id=printable(id, 60))
         accepted[id] = str(value)
     return accepted
 
@@ -150,5 +150,5 @@ def _is_accepted(file: RowFile, row: Row) -> bool:
     cell = row.value.get("accepted")
     word = "" if cell is None else str(cell).strip().lower()
     if word not in (*ACCEPTED, *REJECTED):
-        raise DataError(f"{file.place(row)}: accepted is {printable(word, 30)!r}; write x, or leave it empty")
+        raise DataError("invalid_acceptance", place=file.place(row), found=printable(word, 30))
     return word in ACCEPTED

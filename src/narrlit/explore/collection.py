@@ -18,7 +18,7 @@ from narrlit.data.rows import Layout, Row, RowFile, column_names
 from narrlit.data.schema import FloatArray, Floats, Story, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.errors import DataError, OptionError, did_you_mean, reason
+from narrlit.errors import DataError, OptionError, did_you_mean, nearest, reason
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors
@@ -230,7 +230,7 @@ def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     """Read texts, or the rows of a DataFrame with a column of texts, like the rows of a file."""
     values = _records(stories) if isinstance(stories, pd.DataFrame) else list(stories)
     if not values:
-        raise DataError("no stories: give at least one")
+        raise DataError("no_stories")
     rows = [Row(number, value) for number, value in enumerate(values, start=1)]
     return parse_stories(RowFile(Path("stories"), rows), strict=True)
 
@@ -269,10 +269,14 @@ def column_values(collection: Collection, column: str, option: str) -> list[obje
     columns = metadata_columns(collection.frame)
     column = normal_form(column)
     if column not in columns:
-        available = ", ".join(columns) or "none"
-        hint = did_you_mean(column, columns)
-        source = collection.about["source"]
-        raise OptionError(f"`{option}={column}`: {source} has no such column{hint}; available: {available}")
+        raise OptionError(
+            "unknown_column",
+            option=option,
+            column=column,
+            source=collection.about["source"],
+            near=nearest(column, columns),
+            known=columns or "none",
+        )
     return list(collection.frame[column])
 
 
@@ -311,7 +315,7 @@ def story_frame(stories: Stories) -> pd.DataFrame:
         rows.append(row)
     for name in column_names(stories.metadata):
         if _is_reserved(name):
-            raise DataError(f"{stories.report.path}: rename column {name!r}: an index reserves or forbids this name")
+            raise DataError("reserved_column", path=stories.report.path, column=name)
     for row in rows:
         _require_text(row, stories.report.path)
     return plain(pd.DataFrame(rows, dtype=object))  # otherwise integers with gaps become floats
@@ -328,7 +332,7 @@ def _require_text(row: Mapping[str, object], path: Path) -> None:
         try:
             str(value).encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"{path}: column {name!r} is not text ({reason(error)})") from error
+            raise DataError("column_without_text", path=path, column=name, reason=reason(error)) from error
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

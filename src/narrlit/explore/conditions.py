@@ -25,7 +25,7 @@ def check_condition(table: Any, where: str) -> None:
         OptionError: if it is not a valid condition on these columns.
     """
     if _PLACEHOLDER.search(_LITERAL.sub("", where)):  # LanceDB panics
-        raise OptionError(f"`where={printable(where, 80)!r}`: write a value instead of $, ? or :, text in '...'")
+        raise OptionError("placeholder_in_condition", where=printable(where, 80))
     try:
         table.count_rows(where)
     except Exception as error:
@@ -33,7 +33,9 @@ def check_condition(table: Any, where: str) -> None:
         problem = printable(message, 150).rstrip(". ")
         if "literal" in message:
             problem += "; compare a column of text with '...', or write CAST(column AS INT)"
-        raise OptionError(f"`where={printable(where, 80)!r}`: {problem}; {column_list(table)}") from error
+        raise OptionError(
+            "invalid_condition", where=printable(where, 80), problem=problem, columns=column_list(table)
+        ) from error
 
 
 def quoted(value: object) -> str:

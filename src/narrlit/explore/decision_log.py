@@ -14,7 +14,6 @@ from narrlit.files import sync_folder
 from narrlit.json_records import first_problem
 
 Entry = TypeVar("Entry", bound=BaseModel)
-REMEDY = "correct or remove the line"
 CHUNK = 4096
 """Bytes that are read at once in search of the last line."""
 
@@ -42,7 +41,7 @@ class DecisionLog(Generic[Entry]):
         """
         if not self.path.exists():
             return
-        with reading("decisions", self.path, REMEDY):
+        with reading("unreadable_decisions", self.path):
             *lines, last = self.path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -65,14 +64,14 @@ class DecisionLog(Generic[Entry]):
                 os.fsync(file.fileno())
             sync_folder(self.path.parent)
         except OSError as error:
-            raise OptionError(f"cannot write {self.path}: {reason(error)}") from error
+            raise OptionError("cannot_write", path=self.path, reason=reason(error)) from error
 
     def _parse(self, line: bytes, number: int) -> Entry:
         """Validate a line."""
         try:
             return self.entry.model_validate_json(line)
         except ValidationError as error:
-            raise DataError(f"{self.path}:{number}: {first_problem(error)}; {REMEDY}") from error
+            raise DataError("broken_decision", path=self.path, line=number, problem=first_problem(error)) from error
 
 
 def _end_last_line(file: IO[bytes]) -> None:

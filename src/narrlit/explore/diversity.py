@@ -113,9 +113,9 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
     0
     """
     if not 0 < jaccard <= 1:
-        raise OptionError(f"`jaccard={jaccard}`: must be above 0 and at most 1")
+        raise OptionError("jaccard", jaccard=jaccard)
     if len(collection.frame) < 2:
-        raise DataError("a single story has no neighbor: give two stories or more")
+        raise DataError("no_neighbor")
     nearest, similarities = collection.similarities_by("cosine").nearest(1)
     rows, cosines = nearest[:, 0], similarities[:, 0]
     distinct_texts = list(dict.fromkeys(map(normal_text, collection.frame["text"])))

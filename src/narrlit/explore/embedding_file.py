@@ -116,7 +116,7 @@ def check_columns(values: Sequence[object], source: str) -> None:
     columns = column_names([value for value in values if isinstance(value, Mapping)])
     for name in RESERVED_COLUMNS:
         if name in columns:
-            raise DataError(f"{source}: rename column {name}, which is reserved for the output")
+            raise DataError("reserved_output_column", source=source, name=name)
 
 
 def other_columns(rows: Sequence[Mapping[str, object]], text: str) -> list[dict[str, object]]:

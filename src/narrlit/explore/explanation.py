@@ -95,7 +95,7 @@ class Explanation:
             DataError: without a third story.
         """
         if self.other is None:
-            raise DataError("margins need a third story: explain(anchor, a, b)")
+            raise DataError("margins_need_third")
         table = pd.DataFrame(
             {
                 "passage": range(1, len(self.pair.passages[0]) + 1),
@@ -217,7 +217,7 @@ def explain(
     True
     """
     if stories is not None and model is not None:
-        raise OptionError("`stories` is a collection with its own encoder: leave out `model`")
+        raise OptionError("collection_has_model")
     if other is None:
         compared = [_story(a, "A", stories), _story(b, "B", stories)]
     else:
@@ -254,7 +254,7 @@ def _story(word: str | Story, letter: str, stories: Collection | None) -> Story:
     else:
         story = Story(letter, word)
     if not story.text.strip():
-        raise DataError(f"story {story.id} is blank: give a text with words")
+        raise DataError("blank_text", id=story.id)
     return story
 
 

@@ -1,6 +1,6 @@
 """Index of stories: a folder with texts, metadata and embeddings that can be updated and searched."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -23,7 +23,7 @@ from narrlit.errors import (
     DataError,
     ModelError,
     OptionError,
-    did_you_mean,
+    nearest,
     printable,
     reading,
 )
@@ -31,7 +31,7 @@ from narrlit.explore.collection import Collection, passage_vectors, stories_of
 from narrlit.explore.conditions import quoted
 from narrlit.explore.index_fit import IndexFit, all_contents
 from narrlit.explore.index_record import IndexRecord, IndexSettings, identity
-from narrlit.explore.index_snapshot import REMEDY, IndexSnapshot
+from narrlit.explore.index_snapshot import IndexSnapshot
 from narrlit.explore.index_storage import IndexStorage, check_name
 from narrlit.explore.index_writing import NewStories, OnProgress, add_stories
 from narrlit.explore.options import SearchOptions, VectorFormat, index_at
@@ -89,7 +89,7 @@ class Index:
             self._check_settings(IndexSettings.of(model).model_dump())
             self._encoder = model
             return
-        with reading("index", path, REMEDY):
+        with reading("unreadable_index", path):
             self._encoder = query_encoder(model or record.model_path, record.settings, device, trust_remote_code)
         if model is not None:
             self._check_settings(identity(model))
@@ -132,10 +132,7 @@ class Index:
         check_name(path)
         encoder = model if isinstance(model, StoryEncoder) else load(model)
         if encoder.postprocessing is not None and encoder.postprocessing.is_fitted:
-            raise OptionError(
-                f"`postprocess={encoder.postprocessing.steps}`: export a model with this post-processing (narrlit "
-                "export), and use that model for the index; only truncate:N needs no export"
-            )
+            raise OptionError("postprocessed_index", steps=encoder.postprocessing.steps)
         new = NewStories.of(stories, encoder)
         record = IndexRecord.of(encoder, vectors or "float32")
         if not index_at(path):
@@ -165,9 +162,9 @@ class Index:
         return self._storage.record.as_dict()
 
     @property
-    def settings(self) -> str:
-        """Parameters of `narrlit.load` with which the index was made, for messages."""
-        return str(self._storage.record.settings)
+    def settings(self) -> dict[str, str]:
+        """Parameters of `narrlit.load` with which the index was made, by name."""
+        return self._storage.record.settings.parameters
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -279,7 +276,7 @@ class Index:
         rows = stories if isinstance(stories, Stories) else stories_of(stories)
         for id in rows.story_ids:
             if id in self:
-                raise DataError(f"{self.path} already has a story {printable(id, 60)!r}: use other ids, or call upsert")
+                raise DataError("id_in_index", path=self.path, id=printable(id, 60))
         return self.upsert(rows, progress=progress)
 
     def delete(self, ids: str | Sequence[str]) -> int:
@@ -295,7 +292,7 @@ class Index:
         stored = {normal_form(id): id for id in self._storage.digests()}
         for id in chosen:
             if normal_form(id) not in stored:
-                raise OptionError(f"{self._absent(id, stored)}; none was removed")
+                raise OptionError("no_story_to_remove", path=self.path, id=printable(id, 60), near=nearest(id, stored))
         chosen = [stored[normal_form(id)] for id in chosen]
         with exclusive(self.path):
             self._storage.delete(chosen)
@@ -341,7 +338,7 @@ class Index:
         options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
         texts = [text] if isinstance(text, str) else list(text)
         if not texts or not all(map(str.strip, texts)):
-            raise OptionError("the query is empty: describe the stories to find")
+            raise OptionError("empty_query")
         stories = self._measured(options)
         contents = self._contents_of(texts)
         tables = []
@@ -351,7 +348,7 @@ class Index:
         if isinstance(text, str):
             return tables[0]
         if "query" in tables[0].columns:
-            raise DataError(f"{self.path}: results of several texts have a column query; rename that of the index")
+            raise DataError("reserved_query_column", path=self.path)
         for number, table in enumerate(tables):
             table.insert(0, "query", number)
         return pd.concat(tables, ignore_index=True)
@@ -385,23 +382,21 @@ class Index:
         """
         options = SearchOptions(k, where, measure, exclude_same, distinct)
         if id not in self:
-            raise OptionError(self._absent(id, self._storage.digests()))
+            raise OptionError(
+                "unknown_story", path=self.path, id=printable(id, 60), near=nearest(id, self._storage.digests())
+            )
         stories = self._measured(options)
         row = stories.snapshot.row_of[normal_form(id)]
         if exclude_same is not None:
             options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
         return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
 
-    def _absent(self, id: str, known: Iterable[str]) -> str:
-        """Message that there is no story with an id, with the known id that is most like it."""
-        return f"{self.path} has no story {printable(id, 60)!r}{did_you_mean(id, known)}"
-
     def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
         """Extend a condition to exclude stories with the same value in a column as the given story."""
         [story] = snapshot.frame(np.array([row])).to_dict("records")
         column = normal_form(column)
         if column not in story:
-            raise OptionError(f"`exclude_same={column}`: no such column; {self._storage.column_list}")
+            raise OptionError("unknown_column_of_index", column=column, columns=self._storage.column_list)
         if story[column] is None:
             return where
         others = f"(`{column}` != {quoted(story[column])} OR `{column}` IS NULL)"
@@ -422,9 +417,7 @@ class Index:
             return DEFAULT_MEASURE if has_passages else "csls"
         measure = check_measure(name)
         if measure in READ_PASSAGES and not has_passages:
-            raise ModelError(
-                f"`measure={measure}` needs passages, which the model of {self.path} can't embed; use `measure=csls`"
-            )
+            raise ModelError("measure_without_passages", measure=measure, path=self.path)
         return measure
 
     def _measured(self, options: SearchOptions) -> MeasuredIndex:
@@ -473,10 +466,7 @@ class Index:
         """Refuse a number format of vectors other than that of the index."""
         recorded = self._storage.record.vectors
         if vectors is not None and vectors != recorded:
-            raise OptionError(
-                f"{self.path} was made with `vectors={recorded}`, not with `vectors={vectors}`: give the same, or make "
-                "a new index"
-            )
+            raise OptionError("format_of_index", path=self.path, recorded=recorded, vectors=vectors)
 
     def __repr__(self) -> str:
         model = self._storage.record.settings.model
@@ -530,21 +520,19 @@ def check_settings(path: str | Path, index_settings: IndexSettings, settings: Ma
     for name, value in settings.items():
         if recorded.get(name) == value:
             continue
-        difference = f"{_parameter(name, recorded.get(name))}, not with {_parameter(name, value)}"
-        if name == "files":
-            difference = "a model whose files have changed"
-        raise OptionError(f"{path} was made with {difference}: give the same, or `overwrite` to replace it")
+        raise _other_setting(path, name, recorded.get(name), value)
 
 
-def _parameter(name: str, value: object) -> str:
-    """Format a parameter of `narrlit.load` and its value for messages.
-
-    >>> _parameter("max_length", 64), _parameter("max_length", None), _parameter("views", True)
-    ('`max_length=64`', 'the default `max_length`', '`views`')
-    """
-    if value is None or value is False:
-        return f"the default `{name}`"
-    return f"`{name}`" if value is True else f"`{name}={value}`"
+def _other_setting(path: str | Path, name: str, recorded: object, found: object) -> OptionError:
+    """Make the error for a setting that differs from that of an index; None and False are the default."""
+    if name == "files":
+        return OptionError("other_files", path=path)
+    shown = ["" if value is True else value for value in (recorded, found)]
+    if recorded in (None, False):
+        return OptionError("not_the_default", path=path, option=name, found=shown[1])
+    if found in (None, False):
+        return OptionError("default_of_other", path=path, option=name, recorded=shown[0])
+    return OptionError("other_setting", path=path, option=name, recorded=shown[0], found=shown[1])
 
 
 def query_encoder(model: str, settings: IndexSettings, device: Device, trust_remote_code: bool) -> StoryEncoder:

@@ -208,7 +208,7 @@ class IndexFit:
                 passages = KeptPassages(reader, arrays["components"], dict(zip(digests, stories, strict=True)))
                 return cls(measure, references, hubs, passages)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"{path}: {reason(error)}") from error
+            raise DataError("broken_fit", path=path, reason=reason(error)) from error
 
 
 def known_and_new(known: Mapping[str, V], digests: Sequence[str]) -> tuple[dict[str, V], IntArray]:

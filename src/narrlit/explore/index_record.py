@@ -52,20 +52,21 @@ class IndexSettings(BaseModel):
             postprocess=None if encoder.postprocessing is None else encoder.postprocessing.steps,
         )
 
-    def __str__(self) -> str:
-        """Parameters of `narrlit.load`, as messages name them."""
-        parameters = [f"`model={self.model}`", f"`long={self.long}`"]
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Parameters of `narrlit.load` by name; those that only have to be given have an empty value."""
+        parameters = {"model": self.model, "long": self.long}
         if self.max_length is not None:
-            parameters.append(f"`max_length={self.max_length}`")
+            parameters["max_length"] = str(self.max_length)
         if self.views:
-            parameters.append("`views`")
+            parameters["views"] = ""
         if self.fusion is not None:
-            parameters.append(f"`fusion={self.fusion}`")
+            parameters["fusion"] = self.fusion
         if self.pseudonyms is not None:
-            parameters.append("`pseudonyms`")
+            parameters["pseudonyms"] = ""
         if self.postprocess is not None:
-            parameters.append(f"`postprocess={self.postprocess}`")
-        return " ".join(parameters)
+            parameters["postprocess"] = self.postprocess
+        return parameters
 
 
 class CoverageRecord(BaseModel):
@@ -109,10 +110,7 @@ class IndexRecord(BaseModel):
             OptionError: if embeddings of this dimension can't be quantized to one bit per dimension.
         """
         if vectors == "binary" and encoder.dimension % DIMENSIONS_OF_BITS != 0:
-            raise OptionError(
-                f"`vectors=binary` needs a dimension that is a multiple of {DIMENSIONS_OF_BITS}, and the embeddings "
-                f"have {encoder.dimension}: use int8"
-            )
+            raise OptionError("binary_dimension", multiple=DIMENSIONS_OF_BITS, dimension=encoder.dimension)
         path = Path(encoder.name)
         return cls(
             format=FORMAT,

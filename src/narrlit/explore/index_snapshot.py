@@ -24,7 +24,6 @@ from narrlit.measures.matching import PassageVectors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REMEDY = "remove the folder and index again"
 DIGEST = "content_sha256"
 VECTOR, PASSAGES, PASSAGE_TEXTS = "vector", "passages", "passage_texts"
 PARTITIONS = 50
@@ -228,14 +227,14 @@ def guarded(path: Path) -> Iterator[None]:
     except NarrlitError:
         raise
     except UnicodeEncodeError as error:
-        raise OptionError(f"index {path}: a value is not text ({reason(error)}); write it in UTF-8") from error
+        raise OptionError("value_without_text", path=path, reason=reason(error)) from error
     except Exception as error:
         problem = system_error(error)
         if problem is not None:
-            raise DataError(f"index {path}: {problem}; finished batches are kept: repeat the command") from error
+            raise DataError("index_interrupted", path=path, reason=problem) from error
         message, _, _ = str(error).partition(", /")
         message = printable(message or reason(error), 150)
-        raise DataError(f"index {path} is damaged; {REMEDY} ({message})") from error
+        raise DataError("damaged_index", path=path, reason=message) from error
 
 
 def _float32_vectors(table: "pa.Table") -> FloatArray:

@@ -21,7 +21,6 @@ from narrlit.explore.index_snapshot import (
     DIGEST,
     PASSAGE_TEXTS,
     PASSAGES,
-    REMEDY,
     VECTOR,
     IndexSnapshot,
     guarded,
@@ -80,11 +79,10 @@ class IndexStorage:
         """
         self.path = Path(path)
         if not index_at(path):
-            raise DataError(f"{path} is not an index; create one: narrlit index STORIES")
-        self.record = read_json(self.path / INDEX_RECORD, IndexRecord, "index", REMEDY)
+            raise DataError("not_an_index", path=path)
+        self.record = read_json(self.path / INDEX_RECORD, IndexRecord, "unreadable_index")
         if self.record.format != FORMAT:
-            difference = f"its format is {printable(self.record.format, 40)!r}, but this version reads {FORMAT!r}"
-            raise DataError(f"index {path} was made with another version of narrlit: {difference}; {REMEDY}")
+            raise DataError("index_of_other_version", path=path, found=printable(self.record.format, 40), known=FORMAT)
         check_name(path)
         self._snapshot = read_snapshot(self.path, self._checked_out)
         if self._snapshot is None:
@@ -217,7 +215,7 @@ class IndexStorage:
     def require_stories(self) -> None:
         """Raise DataError if there are none."""
         if not len(self):
-            raise DataError(f"index {self.path} has no stories: add some, or repeat an interrupted narrlit index")
+            raise DataError("empty_index", path=self.path)
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
@@ -329,6 +327,6 @@ def check_name(path: str | Path) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise OptionError(f"{printable(path)}: LanceDB needs a name in UTF-8; name another folder") from None
+        raise OptionError("folder_name_encoding", path=path) from None
     if any(ord(character) < FIRST_PRINTABLE for character in str(path)):
-        raise OptionError(f"{printable(path)}: LanceDB needs a name without control characters; name another folder")
+        raise OptionError("folder_name_controls", path=path)

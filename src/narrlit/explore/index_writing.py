@@ -69,10 +69,7 @@ class NewStories:
         known = self.frame["id"].map(digests)
         fresh: list[int] = np.flatnonzero(self.frame[DIGEST] != known).tolist()
         if not any(self.rows.ids) and known.notna().any() and len(fresh) == len(self):
-            raise DataError(
-                f"{self.rows.report.path} has no column of ids, and its numbers from 1 are ids of other stories in "
-                f"{path}: give the stories ids, or `overwrite` to replace the index"
-            )
+            raise DataError("no_ids", path=self.rows.report.path, index=path)
         return fresh
 
     def words(self, positions: Sequence[int]) -> list[int]:

@@ -123,7 +123,7 @@ class LabeledPairs:
         """
         check_writable(path, *OUTPUT_SUFFIXES)
         if not self.versions:
-            raise DataError(f"{path}: no group of versions to write; decide for at least one pair that it is the same")
+            raise DataError("no_version", path=path)
         write_table(path, self.groups().to_dict("records"))
 
     def write_triples(self, path: str | Path) -> None:
@@ -138,10 +138,7 @@ class LabeledPairs:
         check_writable(path, *OUTPUT_SUFFIXES)
         triples = self.triples()
         if triples.empty:
-            raise DataError(
-                f"{path}: no triple to write; a triple needs a story with one pair that is the same and one that is "
-                "different"
-            )
+            raise DataError("no_triple", path=path)
         write_table(path, triples.to_dict("records"))
 
     def __str__(self) -> str:

@@ -148,7 +148,7 @@ def map_stories(
     ['2', '1', '1']
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: must be at least 1")
+        raise OptionError("at_least", option="k", found=k, least=1)
     compared, values = None, list[str]()
     if group is not None:
         values = _labels(collection, group)

@@ -42,7 +42,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise OptionError(f"`k={self.k}`: must be at least 1")
+            raise OptionError("at_least", option="k", found=self.k, least=1)
         if self.where is not None:
             object.__setattr__(self, "where", normal_form(self.where))
 
@@ -67,7 +67,7 @@ class PartOptions:
 
     def __post_init__(self) -> None:
         if min(self.part_rows, self.workers) < 1:
-            raise OptionError("`part_rows` and `workers`: must be at least 1")
+            raise OptionError("parts_and_workers")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if min(self.part_rows, self.workers) < 1:
-            raise OptionError("`part_rows` and `workers`: must be at least 1")
+            raise OptionError("parts_and_workers")
 
 
 def is_address(path: str | Path) -> bool:

@@ -122,9 +122,9 @@ def pairs_to_check(
     [['1', '2']]
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: must be at least 1")
+        raise OptionError("at_least", option="k", found=k, least=1)
     if limit is not None and limit < 1:
-        raise OptionError(f"`limit={limit}`: must be at least 1")
+        raise OptionError("at_least", option="limit", found=limit, least=1)
     pairs = similar_pairs(collection, k)
     normal_text_of = dict(zip(collection.frame["id"], map(normal_text, collection.frame["text"]), strict=True))
     has_equal_texts = pairs["id_a"].map(normal_text_of) == pairs["id_b"].map(normal_text_of)

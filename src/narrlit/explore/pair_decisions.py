@@ -60,7 +60,7 @@ class StoryPair:
         """
         one, other = normal_form(one), normal_form(other)
         if one == other:
-            raise OptionError(f"{printable(one, 60)!r} and itself are no pair: give the ids of two stories")
+            raise OptionError("pair_of_itself", id=printable(one, 60))
         return cls(min(one, other), max(one, other))
 
 
@@ -139,7 +139,7 @@ class PairDecisions:
             OptionError: if there is no such decision, both ids are the same, or the file can't be written.
         """
         if decision not in get_args(Decision):
-            raise OptionError(f"`decision={decision}`: give one of {', '.join(get_args(Decision))}")
+            raise OptionError("unknown_choice", option="decision", found=decision, known=get_args(Decision))
         self._append(id_a, id_b, decision, reader)
 
     def delete(self, id_a: str, id_b: str, reader: str = ANONYMOUS) -> None:
@@ -151,7 +151,7 @@ class PairDecisions:
         pair, name = StoryPair.of(id_a, id_b), _name(reader)
         decided = {(made.pair, made.reader) for made in self}
         if (pair, name) not in decided:
-            raise OptionError(f"{printable(name, 60)} has not decided on {pair.a!r} and {pair.b!r}")
+            raise OptionError("no_decision", name=printable(name, 60), a=pair.a, b=pair.b)
         self._append(id_a, id_b, None, reader)
 
     def table(self) -> pd.DataFrame:
@@ -223,7 +223,7 @@ def require_columns(file: RowFile, names: Sequence[str]) -> None:
     for name in names:
         if name not in columns:
             present = ", ".join(printable(column, 30) for column in columns) or "none"
-            raise DataError(f'{file.path}: column "{name}" is missing; found: {present}')
+            raise DataError("missing_columns", path=file.path, column=name, found=present)
 
 
 def _name(reader: str) -> str:
@@ -252,4 +252,4 @@ def _entry(row: object, place: str) -> DecisionEntry:
         return DecisionEntry.model_validate(row)
     except ValidationError as error:
         choices = ", ".join(get_args(Decision))
-        raise DataError(f"{place}: {first_problem(error)}; write {choices}, or leave the decision empty") from error
+        raise DataError("invalid_decision", place=place, problem=first_problem(error), known=choices) from error

@@ -141,7 +141,7 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
     ['1', '2']
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: must be at least 1")
+        raise OptionError("at_least", option="k", found=k, least=1)
     table = similar_pairs(collection, k)
     retellings = retelling_groups(collection, threshold, table)
     return Pairs(collection, table, retellings.groups, retellings.threshold, retellings.reason)
@@ -173,7 +173,7 @@ def similar_pairs(collection: ComparedStories, k: int = 10) -> pd.DataFrame:
         collection, and `mutual`: neither story has k neighbors that are nearer than the other story.
     """
     if len(collection.frame) < 2:
-        raise DataError("a single story has no pair: give two stories or more")
+        raise DataError("no_pair")
     neighbors, similarities = collection.similarities.nearest(k)
     # Compared by similarity, not by rank: if a text has more than k copies, all of them are mutual neighbors.
     mutual = similarities >= similarities[neighbors, -1] - ROUNDING

@@ -119,7 +119,7 @@ class PartSource:
     @cached_property
     def files(self) -> list[InputFile]:
         """Input files, in order."""
-        with reading("stories", self.stories, "check the path"):
+        with reading("unreadable_stories", self.stories):
             infos = _file_infos(self.stories)
         files = []
         for info in infos:
@@ -127,8 +127,7 @@ class PartSource:
             if info.is_file and not is_hidden and info.path.lower().endswith(SUFFIXES):
                 files.append(InputFile(info.path, info.size))
         if not files:
-            kinds = ", ".join(SUFFIXES)
-            raise DataError(f"{self.stories}: no {kinds} file; stories of other kinds can't be embedded in parts")
+            raise DataError("no_file_of_parts", path=self.stories, suffixes=SUFFIXES)
         return sorted(files)
 
     @cached_property
@@ -136,7 +135,7 @@ class PartSource:
         """Stories of the first rows."""
         first_rows = [row for row in islice(self._rows(lambda _: True), SAMPLE) if row is not None]
         if not first_rows:
-            raise DataError(f"{self.stories} has no rows; name a file with data in it")
+            raise DataError("no_rows", path=self.stories)
         sample = parse_stories(RowFile(Path(self.stories), first_rows), strict=False, layout=self.layout)
         check_columns(sample.values, self.stories)
         return sample

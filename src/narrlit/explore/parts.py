@@ -161,10 +161,7 @@ def embed_to_folder(
     """
     steps = encoder.postprocessing
     if layout.split is not None or (steps is not None and steps.transductive):
-        raise OptionError(
-            "`transductive`, `layout.split=lines` and `layout.split=blank-lines` read all stories at once: "
-            "name a file, `out=FILE`"
-        )
+        raise OptionError("whole_files_in_parts")
     if parts.engine == "ray":
         require("ray", "ray")  # which includes what reads the files
     source = PartSource(str(stories), encoder.fitted_for([]), role, layout, drop_invalid, parts.part_rows)
@@ -221,7 +218,7 @@ class EmbeddingRun:
     def record(self, number: int) -> PartRecord | None:
         """Read the record of a part; return None if there is none, or it is damaged."""
         try:
-            return read_json(self._record_path(number), PartRecord, "record", "remove it")
+            return read_json(self._record_path(number), PartRecord, "broken_record_of_part")
         except DataError:
             return None
 
@@ -279,14 +276,14 @@ class EmbeddingRun:
         settings = {**self.source.settings(), "format": self.parts.format}
         files = list(self.folder.glob("[!._]*"))  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
-            manifest = read_json(self.folder / MANIFEST, Manifest, "manifest", "name a new folder")
+            manifest = read_json(self.folder / MANIFEST, Manifest, "broken_manifest")
             difference = first_difference(manifest.settings, settings)
             if difference is None:
                 return manifest
             if any(file.name.startswith("part-") for file in files):
-                raise OptionError(f"{self.folder} contains embeddings with other {difference}: name a new folder")
+                raise OptionError("other_embeddings", folder=self.folder, difference=difference)
         elif files:
-            raise OptionError(f"{self.folder} is not empty and has no {MANIFEST}: name a new folder")
+            raise OptionError("folder_without_manifest", folder=self.folder, manifest=MANIFEST)
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
     def _remove_damaged(self, process: Process) -> None:

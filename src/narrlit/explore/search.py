@@ -125,7 +125,7 @@ def search(  # noqa: PLR0913 (options)
      1       0.174  1   A knight seeks a grail.
     """
     if (text is None) == (like is None):
-        raise OptionError("give a text, or `like=ID` with the id of a story in the index or a file with one story")
+        raise OptionError("no_query")
     queries = [text] if isinstance(text, str) else list(text or [str(like)])
     stories = _opened(index)
     if isinstance(stories, VectorTable):
@@ -139,17 +139,14 @@ def search(  # noqa: PLR0913 (options)
         frame = stories.like(str(like), k, where=where, measure=measure, exclude_same=exclude_same, distinct=distinct)
         return SearchResults(queries, frame)
     if exclude_same is not None:
-        raise OptionError("`exclude_same` needs a story of the index (`like=ID`), because a text has no columns")
+        raise OptionError("exclude_same_of_text")
     frame = stories.search(text, k, where=where, measure=measure, distinct=distinct, leave_out_text=leave_out_text)
     return SearchResults(queries, frame)
 
 
 def _needs_index(table: VectorTable) -> OptionError:
     """Return the error of options that a vector table does not have."""
-    return OptionError(
-        f"{table.address}: `measure`, `exclude_same`, `distinct` and `leave_out_text` need an index in a folder; "
-        "a vector table is searched by `measure=cosine`, with `k` and `where`"
-    )
+    return OptionError("options_of_index", address=table.address)
 
 
 def _opened(index: Index | VectorTable | str | Path) -> Index | VectorTable:
@@ -171,7 +168,7 @@ def _only_story(path: str | Path, layout: Layout, progress: bool) -> str:
     if progress:
         say(stories.report.summary())
     if len(stories) != 1:
-        raise OptionError(f"`like={path}`: the file has {len(stories)} stories; give a file with one")
+        raise OptionError("several_stories_in_file", path=path, stories=len(stories))
     text: str = stories[0].text
     return text
 

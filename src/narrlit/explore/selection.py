@@ -11,7 +11,7 @@ import pandas as pd
 from narrlit.console import counted
 from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
-from narrlit.errors import OptionError, did_you_mean, printable
+from narrlit.errors import OptionError, nearest, printable
 from narrlit.explore.bibliography import write_bibliography
 from narrlit.explore.collection import Collection, rows_by_id
 from narrlit.explore.graph import write_graph
@@ -136,15 +136,15 @@ def select(collection: Collection, ids: Sequence[str] | None = None, *, k: int =
     2. 1
     """
     if k < 1:
-        raise OptionError(f"`k={k}`: must be at least 1")
+        raise OptionError("at_least", option="k", found=k, least=1)
     row_of = rows_by_id(collection.frame)
     selected = list(row_of) if ids is None else list(dict.fromkeys(map(normal_form, ids)))
     rows = []
     for id in selected:
         if id not in row_of:
             source = collection.about["source"]
-            raise OptionError(f"`ids`: {source} has no story {printable(id, WIDTH)!r}{did_you_mean(id, row_of)}")
+            raise OptionError("unknown_id", source=source, id=printable(id, WIDTH), near=nearest(id, row_of))
         rows.append(row_of[id])
     if not rows:
-        raise OptionError("`ids`: no story is chosen; give at least one id")
+        raise OptionError("no_id")
     return Selection(collection, np.array(rows, dtype=np.int64), k)

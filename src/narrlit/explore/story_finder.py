@@ -10,7 +10,7 @@ from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Story, normal_form
-from narrlit.errors import OptionError, did_you_mean, printable
+from narrlit.errors import OptionError, nearest, printable
 
 if TYPE_CHECKING:
     from narrlit.explore.collection import Collection
@@ -78,16 +78,15 @@ class StoryFinder:
         if len(word.split()) >= FEWEST_WORDS:
             return Story(printable(word, 40), word)
         if self.source is None:
-            hint = "an id needs `stories=FILE`"
-        else:
-            hint = f"no id of {self.source}{did_you_mean(word, self.stories)}"
-        raise OptionError(f"{word!r} is not a file, and too short for a story; {hint}")
+            raise OptionError("no_story_nor_ids", word=word)
+        near = nearest(word, self.stories)
+        raise OptionError("no_such_story", word=word, source=str(self.source), near=near)
 
     def _only_story(self, path: str) -> Story:
         """Read the one story of a file."""
         read = read_stories(path, strict=True, layout=self.layout)
         if len(read) != 1:
-            raise OptionError(f"{path} has {len(read)} stories: give `stories={path}` and the ids of two")
+            raise OptionError("several_stories_of_file", path=path, stories=len(read))
         return Story(read.titles[0] or Path(path).stem, read[0].text)
 
 

@@ -141,7 +141,7 @@ def arrange_stories(frame: pd.DataFrame, similarities: CollectionSimilarity, k: 
         MissingExtraError: if there are more than 300 stories and umap-learn is not installed.
     """
     if len(frame) < FEWEST:
-        raise DataError(f"a map needs at least {FEWEST} stories, not {len(frame)}")
+        raise DataError("few_for_map", limit=FEWEST, stories=len(frame))
     labels = []
     for title, text in zip(frame["title"], frame["text"], strict=True):
         labels.append(printable(title or text, LABEL))
@@ -252,7 +252,7 @@ def in_groups(story_map: StoryMap, similarities: CollectionSimilarity, count: in
         OptionError: if the number is out of range.
     """
     if not 2 <= count < len(story_map.frame):
-        raise OptionError(f"`groups={count}`: must be from 2 to {len(story_map.frame) - 1}, one less than the stories")
+        raise OptionError("number_of_groups", groups=count, most=len(story_map.frame) - 1)
     arrangement = story_map.arrangement
     if arrangement.tree is not None:
         joins = arrangement.tree.linkage
@@ -274,7 +274,7 @@ def plane_points(arrangement: Arrangement) -> NDArray[np.float64]:
     """
     if arrangement.tree is None:
         if arrangement.points is None:
-            raise DataError("the stories have neither a tree nor points: arrange them first")
+            raise DataError("not_arranged")
         return arrangement.points
     tree = arrangement.tree
     similarities = (tree.similarities + tree.similarities.T) / 2

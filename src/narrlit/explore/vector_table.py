@@ -89,7 +89,7 @@ class VectorTable:
         """
         table = _open(_connect(address, storage_options), address)
         if table is None:
-            raise DataError(f"{address} has no vector table; create one: narrlit index STORIES --out {address}")
+            raise DataError("no_vector_table", address=address)
         self.address = address
         self._table = table
         self._record = _record(address, table)
@@ -137,14 +137,9 @@ class VectorTable:
         """
         encoder = model if isinstance(model, StoryEncoder) else load(model, cache=None)
         if encoder.postprocessing is not None:
-            raise OptionError(
-                "`postprocess`: export a model with post-processing (narrlit export), and use that model for the table"
-            )
+            raise OptionError("postprocessed_table")
         if layout.split is not None:
-            raise OptionError(
-                "`layout.split=lines` and `layout.split=blank-lines` read all stories at once: leave them out, or name "
-                "a folder as `out`"
-            )
+            raise OptionError("whole_files_in_table")
         if options.engine == "ray":
             require("ray", "ray")  # which includes what reads the files
         source = PartSource(str(stories), encoder, None, layout, drop_invalid=True, part_rows=options.part_rows)
@@ -154,7 +149,7 @@ class VectorTable:
             table = _create(database, address, source)
         difference = first_difference(_record(address, table).source, source.settings())
         if difference is not None:
-            raise OptionError(f"{address} contains stories with other {difference}: name a new address")
+            raise OptionError("other_stories_in_table", address=address, difference=difference)
         write_stories(TableWriter(address, table, options.part_rows), source, options)
         return cls(address, model=encoder, storage_options=storage_options)
 
@@ -164,9 +159,9 @@ class VectorTable:
             return int(self._table.count_rows())
 
     @property
-    def settings(self) -> str:
-        """Parameters of `narrlit.load` with which the table was made, for messages."""
-        return str(self._record.settings)
+    def settings(self) -> dict[str, str]:
+        """Parameters of `narrlit.load` with which the table was made, by name."""
+        return self._record.settings.parameters
 
     @cached_property
     def encoder(self) -> StoryEncoder:
@@ -199,7 +194,7 @@ class VectorTable:
         """
         texts = [text] if isinstance(text, str) else list(text)
         if not texts or not all(map(str.strip, texts)):
-            raise OptionError("the query is empty: describe the stories to find")
+            raise OptionError("empty_query")
         tables = []
         for vector in unit_vectors(self.encoder.embed(texts)):
             tables.append(self._nearest(vector, k, where))
@@ -227,7 +222,7 @@ class VectorTable:
             id = normal_form(id)
             story = self._table.search().where(f"id = {quoted(id)}").select([VECTOR]).limit(1).to_arrow()
         if not len(story):
-            raise OptionError(f"{self.address} has no story {printable(id, 60)!r}")
+            raise OptionError("unknown_story", path=self.address, id=printable(id, 60), near="")
         others = f"id != {quoted(id)}"
         vector = story[VECTOR].combine_chunks().flatten().to_numpy()
         if where is None:
@@ -238,7 +233,7 @@ class VectorTable:
     def _nearest(self, vector: FloatArray, k: int, where: str | None) -> pd.DataFrame:
         """Tabulate the k stories with the highest cosine to a vector (D,)."""
         if k < 1:
-            raise OptionError(f"`k={k}`: must be at least 1")
+            raise OptionError("at_least", option="k", found=k, least=1)
         if where is not None:
             where = normal_form(where)
             check_condition(self._table, where)
@@ -263,10 +258,7 @@ class VectorTable:
 def _connect(address: str, storage_options: Mapping[str, str] | None) -> Any:
     """Connect to a LanceDB database; every read sees the newest version of its tables."""
     if not is_address(address):
-        raise OptionError(
-            f"`address={printable(address)}`: give an address, such as file:///data/plots or s3://bucket/plots; "
-            "for a folder, use narrlit.Index"
-        )
+        raise OptionError("not_an_address", address=address)
     lancedb = require("lancedb", "explore")
     options = None if storage_options is None else dict(storage_options)
     with guarded(address):
@@ -308,13 +300,11 @@ def _record(address: str, table: Any) -> VectorTableRecord:
     """
     content = (table.schema.metadata or {}).get(RECORD)
     if content is None:
-        raise DataError(f"{address} contains a table {TABLE} that narrlit has not made: name another address")
+        raise DataError("foreign_table", address=address, table=TABLE)
     try:
         record = VectorTableRecord.model_validate_json(content)
     except ValidationError as error:
-        raise DataError(f"{address}: the record of the table is damaged; name another address") from error
+        raise DataError("damaged_table", address=address) from error
     if record.format != FORMAT:
-        raise DataError(
-            f"{address}: the format of the table is {printable(record.format, 40)!r}, but this version reads {FORMAT!r}"
-        )
+        raise DataError("table_of_other_version", address=address, found=printable(record.format, 40), known=FORMAT)
     return record

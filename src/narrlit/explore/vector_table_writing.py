@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FORMAT = "narrlit vector table 1"
 ROW = "row"
 """Column with the number of the row in the input, from 0."""
-REMEDY = "check the address, and the credentials and the endpoint of the object store (AWS_ACCESS_KEY_ID, AWS_ENDPOINT)"
 INDEXED_FROM = 100_000
 """Minimum number of stories for which a vector index is made; fewer are compared one by one in less time."""
 
@@ -132,7 +131,7 @@ def story_columns(stories: Stories, numbers: Sequence[int]) -> "dict[str, pa.Arr
 
 def guarded(address: str) -> AbstractContextManager[None]:
     """Convert exceptions of LanceDB to a NarrlitError."""
-    return reading("vector table", address, REMEDY)
+    return reading("vector_table_failed", address)
 
 
 @dataclass(eq=False)
@@ -185,7 +184,7 @@ class TableWriter:
     def _require_only_writer(self, version: int) -> None:
         """Raise OptionError if the table has another version than after the last commit."""
         if version != self._version:
-            raise OptionError(f"{self.address}: another run writes to this table; wait until it ends, then repeat")
+            raise OptionError("table_in_use", address=self.address)
 
     def finish(self) -> None:
         """Merge the files of the commits, and make a vector index if the table is large."""
@@ -229,7 +228,7 @@ def write_stories(writer: TableWriter, source: PartSource, options: TableOptions
     if last is not None:
         say_truncated(coverage, last.limit, *last.unit)
     if not writer.table.count_rows():
-        raise DataError(f"{source.stories} has no row with a text in column {source.text_column}")
+        raise DataError("no_text_in_column", path=source.stories, column=source.text_column)
     if last is None:
         say(f"{writer.address}: {counted(number_of_parts, 'part')} are already there")
     if dropped:
