@@ -1,14 +1,14 @@
 """Parsing of seeds on the command line."""
 
 import pytest
+from refusals import refused
 
 from narrlit.commands.seeds import read_seeds
-from narrlit.errors import OptionError
 
 
 @pytest.mark.parametrize("text", ["1", "1,1", "1,x", "1,-2", ""])
 def test_seeds_are_different_whole_numbers(text):
-    with pytest.raises(OptionError, match=r"--seeds .*: give two or more distinct integers, such as 1,2,3"):
+    with refused("invalid_seeds"):
         read_seeds(text)
 
 

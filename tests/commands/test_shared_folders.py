@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 import narrlit
-from narrlit.errors import OptionError
 from narrlit.experiments.plan import Plan, PlannedFit
 from narrlit.files import exclusive
 
@@ -45,7 +45,7 @@ def kill(process):
     process.wait()
 
 
-def refused(found, folder):
+def is_in_use(found, folder):
     assert found.code == 2, found.err
     assert f"{folder}: another run is writing this folder" in found.err, found.err
     return True
@@ -60,7 +60,7 @@ def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, ma
     assert not Path("i/.lock").exists()
 
     writer = hold("i")
-    assert refused(narrlit("index", "two.csv", *index), "i")
+    assert is_in_use(narrlit("index", "two.csv", *index), "i")
     assert narrlit("search", "i", "a king").code == 0
 
     kill(writer)
@@ -96,14 +96,14 @@ def test_parts_are_written_by_one_process_of_each_number(narrlit, tiny, make, ho
     embed = ["embed", "rows.jsonl", "--model", tiny(), "--part-rows", 2, "--out", "out"]
     writer = hold("out", ".lock-0-of-1")
 
-    assert refused(narrlit(*embed), "out")
+    assert is_in_use(narrlit(*embed), "out")
 
     kill(writer)
     other = hold("out", ".lock-1-of-2")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
 
-    assert refused(narrlit(*embed), "out")
+    assert is_in_use(narrlit(*embed), "out")
 
     monkeypatch.setenv("RANK", "0")
     assert narrlit(*embed).code == 0
@@ -128,7 +128,7 @@ def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
     plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):
         for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, folder=tmp_path)):
-            with pytest.raises(OptionError, match="another run is writing this folder"):
+            with refused("folder_in_use", option="folder"):
                 run()
 
     assert list(tmp_path.iterdir()) == []

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from measured import similarities_of
+from refusals import refused
 
-from narrlit.errors import DataError
 from narrlit.explore.diversity import diversity, vendi_score
 
 
@@ -41,5 +41,5 @@ def test_a_collection_is_described():
     assert found.mean_nearest_similarity == pytest.approx((1 + 1 + 0.8 + 0.6) / 4)
     assert 1 < found.vendi_score < 2
     assert found.table()["value"].tolist()[0] == 4
-    with pytest.raises(DataError, match="two stories or more"):
+    with refused("no_neighbor"):
         diversity(SimpleNamespace(frame=frame[:1], vectors=vectors[:1], about=about), 0.9, 0.5)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser
+from refusals import refused
 
 from narrlit import Collection, explain, load
 from narrlit.data.schema import Story, Views
 from narrlit.data.tales import sample_tales
-from narrlit.errors import DataError, ModelError, OptionError
 from narrlit.explore.explanation import Explanation
 from narrlit.explore.explanation_page import parallel_edition
 from narrlit.explore.faithfulness import DeletionCurve, _remaining
@@ -148,7 +148,7 @@ def test_a_margin_is_the_sum_of_links_of_both_stories(triple, encoder):
         assert row.share_a == pytest.approx(own["share"].sum(), abs=ROUNDING)
         assert row.text == split_passages(ANCHOR)[row.passage - 1]
 
-    with pytest.raises(DataError, match="third story"):
+    with refused("margins_need_third"):
         _ = with_a.margins
     assert np.isnan(with_a.margin)
 
@@ -205,19 +205,19 @@ def test_views_of_a_file_are_shown(encoder, make):
     rows = [{"text": text, "theme": "Want.", "plot_events": ["One.", "Two."], "outcome": "Flight."} for text in (A, B)]
     result = explain(A, B, model=encoder, views=make("v.jsonl", rows))
     assert str(result).count("Flight.") == 2
-    with pytest.raises(DataError, match="1 of 2 distinct stories have no views"):
+    with refused("stories_without_views", name="stories", n=1, stories=2):
         explain(A, ANCHOR, model=encoder, views=make("v.jsonl", rows))
 
 
 def test_what_cannot_be_explained_is_refused(encoder, tales, monkeypatch):
-    with pytest.raises(DataError, match="story B is blank"):
+    with refused("blank_text", id="B"):
         explain(ANCHOR, " \n", model=encoder)
-    with pytest.raises(OptionError, match="leave out `model`"):
+    with refused("collection_has_model"):
         explain("copy", ANCHOR, stories=tales, model=encoder)
 
     reads_views = type("Facts", (), {"reads": "views"})()
     monkeypatch.setattr(type(encoder), "facts", reads_views)
-    with pytest.raises(ModelError, match="not their passages"):
+    with refused("model_without_passages"):
         explain(ANCHOR, A, model=encoder)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from measured import similarities_of
+from refusals import refused
 
-from narrlit.errors import DataError, OptionError
 from narrlit.explore.collection import plain
 from narrlit.explore.labeled_pairs import label_pairs
 from narrlit.explore.pair_checking import pairs_to_check
@@ -100,7 +100,7 @@ def test_nothing_is_left_when_all_is_decided():
 @pytest.mark.parametrize("options", [{"k": 0}, {"limit": 0}])
 def test_numbers_below_one_are_refused(options):
     [(name, _)] = options.items()
-    with pytest.raises(OptionError, match=f"`{name}=0`: must be at least 1"):
+    with refused("at_least", found=0, least=1, option=name):
         pairs_to_check(collection(FOUR), **options)
 
 
@@ -189,7 +189,7 @@ def test_pairs_with_a_story_that_is_gone_are_counted():
 def test_nothing_to_write_is_said(tmp_path):
     labeled = label_pairs(collection(np.eye(3)), decisions("s0!s1"))
 
-    with pytest.raises(DataError, match="no group of versions to write"):
+    with refused("no_version"):
         labeled.write_groups(tmp_path / "groups.csv")
-    with pytest.raises(DataError, match="no triple to write"):
+    with refused("no_triple"):
         labeled.write_triples(tmp_path / "triples.jsonl")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from measured import similarities_of
+from refusals import refused
 
-from narrlit.errors import DataError
 from narrlit.explore.collection import plain
 from narrlit.explore.graph import write_graph
 from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs
@@ -43,7 +43,7 @@ def test_pairs_come_once_most_similar_first_with_mutual_ones_marked():
 
 
 def test_one_story_is_refused():
-    with pytest.raises(DataError, match="give two stories or more"):
+    with refused("no_pair"):
         similar_pairs(collection([[1, 0]]))
 
 

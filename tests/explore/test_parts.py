@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from refusals import refused
 
 import narrlit
 from narrlit.data.rows import Layout
-from narrlit.errors import MissingExtraError, OptionError
 from narrlit.explore.options import PartOptions, TableOptions
 from narrlit.explore.parts import embed_to_folder
 from narrlit.explore.vector_table import VectorTable
@@ -50,7 +50,7 @@ def test_postprocessing_is_that_of_the_encoder(stories, make, tiny, tmp_path):
 def test_what_needs_all_stories_at_once_is_refused(stories, tiny, tmp_path):
     whitened = narrlit.load(tiny(), postprocess="center", transductive=True)
     for encoder, layout in ((whitened, Layout()), (narrlit.load(tiny()), Layout(split="lines"))):
-        with pytest.raises(OptionError, match="read all stories at once"):
+        with refused("whole_files_in_parts"):
             embed_to_folder(stories, tmp_path / "v", encoder, layout=layout)
     assert not (tmp_path / "v").exists()
 
@@ -72,7 +72,7 @@ def test_without_ray_and_pyarrow_one_command_installs_both(stories, tiny, tmp_pa
     for package in ("ray", "pyarrow.fs"):
         monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(MissingExtraError, match=r"ray is not installed: pip install 'narrlit\[ray\]'"):
+    with refused("missing_extra", module="ray", commands="pip install 'narrlit[ray]'"):
         embed_to_folder(stories, tmp_path / "v", narrlit.load(tiny()), parts=PartOptions(engine="ray"))
-    with pytest.raises(MissingExtraError, match=r"ray is not installed: pip install 'narrlit\[ray\]'"):
+    with refused("missing_extra", module="ray", commands="pip install 'narrlit[ray]'"):
         VectorTable.create(f"file://{tmp_path}/t", stories, tiny(), options=TableOptions(engine="ray"))

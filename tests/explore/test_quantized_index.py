@@ -4,11 +4,11 @@ import lancedb
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
+from refusals import refused
 from tiny_models import world_texts
 
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import unit_vectors
-from narrlit.errors import OptionError
 from narrlit.explore import index_storage, ranking
 from narrlit.explore.collection import content_digests, stories_of, story_frame
 from narrlit.explore.index import Index
@@ -166,7 +166,7 @@ def test_a_small_index_is_compared_as_a_whole(tiny, tmp_path):
 def test_bits_of_a_dimension_that_lancedb_can_not_quantize_are_refused_before_embedding(tiny, tmp_path):
     encoder = load(tiny(), postprocess="truncate:12")
 
-    with pytest.raises(OptionError, match="`vectors=binary` needs a dimension that is a multiple of 8"):
+    with refused("binary_dimension", multiple=8):
         Index.create(tmp_path / "i", ["A fox ran."], encoder, vectors="binary")
     assert not (tmp_path / "i").exists()
     assert Index.create(tmp_path / "i", ["A fox ran."], encoder, vectors="int8").about["dimension"] == 12
@@ -179,5 +179,5 @@ def test_an_index_keeps_its_format(tiny, tmp_path):
 
     assert len(index) == 3
     assert index.about["vectors"] == "int8"
-    with pytest.raises(OptionError, match="was made with `vectors=int8`, not with `vectors=float16`"):
+    with refused("format_of_index", path="i", recorded="int8", vectors="float16"):
         Index.create(tmp_path / "i", ["A cat ran."], tiny(), vectors="float16")

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from browser import Browser
 from measured import similarities_of
+from refusals import refused
 
 from narrlit.encoding.loading import load
-from narrlit.errors import DataError
 from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
 from narrlit.explore.collection import plain
@@ -164,7 +164,7 @@ def test_a_plane_puts_stories_near_their_nearest_neighbors_by_the_measure():
 
 def test_two_stories_are_too_few_for_a_map():
     frame, vectors = collection(size=1, groups=2)
-    with pytest.raises(DataError, match="at least 3"):
+    with refused("few_for_map", limit=3):
         arrange_stories(frame, similarities_of(vectors))
 
 

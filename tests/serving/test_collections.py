@@ -11,10 +11,10 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from refusals import refused
 from servers import running_server, wait_until
 
 import narrlit
-from narrlit.errors import OptionError
 from narrlit.explore.story_map import in_groups, plane_points
 from narrlit.serving.imports import collection_name
 from narrlit.serving.shelf import Shelf
@@ -242,7 +242,7 @@ def test_points_of_a_tree_are_near_where_similarities_are_high(tales_index):
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)[np.triu_indices(24, 1)]
     similarities = collection.similarities.matrix()[np.triu_indices(24, 1)]
     assert np.corrcoef(distances, similarities)[0, 1] < -0.3
-    with pytest.raises(OptionError, match="`groups=1`"):
+    with refused("number_of_groups", groups=1):
         in_groups(arranged, collection.similarities, 1)
 
 
@@ -317,7 +317,7 @@ def test_stories_that_another_process_adds_are_found_by_the_next_request(client,
 def test_an_index_takes_the_encoder_of_the_server_only_with_its_settings(tales_index, served_encoder):
     index = narrlit.Index(tales_index, model=served_encoder)
     assert index.encoder is served_encoder
-    with pytest.raises(OptionError, match="max_length"):
+    with refused("not_the_default", option="max_length"):
         narrlit.Index(tales_index, model=narrlit.load("minilm", max_length=64))
 
 

@@ -13,11 +13,11 @@ import httpx
 import openpyxl
 import pytest
 from documents import write_docx, write_pdf
+from refusals import refused
 from servers import running_server, serving_process, wait_until
 
 import narrlit
 from narrlit.data.tales import sample_tales, write_tales
-from narrlit.errors import DataError
 from narrlit.serving.import_models import FileRecord, ImportRecord
 from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
@@ -347,7 +347,7 @@ def test_an_import_survives_the_end_of_the_server_at_any_moment(tmp_path):
 
 def test_a_source_without_files_to_import_is_refused(tmp_path):
     (tmp_path / "picture.png").write_bytes(b"x")
-    with pytest.raises(DataError, match="no file to import"):
+    with refused("no_file_to_import"):
         files_of(tmp_path)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "king.txt").write_text(KING)
