@@ -187,7 +187,7 @@ def test_parameters_of_the_library_become_options(narrlit, make):
     make("s.csv", "plot,summary\nA king.,k\n")
     embed = ["embed", "s.csv", "--model", "minilm", "--out", "v.npy"]
     for options, message in (
-        ([], "give --text-column plot or --text-column summary"),
+        ([], "choose one, such as --text-column plot"),
         (["--text-column", "story"], "give --text-column one of these"),
         (["--text-column", "plot", "--by-blank-line"], "--by-blank-line divides text files, and s.csv is none"),
         (["--text-column", "plot", "--fit-on", "s.csv"], "--fit-on and --transductive need --postprocess"),

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 
 import narrlit
 from narrlit.errors import OptionError
@@ -77,11 +78,11 @@ def test_ranks_of_adapters_add_up(trainings):
 
 
 def test_runs_that_do_not_fit_together_are_refused(trainings):
-    with pytest.raises(OptionError, match=r"trained_share=1\.5"):
+    with refused("share", option="trained_share", found=1.5):
         average_weights(trainings(None), 1.5)
-    with pytest.raises(OptionError, match="2 shares for 1 training"):
+    with refused("number_of_shares", shares=2, trainings=1):
         average_weights(trainings(None), [1.0, 0.5])
-    with pytest.raises(OptionError, match="they did not train the same weights"):
+    with refused("other_weights_averaged"):
         average_weights([*trainings(None), *trainings(LoRA(4, 8, 0.0))])
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from refusals import refused
 
 from narrlit.configuration import find_config, packaged_configs, read_yaml
-from narrlit.errors import OptionError
 from narrlit.experiments.reproduction.tables import read_tables
 from narrlit.lightning_cli import StageCLI, parse_fit
 
@@ -165,11 +165,10 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
 
     (tmp_path / "quickstart.yaml").write_text("{}")
     assert find_config("quickstart.yaml") == "quickstart.yaml"
-    with pytest.raises(OptionError, match=r"did you mean nlp_fsdm\.yaml"):
+    with refused("mistyped_config", near="nlp_fsdm.yaml"):
         find_config("configs/nlp_fsmd.yaml")
 
-    spaces = ", ".join(sorted(SPACES))
-    with pytest.raises(OptionError, match=f"`space` none.yaml: no such file; packaged configs: {spaces}$"):
+    with refused("no_such_config", option="space", path="none.yaml", known=sorted(SPACES)):
         find_config("none.yaml", "`space`")
 
 

@@ -19,11 +19,12 @@ from head_encoders import (
     views_by_hand,
 )
 from json_files import read_json
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from narrlit.encoding.loading import load
-from narrlit.errors import ModelError, OptionError
+from narrlit.errors import ModelError
 from narrlit.exporting.folders import check_export, export, write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
@@ -194,13 +195,13 @@ def _lose_a_weight(path):
 def test_a_damaged_folder_is_refused_in_one_line(exported, name, damage):
     folder = exported("sentences")
     damage(folder / name)
-    with pytest.raises(ModelError, match="out") as caught:
+    with refused("broken_exported_model", path="out") as caught:
         load_encoder(str(folder))
     assert "\n" not in str(caught.value)
 
 
 def test_views_of_sentences_are_not_exported(tiny, tmp_path):
-    with pytest.raises(OptionError, match="can't be exported"):
+    with refused("fusion_of_sentences"):
         write_model_folder(with_fusion(sentence_encoder(tiny()), WEIGHTS), tmp_path / "out", Origin(trained=True))
     assert not (tmp_path / "out").exists()
 

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from narrlit.data.writers import write_rows
-from narrlit.errors import OptionError
 from narrlit.files import atomic_folder
 
 
@@ -59,7 +59,7 @@ def test_a_disk_that_is_full_when_a_file_is_synchronized_leaves_the_earlier_file
 
     monkeypatch.setattr(os, "fsync", full)
 
-    with pytest.raises(OptionError, match=r"cannot write rows.jsonl: no space left on device"):
+    with refused("cannot_write", path="rows.jsonl", reason="no space left on device"):
         write_rows("rows.jsonl", [2])
     assert [path.name for path in Path().iterdir()] == ["rows.jsonl"]
     assert Path("rows.jsonl").read_text() == "1\n"
