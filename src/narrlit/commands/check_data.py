@@ -8,8 +8,6 @@ from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.files import Output
 
-FILES = ("check_data.json", "check_data.csv", "check_data.md", "check_data.tex", "check_data.svg", "answers.csv")
-
 
 def check_data(  # noqa: PLR0913 - its parameters are the command's options
     train: str,
@@ -18,7 +16,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     *,
     labels: str | None = None,
     threshold: float = 0.5,
-    out: Annotated[str | None, Output.folder(*FILES)] = None,
+    out: Annotated[str | None, Output.result("check_data")] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,

@@ -6,8 +6,6 @@ import narrlit
 from narrlit.commands.options import LabelOptions, LoadOptions, TextOptions, listed
 from narrlit.files import Output
 
-FILES = ("fuse.json", "fuse.md", "fuse.csv", "fuse.tex", "fuse.svg")
-
 
 def fuse(  # noqa: PLR0913 (options)
     triples: str,
@@ -20,7 +18,7 @@ def fuse(  # noqa: PLR0913 (options)
     grid: float = 0.1,
     folds: int = 5,
     fold_seed: int = 0,
-    out: Annotated[str | None, Output.folder(*FILES)] = None,
+    out: Annotated[str | None, Output.result("fuse")] = None,
 ) -> None:
     """Compare fusion weights of text and views on labeled triples; each model embeds every text and view only once.
 

@@ -8,8 +8,6 @@ from narrlit.data.twice_told import Split
 from narrlit.files import Output
 from narrlit.metrics.names import MeasureName
 
-FILES = tuple(f"profile.{end}" for end in ("json", "csv", "md", "tex", "svg"))
-
 
 def profile(
     models: tuple[str, ...],
@@ -18,7 +16,7 @@ def profile(
     split: Split | None = None,
     sets: str | None = None,
     choices: str | None = None,
-    out: Annotated[str | None, Output.folder(*FILES)] = None,
+    out: Annotated[str | None, Output.result("profile")] = None,
     loading: LoadOptions,
     reading: StoryOptions,
 ) -> None:

@@ -9,8 +9,6 @@ from narrlit.console import print_result, say
 from narrlit.files import Output
 from narrlit.metrics.names import check_measure
 
-FILES = (*(f"retrieval.{end}" for end in ("json", "csv", "md", "tex", "svg")), "answers.csv")
-
 
 def retrieval(  # noqa: PLR0913 (options)
     stories: str,
@@ -22,7 +20,7 @@ def retrieval(  # noqa: PLR0913 (options)
     queries: str | None = None,
     baseline: Literal["tfidf", "bm25"] = "tfidf",
     json: bool = False,
-    out: Annotated[str | None, Output.folder(*FILES)] = None,
+    out: Annotated[str | None, Output.result("retrieval")] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: InputOptions,
