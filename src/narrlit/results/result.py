@@ -147,7 +147,11 @@ class Result:
             return self.figures
         keys = [column for column in self.figures if column in self.differences and column not in _ESTIMATED]
         compared = self.differences.drop_duplicates(keys).rename(columns={"value": "difference"})
-        empty = [column for column in compared if column not in DIFFERENCES and compared[column].isna().all()]
+        empty = [
+            column
+            for column in compared
+            if column not in (*DIFFERENCES, "difference") and compared[column].isna().all()
+        ]
         compared = compared.drop(columns=["low", "high", "n", DEVIATION, *empty], errors="ignore")
         return self.figures.merge(compared, on=keys, how="left")
 
