@@ -174,7 +174,7 @@ def test_a_digest_covers_everything_that_is_stored_of_a_story():
 
 
 def test_settings_name_the_parameters_of_load():
-    assert str(SETTINGS) == "`model=m` `long=windows` `max_length=64`"
+    assert SETTINGS.parameters == {"model": "m", "long": "windows", "max_length": "64"}
     other = SETTINGS.model_copy(update={"max_length": None, "views": True, "fusion": "1,1,1,1", "pseudonyms": {}})
-    assert str(other) == "`model=m` `long=windows` `views` `fusion=1,1,1,1` `pseudonyms`"
+    assert other.parameters == {"model": "m", "long": "windows", "views": "", "fusion": "1,1,1,1", "pseudonyms": ""}
     assert quoted("it's") == "'it''s'"

@@ -252,7 +252,7 @@ def test_a_column_that_can_not_be_learned_is_refused_when_that_is_known(client):
         assert answer.status_code == 400
         error = answer.json()["error"]
         assert "no two stories have the same value" in error["message"]
-        assert (error["code"], error["values"]) == ("too_few_values", {"column": "name"})
+        assert (error["code"], error["values"]) == ("no_shared_value", {"column": "name"})
 
 
 # Exports -------------------------------------------------------------------------------------------------------------
