@@ -59,7 +59,7 @@ class NarrlitError(Exception):
         values: values that the sentence names, such as `path`, `line` or `column`.
 
     Attributes:
-        code: short name of what is wrong, the same in every release.
+        code: short name of what is wrong.
         values: values by name.
         write_option: function that writes the options in the sentence; the command line replaces it.
 

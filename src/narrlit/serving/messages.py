@@ -27,18 +27,18 @@ class Message(BaseModel):
     values: dict[str, str | int | float] = {}
 
 
-def message_of(said: NarrlitError | ReadingNote, limit: int = 500) -> Message:
+def message_of(source: NarrlitError | ReadingNote, limit: int = 500) -> Message:
     """Return the message of an error or a note of the library: its sentence, code and values as plain data.
 
     >>> message_of(ReadingNote.of("read_as", encoding="cp1252"))
     Message(message='read as cp1252', code='read_as', values={'encoding': 'cp1252'})
     """
     values: dict[str, str | int | float] = {}
-    for name, value in said.values.items():
+    for name, value in source.values.items():
         number = isinstance(value, int | float)
         values[name] = value if number else printable(Words().format_field(value, ""), limit)
-    code = said.code if said.code in SENTENCES else None  # a plain sentence has no code
-    return Message(message=printable(said, limit), code=code, values=values)
+    code = source.code if source.code in SENTENCES else None  # a plain sentence has no code
+    return Message(message=printable(source, limit), code=code, values=values)
 
 
 def hide(message: Message, replaced: Mapping[str, str]) -> Message:
