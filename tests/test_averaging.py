@@ -8,7 +8,6 @@ import torch
 from refusals import refused
 
 import narrlit
-from narrlit.errors import OptionError
 from narrlit.models.averaging import average_weights
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.models.encoder import Encoder
@@ -107,5 +106,5 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
 
     narrlit.export(tmp_path / "both", tmp_path / "exported")
     assert np.allclose(narrlit.embed(STORIES, tmp_path / "exported"), vectors, atol=1e-6)
-    with pytest.raises(OptionError, match="name at least one"):
+    with refused("no_model_to_average"):
         narrlit.average([], tmp_path / "none")

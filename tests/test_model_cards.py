@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 from huggingface_hub import ModelCard, ModelCardData, metadata_load
+from refusals import refused
 
 import narrlit as library
 from narrlit import objectives
-from narrlit.errors import DataError
 from narrlit.exporting.card import FLAGS, CardFacts, metadata, model_card
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.origin import MINILM, AverageFile, Origin
@@ -296,8 +296,9 @@ def test_a_profile_of_another_model_is_refused_before_anything_is_written(profil
 
 def test_a_damaged_profile_is_refused(make, tmp_path):
     Result.of("evaluate", PROFILE).write(tmp_path)
-    for path in (make("profile.json", '{"models": []}'), tmp_path / "evaluate.json"):
-        with pytest.raises(DataError, match=path.name):
+    damaged = make("profile.json", '{"models": []}')
+    for path, code in ((damaged, "broken_result"), (tmp_path / "evaluate.json", "not_a_profile")):
+        with refused(code, path=path):
             library.export("minilm", tmp_path / "model", profile=path)
 
 

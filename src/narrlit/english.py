@@ -213,6 +213,16 @@ SENTENCES = {
     "above_zero": "{option!o:{found}}: must be above 0",
     "share": "{option!o:{found}}: must be between 0 and 1",
     "unknown_baseline": "no baseline {baseline!r}{near:?}; give one of {known}",
+    "unknown_measure": "{--measure:{measure}}{near:?}: give one of {known}",
+    "between": "{option!o:{found}}: must be between {least} and {most}",
+    "bertscore_layer": "{--bertscore_layer:{layer}}: the model has layers 0 (the embeddings) to {last}",
+    "unloadable_bertscore": (
+        "{--bertscore:{path}}: {reason}; give an encoder's folder or hub id, narrlit-mini or minilm"
+    ),
+    "bertscore_needs_encoder": "{--bertscore:{model}}: {type} is not an encoder; give an encoder",
+    "no_triple_to_compare": "systems can't be compared on {triples} triples: give at least one",
+    "no_figure": "no figure of {figure!r}; systems: {systems}; metrics: {metrics}",
+    "broken_result": "result {path}: {reason}; name the .json file that a result wrote",
     "model_after_prefix": "{prefix} must be followed by a model, such as {prefix}minilm",
     "unsupported_layers": (
         "encoder.frozen_layers, encoder.lora and sharding do not support {type}: its layers were not found"
@@ -227,6 +237,8 @@ SENTENCES = {
         "{--trained_share}: {shares} shares for {trainings} trainings; give one number, or one for each"
     ),
     "averaged_heads": "heads on a frozen encoder can't be averaged: name runs that train the encoder",
+    "no_model_to_average": "{--models}: name at least one",
+    "broken_average_record": "record of an average {path}: {reason}; average the weights again",
     "other_weights_averaged": (
         "trainings of {model} and of {other_model} can't be averaged: they did not train the same weights"
     ),
@@ -298,6 +310,24 @@ SENTENCES = {
         "{--fusion}"
     ),
     "broken_exported_model": "model {path}: {reason}; export it again",
+    "weights_need_backend": "{--weights:{weights}} is for {--to}: give {--to:onnx} or {--to:openvino}, too",
+    "weights_of_backend": "{--weights:{weights}}: {--to:{to}} has float32 and float16; int8 needs {--to:onnx}",
+    "backend_of_parts": (
+        "{model} reads {reads}, for which sentence-transformers has torch alone: export it without {--to}"
+    ),
+    "backend_pads": (
+        "{model}: padding changes the embeddings of {type}, and {--to} pads texts: export it without {--to}"
+    ),
+    "large_for_backend": (
+        "{model} has {weights:,} weights, and {--to} converts models of at most {limit:,}: export it without {--to}"
+    ),
+    "conversion_failed": "conversion for {path}: {reason}; export the model without {--to}",
+    "conversion_changes_cosines": "its conversion for {to} changes a cosine by {change:.1e}",
+    "export_failed": "export of {path}: {reason}",
+    "export_changes_cosines": "{model}: its export to ONNX changes a cosine by {change:.1e}",
+    "sentence_transformers_differ": "{folder}: narrlit and sentence-transformers differ by {difference:.1e}",
+    "not_a_profile": "{path} is not a profile: write it again with narrlit profile MODEL --out FOLDER",
+    "profile_of_other_model": ("{--profile}: it has {systems}, not {model}: run narrlit profile {model} --out FOLDER"),
     "checkpoint_of_other_release": "checkpoint {path}: {reason}; is it a checkpoint of this release of narrlit?",
     "checkpoint_without_encoder": "checkpoint {path}: it contains no encoder of narrlit",
     "checkpoint_of_other_model": "checkpoint {path}: {reason}; did {model} change after the training?",
@@ -392,6 +422,30 @@ SENTENCES = {
         "{server}: HTTP 429, {answer}; lower {concurrency!o}, raise {max_retries!o}, or try again later"
     ),
     "server_failed": "{server}: HTTP {status}, {answer}; see the log of the server",
+    "no_hub_token": (
+        "no token: create a token with write access in the settings of your account, and run `hf auth login` or set "
+        "HF_TOKEN"
+    ),
+    "hub_token_refused": (
+        "{hub}: HTTP 401, {answer}; the token is not valid: create a token with write access in the settings of your "
+        "account, and run `hf auth login` or set HF_TOKEN"
+    ),
+    "hub_write_refused": (
+        "{hub}: HTTP 403, {answer}; the token may not write to {owner}: create a token with write access in the "
+        "settings of your account, and run `hf auth login` or set HF_TOKEN"
+    ),
+    "no_owner_on_hub": "{hub}: HTTP 404, {answer}; does {owner} exist, and may the token write to it?",
+    "hub_failed": "{hub}: HTTP {status}, {answer}; repeat the command later to resume",
+    "hub_unreachable": "{hub}: {reason}; is the network available? Repeat the command to resume",
+    "upload_failed": "{name}: {reason}",
+    "uploads_prevented": "HF_HUB_OFFLINE is set, which prevents uploads: unset it",
+    "hub_name_without_owner": "{name}: give owner and name, such as OWNER/{name}",
+    "invalid_hub_name": "not a name on a hub: {reason}",
+    "other_files_in_model": (
+        "{folder} contains files that are no part of a model: {files}; remove them, or export the model to a new folder"
+    ),
+    "private_on_hub": "{name} exists and is private: push it as private, or choose another name",
+    "public_on_hub": "{name} exists and is public: push it as public, or choose another name",
     # Collections, indexes and training data
     "group_of_one_value": (
         "{--group:{column}}: the column has one value only; name a column of categories, such as a tale type"
@@ -545,6 +599,97 @@ SENTENCES = {
         "{objective} reads views: give {--data.views.files:FILE}, or {--data.views.missing:positional} (with "
         "StoryWorldData: {--data.views:true})"
     ),
+    "unit_vectors_needed": "encoder.normalize is false, but this objective needs unit vectors: set it to true",
+    "sizes_of_dimensions": "dimensions is {dimensions!r}: give sizes of at least 1, such as [384, 192, 96]",
+    "largest_dimension": (
+        "dimensions is {dimensions!r}: the largest must be {needed}, the dimension of {model}, because whole "
+        "embeddings are evaluated"
+    ),
+    "number_for_each_aspect": "{option} is {found!r}: must have a number for each of {aspects}",
+    "dimension_for_each_aspect": ("bilstm.output is {output}: must be at least {least}, one dimension for each aspect"),
+    "sizes_of_head": "hidden is {hidden!r} and output is {output}: all sizes must be at least 1",
+    "passages_and_words": "passages is {passages} and passage_words is {passage_words}: must be at least 1",
+    "maximum_margin": "maximum_margin is {maximum_margin}: must be at least the margin, {margin}",
+    "frozen_encoder_needed": (
+        "{objective} trains its encoder, but data.hard_examples and data.pseudo_labels need a frozen encoder: use "
+        "Projection, MLPHead or AspectBiLSTM"
+    ),
+    "encoder_never_trained": "{option} is set, but {objective} never trains its encoder: remove it",
+    "objective_needs_negatives": "{objective} needs negatives, but no training example has one",
+    "loss_needs_negatives": (
+        "this objective needs negatives, but no training example has one: use MultipleNegativesRanking"
+    ),
+    "no_negatives_to_distill": (
+        "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`; for "
+        "triples, you can also set model.use_triple_negative: true"
+    ),
+    "sharded_head": "{objective} trains a small head: use {--trainer.strategy:ddp}",
+    "half_precision_training": (
+        "trained weights are in {dtype}, which rounds small updates to 0: use {--trainer.precision:bf16-mixed} with "
+        "{--model.encoder.dtype:float32}, or train adapters ({--config:configs/backbones/qwen3_8b_lora.yaml})"
+    ),
+    "weights_of_other_run": (
+        "the checkpoint does not match this run in {name}: it is from another model or has other adapters; give the "
+        "config of the checkpoint's run (config.yaml in its folder)"
+    ),
+    "model_of_other_run": (
+        "the checkpoint does not match this run in encoder.model ({model}): it is from another model or has other "
+        "adapters; give the config of the checkpoint's run (config.yaml in its folder)"
+    ),
+    "checkpoint_of_other_objective": (
+        "the checkpoint is from {recorded}, this run has {objective}: give the config of the checkpoint's run "
+        "(config.yaml in its folder)"
+    ),
+    "checkpoint_of_other_program": (
+        "the checkpoint is from another program, this run has {objective}: give the config of the checkpoint's run "
+        "(config.yaml in its folder)"
+    ),
+    "checkpoint_of_other_head": (
+        "the checkpoint has another head: its {name} is {recorded!r}, that of this run {found!r}; give the config of "
+        "the checkpoint's run (config.yaml in its folder)"
+    ),
+    "checkpoint_of_other_encoder": (
+        "the checkpoint has another encoder: its {name} is {recorded!r}, that of this run {found!r}; give the config "
+        "of the checkpoint's run (config.yaml in its folder)"
+    ),
+    "changed_in_fit": (
+        "{option!o:{found}} cannot continue a fit with {recorded}: leave it unchanged, or start a new fit; "
+        "{--model.optimization.learning_rate}, {--model.optimization.weight_decay}, {--model.optimization.warmup} and "
+        "{--model.optimization.decay} can be changed"
+    ),
+    "unknown_monitor": "checkpoint.monitor: {monitor} is not logged; choose one of {known}",
+    "cannot_write_checkpoint": (
+        "cannot write checkpoint {path}: {reason}; earlier checkpoints are kept; free some space, and resume with "
+        "{--ckpt_path}"
+    ),
+    "predictions_exist": "{path} exists: move it away, or give another {--trainer.logger.init_args.version}",
+    "rounds_and_patience": "TeacherPromotion: rounds {rounds} and patience {patience} must be at least 1",
+    "rounds_need_self_distillation": "TeacherPromotion needs the objective SelfDistillation, not {objective}",
+    "epochs_of_rounds": (
+        "TeacherPromotion: trainer.max_epochs {epochs} is not a multiple of {rounds} rounds; change one"
+    ),
+    "stop_within_round": "TeacherPromotion: a fit must not stop within a round; remove {stopping}",
+    "rounds_need_logger": "TeacherPromotion writes to the run's directory: the trainer needs a logger",
+    "rounds_need_validation": (
+        "TeacherPromotion compares accuracies on validation triples: give {--data.validation:FILE}"
+    ),
+    "rounds_of_other_fit": (
+        "{folder} contains the rounds of another fit: give the run another directory, remove this one, or resume from "
+        "its checkpoint with {--ckpt_path}"
+    ),
+    "checkpoint_without_rounds": "{path}: this checkpoint is from a fit without TeacherPromotion; start a new fit",
+    "other_epochs_of_rounds": (
+        "{path} is from a fit with rounds of {recorded} epochs, but this fit has rounds of {epochs} epochs: change "
+        "trainer.max_epochs and rounds together"
+    ),
+    "missing_rounds": "{folder}: the rounds of the fit are missing; restore the folder, or start a new fit",
+    "missing_file_of_rounds": "{path} is missing; restore it, or start a new fit",
+    "missing_teacher": "{folder}: the teacher of this round is missing; restore the folder, or start a new fit",
+    "dimension_of_teacher": (
+        "the teacher {teacher} has dimension {found}, but the student has dimension {needed}: self-distillation needs "
+        "a teacher with the student's architecture"
+    ),
+    "teacher_of_parts": "the teacher {teacher} reads {reads}, but the student reads whole texts",
     "no_data": "no {name} data: give {option!o:FILE}",
     "no_same_value": "{--data.versions.same}: no two stories have the same value; name another column",
     "unreadable_pairs": "pairs of groups {path}: {reason}; give a table with two groups in each row",

@@ -35,7 +35,12 @@ _REASONS: dict[type[Exception], str] = {
 
 
 _PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
-"""Parameter in a plain sentence, with its value."""
+"""Parameter in a plain sentence, with its value.
+
+Only `narrlit.experiments` still raises plain sentences. When it has codes, these go: this expression; in `sentence`,
+the case of a code that is not in the catalog; in `reading`, the parameter `remedy` and all that follows the case of a
+code; and what the docstrings of `NarrlitError`, `sentence` and `reading` say of plain sentences.
+"""
 WriteOption = Callable[[str, str], str]
 """Function that writes an option, given its name and its value, which may be empty."""
 

@@ -2,12 +2,11 @@
 
 import os
 
-import pytest
 import torch
+from refusals import refused
 
 from narrlit.callbacks import BestCheckpoint
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
-from narrlit.errors import OptionError
 
 
 def test_a_checkpoint_is_written_next_to_its_target_and_synced(tmp_path, monkeypatch):
@@ -37,7 +36,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "save", full)
 
-    with pytest.raises(OptionError, match="no space left on device; earlier checkpoints are kept"):
+    with refused("cannot_write_checkpoint", path=target, reason="no space left on device"):
         AtomicCheckpointIO().save_checkpoint({"step": 2}, target)
 
     monkeypatch.undo()

@@ -19,7 +19,6 @@ from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.errors import OptionError
 from narrlit.explore import index_storage, index_writing, ranking
 from narrlit.explore.collection import Collection
 from narrlit.explore.index import Index
@@ -129,7 +128,7 @@ def test_results_have_ranks_and_metadata_and_like_leaves_the_story_out(made, mem
     assert results["year"][0] == 1804
     assert made.like("s4", k=4)["id"].tolist() == results["id"].tolist()[1:]
     assert made.search(tales["text"][4], k=4, leave_out_text=True)["id"].tolist() == results["id"].tolist()[1:]
-    with pytest.raises(OptionError, match=r"`measure=passage`.*did you mean passages"):
+    with refused("unknown_measure", measure="passage", near="passages"):
         made.search("A fox.", measure="passage")
 
 

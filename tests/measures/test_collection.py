@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 from random_contents import random_contents
+from refusals import refused
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from narrlit.data.tales import sample_tales
-from narrlit.errors import OptionError
 from narrlit.explore.collection import Collection
 from narrlit.measures import MEASURES, collection
 from narrlit.measures.collection import CollectionSimilarity, MeasureFit
@@ -197,5 +197,5 @@ def test_passages_find_versions_of_tales_that_other_measures_miss():
 
 
 def test_an_unknown_measure_is_refused():
-    with pytest.raises(OptionError, match=r"`measure=passage` \(did you mean passages\?\)"):
+    with refused("unknown_measure", measure="passage", near="passages"):
         check_measure("passage")

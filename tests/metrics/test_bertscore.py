@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from tiny_models import world_texts
 from torch.nn import functional as F
 from torchmetrics.functional.text.bert import bert_score
 
-from narrlit.errors import ModelError, OptionError
 from narrlit.metrics.bertscore import load_bertscorer
 from narrlit.models.packaged import packaged_minilm
 
@@ -89,9 +89,9 @@ def test_long_texts_are_truncated_and_counted(scorers):
 
 
 def test_unknown_models_and_layers_are_refused(tiny, tmp_path):
-    with pytest.raises(OptionError, match=r"`bertscore_layer=4`: the model has layers 0 \(the embeddings\) to 3"):
+    with refused("bertscore_layer", layer=4, last=3):
         load_bertscorer(tiny(), 4, CPU)
-    with pytest.raises(ModelError, match="give an encoder"):
+    with refused("unloadable_bertscore", path=tmp_path):
         load_bertscorer(str(tmp_path), None, CPU)
-    with pytest.raises(ModelError, match="nobody/nothing"):
+    with refused("unloadable_bertscore", path="nobody/nothing"):
         load_bertscorer("nobody/nothing", None, CPU)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from frozen_batches import batch_of, built, packed, triplet_loss_of_cosines
+from refusals import refused
 
 from narrlit.data.batch import UnlabelledBatch
-from narrlit.errors import OptionError
 from narrlit.models.config import BiLSTMConfig
 from narrlit.objectives import AspectBiLSTM, Aspects
 
@@ -111,5 +111,5 @@ def test_without_labels_the_loss_is_the_triplet_loss():
 
 @pytest.mark.parametrize("name", ["ratios", "weights"])
 def test_each_aspect_needs_a_ratio_and_a_weight(name):
-    with pytest.raises(OptionError, match=rf"aspects\.{name} is \(0\.5, 0\.5\): must have a number for each of theme"):
+    with refused("number_for_each_aspect", option=f"aspects.{name}", found=(0.5, 0.5)):
         Aspects(**{name: (0.5, 0.5)})

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from tiny_models import world_texts
 
 from narrlit.data.batch import PackedStories
 from narrlit.data.passage_inputs import TokenizedPassages, sample_positions
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
-from narrlit.errors import OptionError
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, match_score
 from narrlit.models.config import EncoderConfig
@@ -177,10 +177,13 @@ def test_selecting_stories_of_a_batch_keeps_their_passages(build, examples):
         assert before == after
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("scale", 0.0), ("passages", 0), ("passage_words", 0), ("spread", 0.0), ("sharpness", 0.0), ("whole", -1.0)],
-)
+@pytest.mark.parametrize(("option", "value"), [("scale", 0.0), ("spread", 0.0), ("sharpness", 0.0), ("whole", -1.0)])
 def test_settings_out_of_range_are_refused(option, value):
-    with pytest.raises(OptionError, match=option):
+    with refused("config_value", option=option, found=value):
         PassageMatching(**{option: value})
+
+
+@pytest.mark.parametrize("option", ["passages", "passage_words"])
+def test_passages_and_their_words_are_at_least_1(option):
+    with refused("passages_and_words", **{option: 0}):
+        PassageMatching(**{option: 0})

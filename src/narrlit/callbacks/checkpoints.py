@@ -37,8 +37,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             fault = error.__context__ if isinstance(error, RuntimeError) else error  # torch's own gives no reason
             if not isinstance(fault, OSError):
                 raise
-            remedy = "earlier checkpoints are kept; free some space, and resume with `ckpt_path`"
-            raise OptionError(f"cannot write checkpoint {path}: {reason(fault)}; {remedy}") from error
+            raise OptionError("cannot_write_checkpoint", path=path, reason=reason(fault)) from error
 
 
 class BestCheckpoint(ModelCheckpoint):
@@ -84,8 +83,7 @@ class BestCheckpoint(ModelCheckpoint):
         if self.monitor is None or self.monitor in trainer.callback_metrics:
             super().on_train_epoch_end(trainer, pl_module)
         elif self._evaluated is not None:
-            logged = ", ".join(sorted(trainer.callback_metrics))
-            raise OptionError(f"checkpoint.monitor: {self.monitor} is not logged; choose one of {logged}")
+            raise OptionError("unknown_monitor", monitor=self.monitor, known=sorted(trainer.callback_metrics))
 
 
 class LastCheckpoint(ReplacingCheckpoint):

@@ -172,7 +172,7 @@ class TeacherPromotion(Callback):
             embedding_dtype: number format of the teacher's cached embeddings.
         """
         if rounds < 1 or patience < 1:
-            raise OptionError(f"TeacherPromotion: rounds {rounds} and patience {patience} must be at least 1")
+            raise OptionError("rounds_and_patience", rounds=rounds, patience=patience)
         self.rounds = rounds
         self.patience = patience
         self.teacher = teacher
@@ -187,19 +187,17 @@ class TeacherPromotion(Callback):
         if stage != "fit" or undeclared(trainer).fast_dev_run:
             return
         if not isinstance(pl_module, SelfDistillation):
-            raise OptionError(f"TeacherPromotion needs the objective SelfDistillation, not {type(pl_module).__name__}")
+            raise OptionError("rounds_need_self_distillation", objective=type(pl_module).__name__)
         epochs = trainer.max_epochs or 0
         if epochs < 1 or epochs % self.rounds:
-            raise OptionError(
-                f"TeacherPromotion: trainer.max_epochs {epochs} is not a multiple of {self.rounds} rounds; change one"
-            )
+            raise OptionError("epochs_of_rounds", epochs=epochs, rounds=self.rounds)
         # A fit that stopped within a round would leave its promotion undecided.
         callbacks = undeclared(trainer).callbacks
         stopping = [type(callback).__name__ for callback in callbacks if isinstance(callback, EarlyStopping | Timer)]
         if trainer.max_steps != -1:
             stopping.append("trainer.max_steps")
         if stopping:
-            raise OptionError(f"TeacherPromotion: a fit must not stop within a round; remove {stopping[0]}")
+            raise OptionError("stop_within_round", stopping=stopping[0])
         self._epochs = epochs // self.rounds
         pl_module.rounds = self.rounds
         if trainer.loggers:
@@ -211,9 +209,9 @@ class TeacherPromotion(Callback):
             return
         student = _student(pl_module)
         if not trainer.loggers:
-            raise OptionError("TeacherPromotion writes to the run's directory: the trainer needs a logger")
+            raise OptionError("rounds_need_logger")
         if not undeclared(trainer).limit_val_batches or not len(data_of(trainer).triples["validation"]):
-            raise OptionError("TeacherPromotion compares accuracies on validation triples: give `data.validation=FILE`")
+            raise OptionError("rounds_need_validation")
         self._folder = Path(str(trainer.log_dir)) / "rounds"
         if trainer.ckpt_path:
             self._resume(trainer)
@@ -228,10 +226,7 @@ class TeacherPromotion(Callback):
     def _start(self, trainer: L.Trainer, student: SelfDistillation) -> None:
         """Save the student's initial weights, and evaluate the teacher of the first round, if there is one."""
         if self._folder.is_dir() and any(self._folder.iterdir()):
-            raise OptionError(
-                f"{self._folder} contains the rounds of another fit: give the run another directory, remove this one, "
-                "or resume from its checkpoint with `ckpt_path`"
-            )
+            raise OptionError("rounds_of_other_fit", folder=self._folder)
         trainer.strategy.barrier()  # no process may write before all have checked the folder
         self._save(trainer, student, FIRST)
         if self.teacher is not None:
@@ -245,19 +240,16 @@ class TeacherPromotion(Callback):
             ModelError: if a required file or folder is missing.
         """
         if self._resumed is None:
-            raise OptionError(
-                f"{trainer.ckpt_path}: this checkpoint is from a fit without TeacherPromotion; start a new fit"
-            )
+            raise OptionError("checkpoint_without_rounds", path=trainer.ckpt_path)
         if self._resumed["epochs"] != self._epochs:
             raise OptionError(
-                f"{trainer.ckpt_path} is from a fit with rounds of {self._resumed['epochs']} epochs, but this fit has "
-                f"rounds of {self._epochs} epochs: change trainer.max_epochs and rounds together"
+                "other_epochs_of_rounds", path=trainer.ckpt_path, recorded=self._resumed["epochs"], epochs=self._epochs
             )
         original = Path(self._resumed["folder"])
         next_to_checkpoint = Path(str(trainer.ckpt_path)).parent.parent / "rounds"
         home = original if original.is_dir() else next_to_checkpoint
         if not home.is_dir():
-            raise ModelError(f"{original}: the rounds of the fit are missing; restore the folder, or start a new fit")
+            raise ModelError("missing_rounds", folder=original)
         if trainer.is_global_zero and home.resolve() != self._folder.resolve():
             shutil.copytree(home, self._folder, dirs_exist_ok=True)
         trainer.strategy.barrier()
@@ -270,7 +262,7 @@ class TeacherPromotion(Callback):
             required.append(self.state.student["file"])
         for name in required:
             if not (self._folder / name).is_file():
-                raise ModelError(f"{self._folder / name} is missing; restore it, or start a new fit")
+                raise ModelError("missing_file_of_rounds", path=self._folder / name)
         for record in self.state.history:
             if record["promoted"]:
                 teachers.check_teacher(self._folder / record["folder"])

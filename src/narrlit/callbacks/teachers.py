@@ -66,8 +66,7 @@ def given_teacher(source: str, trainer: L.Trainer, objective: SelfDistillation) 
     encoder = _load(source, objective)
     if encoder.dimension != objective.encoder.dimension:
         raise ModelError(
-            f"the teacher {source} has dimension {encoder.dimension}, but the student has dimension "
-            f"{objective.encoder.dimension}: self-distillation needs a teacher with the student's architecture"
+            "dimension_of_teacher", teacher=source, found=encoder.dimension, needed=objective.encoder.dimension
         )
     triples = data_of(trainer).triples["validation"]
     with trainer.precision_plugin.forward_context():
@@ -108,7 +107,7 @@ def check_teacher(folder: Path) -> None:
         ModelError: if one is missing.
     """
     if not all((folder / name).is_file() for name in (TEACHER_RECORD, CONFIG, WEIGHTS)):
-        raise ModelError(f"{folder}: the teacher of this round is missing; restore the folder, or start a new fit")
+        raise ModelError("missing_teacher", folder=folder)
 
 
 @contextmanager
@@ -137,7 +136,7 @@ def _encoder_of(
 def _load(source: str, objective: SelfDistillation) -> Encoder:
     encoder = load_encoder(source, trust_remote_code=remote_code_allowed(), long="truncate")
     if encoder.reads != "text":
-        raise ModelError(f"the teacher {source} reads {encoder.reads}, but the student reads whole texts")
+        raise ModelError("teacher_of_parts", teacher=source, reads=encoder.reads)
     return encoder.to(objective.device)
 
 

@@ -34,7 +34,7 @@ class PredictionWriter(BasePredictionWriter):
         """
         target = self._target(trainer)
         if stage == "predict" and target.exists():
-            raise OptionError(f"{target} exists: move it away, or give another `trainer.logger.init_args.version`")
+            raise OptionError("predictions_exist", path=target)
 
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: Sequence[Any], batch_indices: Sequence[Any]

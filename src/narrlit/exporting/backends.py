@@ -75,7 +75,7 @@ def check_backend(to: Backend, weights: WeightFormat) -> None:
         OptionError: if the backend has no such number format.
     """
     if (to, weights) not in FILES:
-        raise OptionError(f"`weights={weights}`: `to={to}` has float32 and float16; int8 needs `to=onnx`")
+        raise OptionError("weights_of_backend", weights=weights, to=to)
     require("onnx", to)
     require(RUNTIME if to == "onnx" else "openvino", to)
 
@@ -87,20 +87,12 @@ def check_exportable(encoder: Encoder, name: str) -> None:
         ModelError: if it reads views or sentences, mixes padding into embeddings, or has more than 400 million weights.
     """
     if encoder.reads != "text":
-        raise ModelError(
-            f"{name} reads {encoder.reads}, for which sentence-transformers has torch alone: export it without `to`"
-        )
+        raise ModelError("backend_of_parts", model=name, reads=encoder.reads)
     if encoder.mixes_padding:
-        raise ModelError(
-            f"{name}: padding changes the embeddings of {encoder.transformer.config.model_type}, and `to` pads texts: "
-            "export it without `to`"
-        )
+        raise ModelError("backend_pads", model=name, type=encoder.transformer.config.model_type)
     weights = sum(weight.numel() for weight in encoder.parameters())
     if weights > MOST_WEIGHTS:
-        raise ModelError(
-            f"{name} has {weights:,} weights, and `to` converts models of at most {MOST_WEIGHTS:,}: export it without "
-            "`to`"
-        )
+        raise ModelError("large_for_backend", model=name, weights=weights, limit=MOST_WEIGHTS)
 
 
 def write_backend_files(folder: Path, to: Backend, weights: WeightFormat) -> tuple[BackendFile, ...]:
@@ -122,7 +114,7 @@ def write_backend_files(folder: Path, to: Backend, weights: WeightFormat) -> tup
     """
     formats: list[WeightFormat] = ["float32"] if weights == "float32" else ["float32", weights]
     (folder / to).mkdir()
-    with reading("conversion for", to, "export the model without `to`", error=ModelError):
+    with reading("conversion_failed", to, error=ModelError):
         with TemporaryDirectory() as temporary:
             graph = Path(temporary, "model.onnx")
             write_graph(folder, graph, pooled=False)
@@ -130,7 +122,7 @@ def write_backend_files(folder: Path, to: Backend, weights: WeightFormat) -> tup
                 convert_graph(graph, folder / FILES[to, number_format], number_format)
         files = _measured(folder, to, formats)
     if not files[0].largest_change <= LARGEST_DIFFERENCE:  # or NaN
-        raise ModelError(f"its conversion for {to} changes a cosine by {files[0].largest_change:.1e}")
+        raise ModelError("conversion_changes_cosines", to=to, change=files[0].largest_change)
     return files
 
 

@@ -107,7 +107,7 @@ def export(
     if to is not None:
         check_backend(to, weights)
     elif weights != "float32":
-        raise OptionError(f"`weights={weights}` is for `to`: give `to=onnx` or `to=openvino`, too")
+        raise OptionError("weights_need_backend", weights=weights)
     encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
     encoder = encoder.fitted_for([])
     strengths = None if profile is None else describe(profile, encoder.name)
@@ -166,7 +166,7 @@ def check_export(folder: str | Path, stories: str | Path) -> float:
     embeddings = load(folder, device="cpu").embed(texts)
     difference = float(np.abs(exported - embeddings).max())
     if not difference <= LARGEST_DIFFERENCE:  # or NaN
-        raise ModelError(f"{folder}: narrlit and sentence-transformers differ by {difference:.1e}")
+        raise ModelError("sentence_transformers_differ", folder=folder, difference=difference)
     return difference
 
 
@@ -224,7 +224,7 @@ def average(
     models with task arithmetic, for the sum.
     """
     if not models:
-        raise OptionError("`models`: name at least one")
+        raise OptionError("no_model_to_average")
     check_writable(out, folder=True, replaces=AVERAGE, overwrite=overwrite)
     names = [str(model) for model in models]
     share = trained_share if isinstance(trained_share, float | int) else list(trained_share)

@@ -28,7 +28,6 @@ MODEL_FILES = re.compile(
     r"|merges\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model|chat_template\.jinja"
 )
 """Names of the folders and files of a model; a folder with others, such as checkpoints or keys, is refused."""
-LOG_IN = "create a token with write access in the settings of your account, and run `hf auth login` or set HF_TOKEN"
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run
     """
     _check_name(name)
     if not dry_run and get_token() is None:
-        raise OptionError(f"no token: {LOG_IN}")
+        raise OptionError("no_hub_token")
     if (Path(model) / MODULES).is_file() and not (Path(model) / ADAPTER_SETTINGS).is_file():
         return _push_folder(Path(model), name, private, dry_run)
     with tempfile.TemporaryDirectory() as temporary:
@@ -112,11 +111,11 @@ def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run
 def _check_name(name: str) -> None:
     """Refuse a name that is invalid or has no owner."""
     if "/" not in name:
-        raise OptionError(f"{printable(name)}: give owner and name, such as OWNER/{printable(name)}")
+        raise OptionError("hub_name_without_owner", name=name)
     try:
         validate_repo_id(name)
     except HFValidationError as error:
-        raise OptionError(f"not a name on a hub: {reason(error)}") from error
+        raise OptionError("invalid_hub_name", reason=reason(error)) from error
 
 
 def _push_folder(folder: Path, name: str, private: bool, dry_run: bool) -> PushedModel:
@@ -144,10 +143,7 @@ def _files_of(folder: Path) -> list[ModelFile]:
         else:
             others.append(relative.as_posix())
     if others:
-        raise OptionError(
-            f"{folder} contains files that are no part of a model: {printable(', '.join(others[:5]))}; remove them, or "
-            "export the model to a new folder"
-        )
+        raise OptionError("other_files_in_model", folder=folder, files=others[:5])
     return files
 
 
@@ -155,8 +151,7 @@ def _check_visibility(api: HfApi, name: str, private: bool) -> None:
     """Refuse to make files public that should be private, or the reverse, in a model that exists."""
     is_private = bool(api.model_info(name).private)
     if is_private != private:
-        state = "private" if is_private else "public"
-        raise OptionError(f"{name} exists and is {state}: push it as {state}, or choose another name")
+        raise OptionError("private_on_hub" if is_private else "public_on_hub", name=name)
 
 
 @contextmanager
@@ -167,22 +162,19 @@ def _hub_errors(endpoint: str, name: str) -> Iterator[None]:
     except NarrlitError:
         raise
     except OfflineModeIsEnabled as error:
-        raise ModelError("HF_HUB_OFFLINE is set, which prevents uploads: unset it") from error
+        raise ModelError("uploads_prevented") from error
     except HfHubHTTPError as error:
         status = error.response.status_code
         answer = printable(error.server_message or error.response.reason_phrase)
         owner, _, _ = name.partition("/")
-        advice = {
-            401: f"the token is not valid: {LOG_IN}",
-            403: f"the token may not write to {owner}: {LOG_IN}",
-            404: f"does {owner} exist, and may the token write to it?",
-        }
-        raise ModelError(
-            f"{endpoint}: HTTP {status}, {answer}; {advice.get(status, 'repeat the command later to resume')}"
-        ) from error
+        if status == 401:
+            raise ModelError("hub_token_refused", hub=endpoint, answer=answer) from error
+        if status == 403:
+            raise ModelError("hub_write_refused", hub=endpoint, answer=answer, owner=owner) from error
+        if status == 404:
+            raise ModelError("no_owner_on_hub", hub=endpoint, answer=answer, owner=owner) from error
+        raise ModelError("hub_failed", hub=endpoint, status=status, answer=answer) from error
     except ValueError as error:
-        raise ModelError(f"{name}: {reason(error)}") from error
+        raise ModelError("upload_failed", name=name, reason=reason(error)) from error
     except Exception as error:  # the HTTP library's, which differs between releases of huggingface_hub
-        raise ModelError(
-            f"{endpoint}: {reason(error)}; is the network available? Repeat the command to resume"
-        ) from error
+        raise ModelError("hub_unreachable", hub=endpoint, reason=reason(error)) from error

@@ -122,7 +122,7 @@ def export_for_search(encoder: StoryEncoder) -> Path | None:
         return folder
     if not _is_exportable(encoder.module):
         return None
-    with atomic_folder(folder) as temporary, reading("export of", encoder.name, error=ModelError):
+    with atomic_folder(folder) as temporary, reading("export_failed", encoder.name, error=ModelError):
         _write(encoder.module, temporary)
         _check(encoder, temporary)
     say(f"{encoder.name}: exported to {folder}, so that searches start without torch")
@@ -158,4 +158,4 @@ def _check(encoder: StoryEncoder, folder: Path) -> None:
     before, after = unit_vectors(encoder.without_cache().embed(SAMPLE)), unit_vectors(exported)
     difference = float(np.abs(before @ before.T - after @ after.T).max())
     if not difference <= LARGEST_DIFFERENCE:  # or NaN
-        raise ModelError(f"{encoder.name}: its export to ONNX changes a cosine by {difference:.1e}")
+        raise ModelError("export_changes_cosines", model=encoder.name, change=difference)

@@ -141,7 +141,7 @@ def _read_average(folder: Path | None) -> AverageFile | None:
     """Read the record of an average of weights; None if the folder is no average."""
     if folder is None or not (folder / AVERAGE).is_file():
         return None
-    return read_json(folder / AVERAGE, AverageFile, "record of an average", "average the weights again")
+    return read_json(folder / AVERAGE, AverageFile, "broken_average_record")
 
 
 def _read_card(model: str) -> Mapping[str, object]:

@@ -44,12 +44,11 @@ def describe(path: str | Path, model: str) -> str:
     profile = Result.read(path)
     settings = profile.settings
     if not {"measure", "split", "plots", "worlds"} <= settings.keys():
-        raise DataError(f"{path} is not a profile: write it again with narrlit profile MODEL --out FOLDER")
+        raise DataError("not_a_profile", path=path)
     systems = list(dict.fromkeys(profile.figures["system"]))
     same = [name for name in systems if name == model or Path(name).resolve() == Path(model).resolve()]
     if not same:
-        names = ", ".join(systems)
-        raise OptionError(f"`profile`: it has {names}, not {model}: run narrlit profile {model} --out FOLDER")
+        raise OptionError("profile_of_other_model", systems=systems, model=model)
     figures = profile.figures[profile.figures["system"] == same[0]].set_index("subset")
 
     lines_by_group: dict[str, list[str]] = {GOOD: [], BAD: [], UNDECIDED: []}

@@ -67,7 +67,7 @@ class BERTScorer:
         config = transformer.config
         last_layer = config.num_hidden_layers
         if layer is not None and not 0 <= layer <= last_layer:
-            raise OptionError(f"`bertscore_layer={layer}`: the model has layers 0 (the embeddings) to {last_layer}")
+            raise OptionError("bertscore_layer", layer=layer, last=last_layer)
         self.transformer = transformer.eval()
         self.tokenizer = tokenizer
         self.layer = last_layer if layer is None else layer
@@ -137,9 +137,9 @@ def load_bertscorer(model: str, layer: int | None, device: torch.device) -> BERT
     """
     name = str(packaged_minilm()) if model == "minilm" else model
     local = Path(name).is_dir()
-    with reading("`bertscore`", model, "give an encoder's folder or hub id, narrlit-mini or minilm", ModelError):
+    with reading("unloadable_bertscore", model, error=ModelError):
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
         transformer = AutoModel.from_pretrained(name, local_files_only=local, dtype=torch.float32)
     if transformer.config.is_encoder_decoder:
-        raise ModelError(f"`bertscore={model}`: {transformer.config.model_type} is not an encoder; give an encoder")
+        raise ModelError("bertscore_needs_encoder", model=model, type=transformer.config.model_type)
     return BERTScorer(transformer.to(device), tokenizer, layer)

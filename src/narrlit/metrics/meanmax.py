@@ -55,11 +55,11 @@ class MeanMax:
     def __post_init__(self) -> None:
         # In this form the conditions also reject NaN.
         if not 0 <= self.gamma <= 2:
-            raise OptionError(f"`gamma={self.gamma}`: must be between 0 and 2")
+            raise OptionError("between", option="gamma", found=self.gamma, least=0, most=2)
         if not 1 <= self.windows <= 1000:
-            raise OptionError(f"`windows={self.windows}`: must be between 1 and 1000")
+            raise OptionError("between", option="windows", found=self.windows, least=1, most=1000)
         if not 0 < self.tau < float("inf"):
-            raise OptionError(f"`tau={self.tau}`: must be above 0")
+            raise OptionError("above_zero", option="tau", found=self.tau)
 
 
 def max_similarity(anchor: FloatArray, other: FloatArray) -> float:

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from narrlit.errors import OptionError, did_you_mean
+from narrlit.errors import OptionError, nearest
 
 BaselineName = Literal["random", "jaccard", "tfidf", "bm25", "longer"]
 BASELINE_NAMES: tuple[BaselineName, ...] = get_args(BaselineName)
@@ -29,5 +29,5 @@ def check_measure(name: str) -> MeasureName:
         OptionError: if the name is unknown.
     """
     if name not in MEASURES:
-        raise OptionError(f"`measure={name}`{did_you_mean(name, MEASURES)}: give one of {', '.join(MEASURES)}")
+        raise OptionError("unknown_measure", measure=name, near=nearest(name, MEASURES), known=list(MEASURES))
     return name

@@ -387,7 +387,7 @@ def _refuse_none(*numbers: int) -> None:
     """Raise DataError if a system has no triples."""
     for n in numbers:
         if n < 1:
-            raise DataError(f"systems can't be compared on {n} triples: give at least one")
+            raise DataError("no_triple_to_compare", triples=n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -57,7 +57,7 @@ def _by_element(name: str, values: Sequence[float]) -> dict[str, float]:
         OptionError: if the setting has another length.
     """
     if len(values) != len(ASPECTS):
-        raise OptionError(f"aspects.{name} is {values}: must have a number for each of {', '.join(ASPECTS)}")
+        raise OptionError("number_for_each_aspect", option=f"aspects.{name}", found=values, aspects=list(ASPECTS))
     return {f"{name}[{number}]": value for number, value in enumerate(values)}
 
 
@@ -96,7 +96,7 @@ class AspectBiLSTM(FrozenObjective):
         """
         super().__init__(encoder, optimization, embeddings)
         if bilstm.output < len(ASPECTS):
-            raise OptionError(f"bilstm.output is {bilstm.output}: must be at least 3, one dimension for each aspect")
+            raise OptionError("dimension_for_each_aspect", output=bilstm.output, least=len(ASPECTS))
         check_numbers("", minimum_0={"margin": margin, "triplet_weight": triplet_weight})
         self.bilstm = bilstm
         self.aspects = aspects

@@ -37,16 +37,13 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-OWN_CONFIG = "give the config of the checkpoint's run (config.yaml in its folder)"
-
-
 def check_numbers(owner: str, *, positive: Mapping[str, float] = {}, minimum_0: Mapping[str, float] = {}) -> None:
     """Check that settings are finite numbers, above 0 or at least 0."""
     for name, value in {**positive, **minimum_0}.items():
-        minimum = "above 0" if name in positive else "of at least 0"
+        needed = "a finite number above 0" if name in positive else "a finite number of at least 0"
         too_low = value <= 0 if name in positive else value < 0
         if too_low or not math.isfinite(value):
-            raise OptionError(f"{owner}{name} is {value}: must be a finite number {minimum}")
+            raise OptionError("config_value", option=f"{owner}{name}", found=value, needed=needed)
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,8 @@ class Optimization:
     def __post_init__(self) -> None:
         """Check ranges."""
         if not 0 <= self.warmup <= 1:
-            raise OptionError(f"optimization.warmup is {self.warmup}: must be a share of the steps from 0 to 1")
+            needed = "a share of the steps from 0 to 1"
+            raise OptionError("config_value", option="optimization.warmup", found=self.warmup, needed=needed)
         numbers = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
         check_numbers("optimization.", minimum_0=numbers)
 
@@ -112,7 +110,7 @@ class Objective(L.LightningModule):
         self, encoder: EncoderConfig, optimization: Optimization, dimensions: Sequence[int] | None = None
     ) -> None:
         if dimensions is not None and (not dimensions or min(dimensions) < 1):
-            raise OptionError(f"dimensions is {dimensions}: give sizes of at least 1, such as [384, 192, 96]")
+            raise OptionError("sizes_of_dimensions", dimensions=dimensions)
         super().__init__()
         self.encoder_config = encoder
         self.optimization = optimization
@@ -136,11 +134,13 @@ class Objective(L.LightningModule):
             return
         encoder = build_encoder(self.encoder_config, self.device_mesh)
         if self.needs_unit_vectors and not encoder.normalized:
-            raise OptionError("encoder.normalize is false, but this objective needs unit vectors: set it to true")
+            raise OptionError("unit_vectors_needed")
         if self.dimensions is not None and max(self.dimensions) != encoder.dimension:
             raise OptionError(
-                f"dimensions is {self.dimensions}: the largest must be {encoder.dimension}, the dimension of "
-                f"{self.encoder_config.model}, because whole embeddings are evaluated"
+                "largest_dimension",
+                dimensions=self.dimensions,
+                needed=encoder.dimension,
+                model=self.encoder_config.model,
             )
         self.encoder = encoder
 
@@ -160,10 +160,7 @@ class Objective(L.LightningModule):
 
     def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
         """Embed texts with a frozen encoder; raise OptionError if the encoder is trained."""
-        raise OptionError(
-            f"{type(self).__name__} trains its encoder, but data.hard_examples and data.pseudo_labels need a frozen "
-            "encoder: use Projection, MLPHead or AspectBiLSTM"
-        )
+        raise OptionError("frozen_encoder_needed", objective=type(self).__name__)
 
     # Training
 
@@ -317,10 +314,7 @@ class Objective(L.LightningModule):
             if expected[name].shape != state[name].shape:
                 mismatches.add(name)
         if mismatches:
-            raise ModelError(
-                f"the checkpoint does not match this run in {min(mismatches)}: it is from another model or has other "
-                f"adapters; {OWN_CONFIG}"
-            )
+            raise ModelError("weights_of_other_run", name=min(mismatches))
 
     def check_objective(self, checkpoint: Mapping[str, Any]) -> None:
         """Check that a checkpoint was written by this objective.
@@ -331,9 +325,9 @@ class Objective(L.LightningModule):
         saved = checkpoint.get("hyper_parameters", {}).get("objective")
         expected = type(self).__name__
         if saved != expected:
-            raise ModelError(
-                f"the checkpoint is from {saved or 'another program'}, this run has {expected}: {OWN_CONFIG}"
-            )
+            if not saved:
+                raise ModelError("checkpoint_of_other_program", objective=expected)
+            raise ModelError("checkpoint_of_other_objective", recorded=saved, objective=expected)
 
     def check_continued(self, checkpoint: Mapping[str, Any]) -> None:
         """Check that a resumed fit can continue the optimizer of its checkpoint, whose contents may lack the weights.
@@ -347,21 +341,14 @@ class Objective(L.LightningModule):
         encoder, optimization = saved.get("encoder", {}), saved.get("optimization", {})
         model = encoder.get("model", self.encoder_config.model)
         if Path(model).name != Path(self.encoder_config.model).name:  # its folder may have been moved
-            raise ModelError(
-                f"the checkpoint does not match this run in encoder.model ({model}): it is from another model or has "
-                f"other adapters; {OWN_CONFIG}"
-            )
+            raise ModelError("model_of_other_run", model=model)
         current = {
             "optimization.optimizer": (self.optimization.optimizer, optimization.get("optimizer")),
             "encoder.frozen_layers": (self.encoder_config.frozen_layers, encoder.get("frozen_layers")),
         }
         for name, (value, before) in current.items():
             if before is not None and value != before:
-                raise OptionError(
-                    f"`model.{name}={value}` cannot continue a fit with {before}: leave it unchanged, or start a new "
-                    "fit; `model.optimization.learning_rate`, `model.optimization.weight_decay`, "
-                    "`model.optimization.warmup` and `model.optimization.decay` can be changed"
-                )
+                raise OptionError("changed_in_fit", option=f"model.{name}", found=value, recorded=before)
 
     def on_fit_start(self) -> None:
         """Warn about bfloat16 on a processor without it, which takes many times as long."""
@@ -451,11 +438,7 @@ def _check_full_precision(parameters: Iterable[Tensor]) -> None:
     """Raise OptionError if weights are in half precision."""
     for parameter in parameters:
         if parameter.dtype in (torch.bfloat16, torch.float16):
-            raise OptionError(
-                f"trained weights are in {str(parameter.dtype).removeprefix('torch.')}, which rounds small updates to "
-                "0: use `trainer.precision=bf16-mixed` with `model.encoder.dtype=float32`, or train adapters "
-                "(`config=configs/backbones/qwen3_8b_lora.yaml`)"
-            )
+            raise OptionError("half_precision_training", dtype=str(parameter.dtype).removeprefix("torch."))
 
 
 def _parameter_groups(parameters: Sequence[Tensor], weight_decay: float) -> list[dict[str, Any]]:

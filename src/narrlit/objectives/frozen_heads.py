@@ -18,7 +18,7 @@ from narrlit.data.schema import FloatArray, Role, Story
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.heads import apply_head, build_head
-from narrlit.objectives.base import OWN_CONFIG, Objective, Optimization, check_numbers
+from narrlit.objectives.base import Objective, Optimization, check_numbers
 from narrlit.objectives.triplet_margin import triplet_terms
 
 SPACE = "narrlit_embedding_space"
@@ -47,9 +47,7 @@ class FrozenObjective(Objective):
         self.dimension = 0
         for name in ("lora", "frozen_layers", "dropout"):
             if getattr(encoder, name):
-                raise OptionError(
-                    f"encoder.{name} is set, but {type(self).__name__} never trains its encoder: remove it"
-                )
+                raise OptionError("encoder_never_trained", option=f"encoder.{name}", objective=type(self).__name__)
 
     def save_settings(self, **settings: object) -> None:
         """Also save the source of embeddings, and the settings of the head."""
@@ -67,7 +65,7 @@ class FrozenObjective(Objective):
         """Compute or read the embeddings of all stories of the stage."""
         data = undeclared(self.trainer).datamodule
         if stage == "fit" and not data.examples.negatives.shape[1]:
-            raise OptionError(f"{type(self).__name__} needs negatives, but no training example has one")
+            raise OptionError("objective_needs_negatives", objective=type(self).__name__)
         data.prepare_inputs(TrainerFn(stage).value)
         self.cached.release()
 
@@ -97,7 +95,7 @@ class FrozenObjective(Objective):
         if hasattr(self, "head"):
             return
         if self.device_mesh is not None:
-            raise OptionError(f"{type(self).__name__} trains a small head: use `trainer.strategy=ddp`")
+            raise OptionError("sharded_head", objective=type(self).__name__)
         self.head = self.initial_head()
         self.hparams["head"]["dimension"] = self.dimension
 
@@ -110,8 +108,8 @@ class FrozenObjective(Objective):
         """Check that the head and the frozen embeddings have the settings of the checkpoint."""
         self.check_objective(checkpoint)
         saved_head = checkpoint["hyper_parameters"].get("head", {})
-        _check_settings("head", saved_head, self.hparams["head"])
-        _check_settings("encoder", checkpoint.get(SPACE, {}), self.cached.space)
+        _check_settings("checkpoint_of_other_head", saved_head, self.hparams["head"])
+        _check_settings("checkpoint_of_other_encoder", checkpoint.get(SPACE, {}), self.cached.space)
         super().on_load_checkpoint(checkpoint)
 
     def forward(self, stories: Packed) -> Tensor:
@@ -130,15 +128,12 @@ class FrozenObjective(Objective):
         return torch.stack([embeddings.mean(0) for embeddings in embeddings_by_story])
 
 
-def _check_settings(part: str, saved: Mapping[str, object], current: Mapping[str, object]) -> None:
-    """Raise ModelError if the settings of a checkpoint's head or encoder differ from those of this run."""
+def _check_settings(code: str, saved: Mapping[str, object], current: Mapping[str, object]) -> None:
+    """Raise ModelError with a code if the settings of a checkpoint's head or encoder differ from those of this run."""
     for name in dict.fromkeys([*saved, *current]):
         saved_value, value = saved.get(name), current.get(name)
         if name not in MAY_DIFFER and saved_value != value:
-            raise ModelError(
-                f"the checkpoint has another {part}: its {name} is {saved_value!r}, that of this run {value!r}; "
-                f"{OWN_CONFIG}"
-            )
+            raise ModelError(code, name=name, recorded=saved_value, found=value)
 
 
 class Projection(FrozenObjective):
@@ -213,7 +208,7 @@ class MLPHead(FrozenObjective):
             margin: margin of the triplet loss, in cosine distance.
         """
         if min([output, *(hidden or [])]) < 1:
-            raise OptionError(f"hidden is {hidden} and output is {output}: all sizes must be at least 1")
+            raise OptionError("sizes_of_head", hidden=hidden, output=output)
         check_numbers("", minimum_0={"margin": margin})
         super().__init__(encoder, optimization, embeddings)
         self.hidden = list(hidden or [])

@@ -70,7 +70,7 @@ class MultiView(Objective):
                 such as [384, 192, 96]; None: only whole embeddings are trained.
         """
         if hidden < 1:
-            raise OptionError(f"hidden is {hidden}: must be at least 1")
+            raise OptionError("config_value", option="hidden", found=hidden, needed="at least 1")
         check_numbers("", positive={"temperature": temperature}, minimum_0={"alignment": alignment})
         super().__init__(encoder, optimization, dimensions)
         self.variant = variant

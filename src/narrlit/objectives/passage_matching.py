@@ -72,9 +72,9 @@ class PassageMatching(Objective):
         numbers = {"scale": scale, "sharpness": 1.0 if sharpness is None else sharpness}
         check_numbers("", positive=numbers, minimum_0={"whole": whole})
         if not spread > 0:
-            raise OptionError(f"spread is {spread}: must be above 0")
+            raise OptionError("config_value", option="spread", found=spread, needed="above 0")
         if passages < 1 or passage_words < 1:
-            raise OptionError(f"passages is {passages} and passage_words is {passage_words}: must be at least 1")
+            raise OptionError("passages_and_words", passages=passages, passage_words=passage_words)
         super().__init__(encoder, optimization)
         self.scale = scale
         self.passages = passages

@@ -95,9 +95,12 @@ class SelfDistillation(Objective):
         """
         check_numbers("", positive={"temperature": temperature})
         if not -2 <= mask_margin <= 2:
-            raise OptionError(f"mask_margin is {mask_margin}: must be a difference of cosines from -2 to 2")
+            needed = "a difference of cosines from -2 to 2"
+            raise OptionError("config_value", option="mask_margin", found=mask_margin, needed=needed)
         if first_masked_round < 0:
-            raise OptionError(f"first_masked_round is {first_masked_round}: must be at least 0")
+            raise OptionError(
+                "config_value", option="first_masked_round", found=first_masked_round, needed="at least 0"
+            )
         super().__init__(encoder, optimization, dimensions)
         self.kept: dict[str, tuple[int, int]] = {}
         self.temperature = temperature
@@ -126,10 +129,7 @@ class SelfDistillation(Objective):
         if not self.use_triple_negative:
             used &= examples.kinds != TRIPLE
         if not used.any():
-            raise OptionError(
-                "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`; for "
-                "triples, you can also set model.use_triple_negative: true"
-            )
+            raise OptionError("no_negatives_to_distill")
 
     def negatives_used(self, batch: ExampleBatch) -> Tensor | None:
         """Mark the negatives that the loss uses: all, or all except the dissimilar stories of triples."""

@@ -53,7 +53,7 @@ class Triplet(Objective):
             margins["maximum_margin"] = maximum_margin
         check_numbers("", minimum_0=margins)
         if maximum_margin is not None and maximum_margin < margin:
-            raise OptionError(f"maximum_margin is {maximum_margin}: must be at least the margin, {margin}")
+            raise OptionError("maximum_margin", maximum_margin=maximum_margin, margin=margin)
         self.needs_unit_vectors = distance == "cosine"
         super().__init__(encoder, optimization, dimensions)
         self.distance: Distance = distance
@@ -106,9 +106,7 @@ def triplet_terms(
         OptionError: if no example has a negative.
     """
     if not batch.negatives.shape[1]:
-        raise OptionError(
-            "this objective needs negatives, but no training example has one: use MultipleNegativesRanking"
-        )
+        raise OptionError("loss_needs_negatives")
     example, column = (batch.negatives >= 0).nonzero(as_tuple=True)
     anchors = embeddings[batch.anchors[example]]
     d_positive = distances(anchors, embeddings[batch.positives[example]], distance)

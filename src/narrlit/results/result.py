@@ -88,7 +88,7 @@ class Result:
             DataError: if the file is no result.
         """
         path = Path(path)
-        with reading("result", path, "name the .json file that a result wrote"):
+        with reading("broken_result", path):
             record = json.loads(path.read_text(encoding="utf-8"))
             notes = [Note(note["code"], note["values"]) for note in record["notes"]]
             figures = _frame(record["figures"], FIGURES)
@@ -118,9 +118,12 @@ class Result:
             if value is not None:
                 chosen = chosen[chosen[column] == value]
         if chosen.empty:
-            names = ", ".join(dict.fromkeys(self.figures["system"]))
-            metrics = ", ".join(dict.fromkeys(self.figures["metric"]))
-            raise OptionError(f"no figure of {asked | {'subset': subset}}; systems: {names}; metrics: {metrics}")
+            raise OptionError(
+                "no_figure",
+                figure=asked | {"subset": subset},
+                systems=list(dict.fromkeys(self.figures["system"])),
+                metrics=list(dict.fromkeys(self.figures["metric"])),
+            )
         row = chosen.iloc[0]
         return Estimate(row["value"], row["low"], row["high"], row["n"], row["method"])
 
