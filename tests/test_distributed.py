@@ -70,7 +70,7 @@ def test_names_are_replaced_in_one_process_for_all(tmp_path):
     assert no_calls == 0
     assert len(texts) == 12
     assert texts == same
-    assert error == failure == "no pipeline"
+    assert error == failure == "missing_pipeline"
 
 
 ADAPTERS = {"lora": LoRA(dropout=0.0)}

@@ -117,7 +117,7 @@ def pseudonymized():
     def counted(*arguments, **options):
         calls.append(1)
         if len(calls) > 1:
-            raise OptionError("no pipeline")
+            raise OptionError("missing_pipeline", name="en_core_web_sm")
         return original(*arguments, **options)
 
     story_tables.pseudonymize_texts = counted
@@ -126,7 +126,7 @@ def pseudonymized():
     try:
         StoryWorldData(train=4, validation=0, loading=Loading(pseudonyms=PseudonymOptions("given"))).setup("fit")
     except OptionError as error:
-        return len(calls), [story.text for story in data.stories], str(error)
+        return len(calls), [story.text for story in data.stories], error.code
 
 
 # Objectives ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import psutil
 import pytest
+from refusals import refused
 
 from narrlit.errors import DataError
 from narrlit.serving import batching
@@ -30,7 +31,7 @@ class ScriptedEncoder:
         assert self.free.wait(10)
         self.batches.append(list(texts))
         if "bad" in texts:
-            raise DataError("a bad text")
+            raise DataError("blank_text", id="bad")
         return np.array([[len(text)] for text in texts], dtype=np.float32)
 
 
@@ -139,7 +140,7 @@ def test_only_the_request_with_the_bad_text_fails():
         await asyncio.sleep(0.02)
         encoder.free.set()
         await first
-        with pytest.raises(DataError):
+        with refused("blank_text", id="bad"):
             await bad
         return (await good).tolist()
 
