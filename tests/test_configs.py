@@ -169,7 +169,7 @@ def test_configs_are_found_in_the_package_from_anywhere(tmp_path, monkeypatch):
         find_config("configs/nlp_fsmd.yaml")
 
     with refused("no_such_config", option="space", path="none.yaml", known=sorted(SPACES)):
-        find_config("none.yaml", "`space`")
+        find_config("none.yaml", "space")
 
 
 def test_hits_has_the_papers_values():

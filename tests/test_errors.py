@@ -18,7 +18,7 @@ from narrlit.english import SENTENCES
 from narrlit.errors import DataError, ModelError, OptionError, reading, sentence
 
 SOURCE = Path(narrlit.__file__).parent
-PLAIN = {"experiments"}
+PLAIN: set[str] = set()
 """Packages whose errors still have plain sentences.
 
 When the last is converted, plain sentences are no longer accepted, and these go:

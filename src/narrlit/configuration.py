@@ -51,7 +51,6 @@ def find_config(path: str, option: str = "config") -> str:
     if packaged.is_file():
         return str(packaged)
 
-    option = option.strip("`")
     names = packaged_names(SEARCH_SPACES if option == "space" else ".")
     near = nearest(packaged_name(path).as_posix(), names)
     if near:

@@ -212,6 +212,7 @@ SENTENCES = {
     "scope_of_single_stories": "{--scope:triple} needs triples, and these are single stories: give {--scope:story}",
     "above_zero": "{option!o:{found}}: must be above 0",
     "share": "{option!o:{found}}: must be between 0 and 1",
+    "share_above_zero": "{option!o:{found}}: must be above 0 and at most 1",
     "unknown_baseline": "no baseline {baseline!r}{near:?}; give one of {known}",
     "unknown_measure": "{--measure:{measure}}{near:?}: give one of {known}",
     "between": "{option!o:{found}}: must be between {least} and {most}",
@@ -468,7 +469,6 @@ SENTENCES = {
     "invalid_condition": "{--where:{where!r}}: {problem}; {columns}",
     "unreadable_decisions": "decisions {path}: {reason}; correct or remove the line",
     "broken_decision": "{path}:{line}: {problem}; correct or remove the line",
-    "jaccard": "{--jaccard:{jaccard}}: must be above 0 and at most 1",
     "no_neighbor": "a single story has no neighbor: give two stories or more",
     "reserved_output_column": "{source}: rename column {name}, which is reserved for the output",
     "margins_need_third": "margins need a third story: explain(anchor, a, b)",
@@ -691,7 +691,7 @@ SENTENCES = {
     ),
     "teacher_of_parts": "the teacher {teacher} reads {reads}, but the student reads whole texts",
     "no_data": "no {name} data: give {option!o:FILE}",
-    "no_same_value": "{--data.versions.same}: no two stories have the same value; name another column",
+    "no_same_value": "{option!o:{column}}: no two stories have the same value; name another column",
     "unreadable_pairs": "pairs of groups {path}: {reason}; give a table with two groups in each row",
     "one_column": "{path}:{line}: one column; give two groups, separated by a tab (.tsv) or a comma",
     "story_in_two_groups": "{place}: this story is in {column} {group!r} as well as {other!r}; leave one row out",
@@ -833,6 +833,167 @@ SENTENCES = {
         "trainer.callbacks: {callback} is not supported: its average is in no checkpoint; use EMAWeightAveraging, or "
         "`narrlit average`"
     ),
+    # Experiments
+    "empty_list": "{option!o} is empty: name at least one",
+    "file_of_fit_changed": "{folder}: {path} changed since the fit: choose another {--folder} or remove {folder}",
+    "data_of_fit_changed": (
+        "{folder}: the {stage} data changed since the fit: choose another {--folder} or remove {folder}"
+    ),
+    "triples_of_fit_changed": (
+        "{folder}: the validation triples or their labels changed since the fit: choose another {--folder} or remove "
+        "{folder}"
+    ),
+    "no_overlay": ("no overlay of {system} in {patterns}: name overlays with {--ablations}; packaged configs: {known}"),
+    "two_rows": "{--ablations:{path}}: two rows are named {name}; rename the file",
+    "no_system_of_ablations": "give {--config}, the system whose ablations are compared",
+    "overlay_of_other_triples": "{--ablations:{path}} changes the validation triples: rows must share them",
+    "no_validation_triples": "{purpose} needs validation triples: give {--data.validation:FILE}",
+    "no_bertscore": "there is nothing to draw: no version has a BERTScore",
+    "number_of_right_answers": "{--correct:{correct}}: must be between 0 and the number of triples, {n}",
+    "broken_question": (
+        "question {path}: {reason}; write anchor_text, choices (a list of texts) and answer (number of the right one, "
+        "from 0)"
+    ),
+    "no_such_choice": "{place}: answer {answer}: there are {choices} choices, from 0",
+    "other_examples": "{path} used other examples: choose another {--folder} or remove {folder}",
+    "mining_in_folds": (
+        "{--data.hard_examples.mine_validation} cannot be used in {purpose}, because evaluated examples would be used "
+        "for training; leave it out"
+    ),
+    "system_twice": "{name} is named twice; give different systems",
+    "model_twice": "{--models}: {name} is named twice; give different models",
+    "column_without_file": "{--by:{column}}: a column needs a file of triples; or give {known}",
+    "unknown_facet": "{--by:{column}}: {path} has no such column{near:?}; found: {found}; or give {known}",
+    "fit_without_folder": "the fit has no directory, because {--trainer.logger} is off",
+    "fit_failed": "{name} failed, see above; finished fits are kept in {folder}: repeat the command to resume",
+    "unusable_setting": (
+        "{option!o} cannot be used in {purpose}: every fit starts from the beginning, evaluates all triples after each "
+        "epoch, and saves the most accurate epoch in its own folder; leave it out"
+    ),
+    "reserved_setting": "{--settings}: {name} is the full text alone; give these weights another name",
+    "not_fusion_settings": "{--settings:{path}}: write lines NAME: [{parts}]",
+    "broken_fusion_setting": "{--settings:{path}}: {name}: {reason}; give four weights, {parts}",
+    "models_read_differently": "{--models}: {name} reads other views or names than {other}",
+    "postprocessed_model": "{--models}: {name} has {--postprocess}, which does not apply here; load it without",
+    "step_of_grid": "{--grid:{step}}: must be a step from {finest} to 1 that divides 1, such as 0.1",
+    "suffix_of_judgements": "{path}: must end in .jsonl, or in .zip for a submission",
+    "task_twice": "{--tasks}: {task} is given twice; give each task a name of its own",
+    "name_for_mteb": "{--name:{name}}: MTEB needs OWNER/NAME, such as narrlit/narrlit-mini",
+    "unknown_task": "MTEB has no task {task}{near:?}; mteb.get_tasks() lists all",
+    "task_of_modalities": "{task} needs {modalities}: name a task that needs only text",
+    "task_with_code": "{task} runs code that comes with its data set: name another task",
+    "task_of_tasks": "{task} consists of several tasks: name them instead",
+    "no_folder_of_task": "{folder} does not exist: download the data set {source} to it",
+    "broken_data_of_task": "{task}: data set {path}: {reason}",
+    "missing_data_of_task": (
+        "{task}: data set {path}: {reason}; give a folder that contains it ({--datasets}), or {--download} it"
+    ),
+    "broken_description_of_task": "description of the task {path}: {reason}",
+    "bertscore_layer": "{--bertscore_layer:{layer}}: needs {--bertscore}, and must be at least 0",
+    "other_configuration": ("{path} has another configuration ({change}): choose another {option!o} or remove {path}"),
+    "unreadable_qrels": (
+        "qrels {path}: {reason}; write query-id, corpus-id and score, separated by tabs, or TREC's four columns"
+    ),
+    "no_relevant_story": "{path} contains no relevant story; write rows with a score above 0",
+    "broken_judgment": (
+        "{place}: {text!r} is not a relevance judgment; write query-id, corpus-id and score, separated by tabs, or "
+        "TREC's four columns"
+    ),
+    "score_of_judgment": (
+        "{place}: the score {score} is not a finite number; write query-id, corpus-id and score, separated by tabs, or "
+        "TREC's four columns"
+    ),
+    "qrels_without_query": "the qrels contain no query; give the relevant stories of at least one",
+    "unknown_query_of_qrels": "the qrels contain query {id!r}, which does not exist; remove its rows",
+    "unknown_story_of_qrels": "the qrels contain story {id!r}, which does not exist; remove its rows",
+    "relevant_to_itself": "{id!r} is relevant to itself in the qrels; remove this row",
+    "same_or_qrels": "give either {--same}, a column of the stories, or {--qrels}, relevance judgments",
+    "queries_need_qrels": "{--queries} need relevance judgments: give {--qrels} instead of {--same}",
+    "control_needs_same": "{--control} needs versions: give {--same} instead of {--qrels}",
+    "other_stories": "{source} has other stories than {first}, or a different order",
+    "broken_answers_of_fit": "answers {path}: {reason}; remove {folder} to repeat the fit",
+    "not_a_run": "{folder} is not a run: it has no {record}",
+    "fit_without_evaluation": (
+        "{folder}: the fit evaluated no validation triples; train for at least one whole epoch (trainer.max_epochs, "
+        "max_steps), and choose another {--folder}"
+    ),
+    "seeds_need_folder": "a fit with several seeds needs a folder: leave {--trainer.logger} to the config",
+    "margin_of_distances": "{--margin:{margin}}: must be a difference of cosine distances, from 0 to 2",
+    "triples_of_run_gone": (
+        "{name}: its validation triples {path} no longer exist: give {--triples}, a file of labeled triples"
+    ),
+    "no_recorded_triples": (
+        "no system is a run with a record of its validation triples: give {--triples}, a file of labeled triples"
+    ),
+    "options_need_meanmax": "{--reading}, {--gamma}, {--windows} and {--tau} need a system {prefix}MODEL",
+    "unreadable_array": "embeddings {path}: {reason}; write them with numpy.save or narrlit embed",
+    "answers_to_invalid_rows": (
+        "{name}: answers belong to the rows of {path}; correct the {n} invalid ones ({--strict} reports the first)"
+    ),
+    "answers_per_row": "{name} has {answers:#answer}, {source} {rows:#row}; give one answer per row",
+    "answers_to_other_triples": (
+        "{name}:{line}: {column} differs from that of the triples; give answers to the same triples"
+    ),
+    "track_needed": (
+        "{name} contains answers (Track A) and embeddings (Track B): give {--track:a} for triples of Track A, or "
+        "{--stories}, the file of the stories of Track B, for triples of Track B"
+    ),
+    "submission_without_track": (
+        "{name} contains Track {contained} only, but the triples belong to Track {needed} by {--track}: leave {name} "
+        "out, or give {--track:{track}} if it answers these triples"
+    ),
+    "submission_without_embeddings": (
+        "{name} contains Track A only, but the triples belong to Track B because {stories} contains their stories: "
+        "leave {name} out, or give {--track:a} if it answers these triples"
+    ),
+    "embeddings_need_stories": "{name} contains embeddings: give {--stories}, the file of the embedded stories",
+    "number_of_embeddings": "{name} has {embeddings:#embedding}, {path} {stories:#story}; give the embedded file",
+    "story_without_embedding": (
+        "{path} does not contain the story {text!r} of triple {triple}: give the stories of these triples, or leave "
+        "{name} out"
+    ),
+    "no_ranges": "{--space:{source}}: write options with ranges, such as NAME: {{low: 1, high: 9}}",
+    "range_without_effect": "{--space:{source}}: {name} changes nothing here; leave it out",
+    "range_of_examples": (
+        "{--space:{source}}: {name} changes the examples that trials share; of data.init_args only {known} may vary"
+    ),
+    "refused_value": "{--space:{source}}: {name}: {value}: {problem}",
+    "not_a_setting": "{--space:{source}}: {name} is not a setting of narrlit fit, such as model.init_args.margin",
+    "broken_range": "{--space:{path}}: {name}: {reason}; write {{low, high}}, and step or log, or {{choices}}",
+    "single_value": "{--space:{source}}: {name} has a single value; give it to narrlit fit instead",
+    "search_on_several_devices": (
+        "fits of a search run on one device: set {--trainer.devices:1} and {--trainer.num_nodes:1}"
+    ),
+    "trial_failed": "trial {trial} ({settings}): {problem}",
+    "no_finished_trial": (
+        "no trial has finished ({reasons}): give more {--trials}, or another {--space} and {--folder}"
+    ),
+    # Reproductions
+    "encoder_not_available": "{model} is not available",
+    "paper_encoder_not_available": (
+        "{model} is not available; give {--backbones:minilm}, another encoder, or a folder of that name"
+    ),
+    "row_not_computed": "{explanation}",
+    "judge_needed": "{judge} decides in this column: serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL",
+    "failed_requests": "{failed} of {requests} requests failed: repeat the command",
+    "labels_not_given": "labels not given",
+    "no_generated_file": "{path} is missing: narrlit {command} writes it",
+    "no_official_file": (
+        "{path} is missing: git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and "
+        "give it as {--data}"
+    ),
+    "broken_record_of_reproduction": "record {path}: {reason}; remove it, or choose another {--folder}",
+    "record_of_other_release": (
+        "{path}: written by narrlit {written_by} in version {written_version}, but this is narrlit {narrlit} with "
+        "version {version}: choose another {--folder}, or install that release"
+    ),
+    "other_reproduction": "{path}: {name} is {recorded!s}, not {found!s}: choose another {--folder}",
+    "input_changed": "{path} has changed since {record} was begun: choose another {--folder}",
+    "no_file_of_option": "{option!o:{path}}: no such file; check the path",
+    "options_need_fits": "{argument}: unknown option; options of narrlit fit need a table with fits",
+    "no_tables": "no tables of {system!r}{near:?}; available: {known}",
+    "unknown_table": "table {number}: no such table of {system}{near:?}; available: {known}",
+    "table_not_computed": "table {number}: not computed: {explanation}",
     # Files that are sent to a server
     "too_many_rows": "{path} has {rows:,} rows, but {limit:,} at most are read; divide it",
     "wrong_type": "{path} is no {type} file, whatever its name says: save it again",

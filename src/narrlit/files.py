@@ -109,7 +109,7 @@ def exclusive(folder: str | Path, option: str = "out", name: str = LOCK) -> Iter
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            raise OptionError("folder_in_use", folder=folder, option=option.strip("`")) from None
+            raise OptionError("folder_in_use", folder=folder, option=option) from None
     try:
         yield
     finally:

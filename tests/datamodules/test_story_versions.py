@@ -88,7 +88,7 @@ def test_errors_name_file_line_and_column(make):
         read(Versions(str(make("twice.jsonl", [TALES[0], {**TALES[0], "plot": "b"}]))))
     with refused("unknown_change", place="odd.jsonl:1", column="changed", found="tone"):
         read(Versions(str(make("odd.jsonl", [{**CHANGED, "changed": "tone"}]))))
-    with refused("no_same_value"):
+    with refused("no_same_value", option="data.versions.same", column="plot"):
         read(Versions(str(make("alone.jsonl", [TALES[0], TALES[4]]))))
     for mistake in ({"versions": 0}, {"setting_share": 1.5}, {"passage_words": 0}):
         with refused("config_value", option=f"versions.{next(iter(mistake))}"):

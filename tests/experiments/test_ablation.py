@@ -9,6 +9,7 @@ import yaml
 from finished_fits import finished_fit, in_all_epochs
 from interruptions import Killed
 from json_files import read_json
+from refusals import refused
 from results import check_result
 from scoring import scores_of
 
@@ -189,7 +190,7 @@ def check_other_data(ablate):
     [
         (["--ckpt_path", "x.ckpt"], SCALE, "x.ckpt"),
         (["--trainer.limit_val_batches", "1"], SCALE, "trainer.limit_val_batches cannot be used in an ablation"),
-        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give data.validation a file"),
+        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give --data.validation FILE"),
         ([], {"data": {"init_args": {"validation": "t.jsonl"}}}, "bad.yaml changes the validation triples"),
         ([], {"model": {"init_args": {"scales": 20.0}}}, "scales"),
         ([], {"trainer": {"check_val_every_n_epoch": 2}}, "trainer.check_val_every_n_epoch cannot be used"),
@@ -262,21 +263,21 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
 
 
 @pytest.mark.parametrize(
-    ("fit", "named", "words"),
+    ("fit", "named", "code", "values"),
     [
-        ([], None, "give `config`"),
-        (["--config"], None, "give `config`"),
-        (HITS, ["none.yaml"], "`ablations` none.yaml: no such file"),
-        (HITS, ["none_*.yaml"], r"no overlay of hits in none_\*.yaml.*packaged configs: ablations/comhis"),
-        (HITS, ["x/a.yaml", "x/hits_a.yaml"], "two rows are named a"),
-        (HITS, ["x/hits_full.yaml"], "two rows are named full"),
+        ([], None, "no_system_of_ablations", {}),
+        (["--config"], None, "no_system_of_ablations", {}),
+        (HITS, ["none.yaml"], "mistyped_config", {"option": "ablations", "path": "none.yaml"}),
+        (HITS, ["none_*.yaml"], "no_overlay", {"system": "hits", "patterns": ["none_*.yaml"]}),
+        (HITS, ["x/a.yaml", "x/hits_a.yaml"], "two_rows", {"path": "hits_a.yaml", "name": "a"}),
+        (HITS, ["x/hits_full.yaml"], "two_rows", {"name": "full"}),
     ],
 )
-def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, words):
+def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, code, values):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "hits_a", "hits_full"):
         write(f"x/{name}.yaml")
-    with pytest.raises(OptionError, match=words):
+    with refused(code, **values):
         find_overlays(fit, named)
 
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from results import check_result
 
 import narrlit
-from narrlit.errors import OptionError
 from narrlit.experiments.board import TeamResult, board_rows, parse_results, read_board
 from narrlit.metrics.significance import difference_interval, fisher
 from narrlit.results import Note, Result, estimate_count
@@ -91,7 +91,7 @@ def test_a_warning_says_that_the_triples_are_not_the_test_triples():
 
 @pytest.mark.parametrize("correct", [-1, 401])
 def test_a_number_of_right_answers_that_cannot_be_is_refused(correct):
-    with pytest.raises(OptionError, match="`correct` must be between 0 and the number of triples, 400"):
+    with refused("number_of_right_answers", correct=correct, n=400):
         narrlit.board("b", correct)
 
 
@@ -153,5 +153,5 @@ def test_the_docs_show_every_result_with_its_rank():
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_a_board_needs_triples(n):
-    with pytest.raises(OptionError, match=f"`n={n}`"):
+    with refused("at_least", option="n", found=n, least=1):
         narrlit.board("b", 0, n=n)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from refusals import refused
 from results import check_result
 from scipy.stats import binomtest
 from triples import triples_of
 
 from narrlit.data.readers import read_triples
-from narrlit.errors import OptionError
 from narrlit.experiments.combinations import ORACLE, combine, weighted_mean
 from narrlit.experiments.evaluation import compare_answers
 from narrlit.experiments.facets import divide, read_facets
@@ -258,9 +258,7 @@ def test_facets_of_texts_and_of_the_files_columns(make):
     assert facets["length"] == [11 / 3, 11 / 3]
     assert facets["margin"] is None
     assert facets["kind"] == ["film", "book"]
-    with pytest.raises(
-        OptionError, match=r"`by=knd`: .*t.jsonl has no such column \(did you mean kind\?\); found: anchor"
-    ):
+    with refused("unknown_facet", column="knd", path="t.jsonl", near="kind"):
         read_facets(["knd"], read_triples(path))
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
-from narrlit.errors import OptionError
 from narrlit.experiments.fusion_weights import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
 from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import Fusion
@@ -94,7 +94,7 @@ def test_the_grid_is_every_multiple_of_the_step(steps):
 
 @pytest.mark.parametrize("step", [0.3, 0, -0.1, 2, 0.001, float("nan"), 0.15])
 def test_a_step_that_does_not_divide_1_is_refused(step):
-    with pytest.raises(OptionError, match=f"`grid={step}`: must be a step from 0.01 to 1"):
+    with refused("step_of_grid", finest=0.01):
         simplex_grid(step)
 
 

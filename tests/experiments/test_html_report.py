@@ -8,10 +8,10 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from browser import Browser
+from refusals import refused
 
 import narrlit
 from narrlit.data.schema import StoryTable, Triple, Triples
-from narrlit.errors import OptionError
 from narrlit.experiments.evaluation import compare_answers
 from narrlit.experiments.facets import read_facets
 from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
@@ -123,7 +123,7 @@ def test_a_margin_makes_fewer_triangles_right(case):
     right = [color == RIGHT for color in plot.renderers[0].data_source.data["color"]]
     assert right == ((1 - closer) + margin < (1 - other)).tolist()
     assert 0 < sum(right) < model.correct.sum()
-    with pytest.raises(OptionError, match="`margin=-1`: must be between 0 and 2"):
+    with refused("margin_of_distances", margin=-1):
         narrlit.report(["minilm"], "t.jsonl", margin=-1)
 
 

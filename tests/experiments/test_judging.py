@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_server import MODEL, question
+from refusals import refused
 from results import check_result
 from safetensors.torch import load_file, save_file
 
@@ -18,7 +19,6 @@ import narrlit
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.splits import story_numbers
 from narrlit.encoding import model_loading
-from narrlit.errors import OptionError
 from narrlit.experiments.judging import JudgeJob, judgements_of
 from narrlit.llm.judge import Answer, Judgement
 from narrlit.llm.options import LLMOptions
@@ -89,9 +89,9 @@ def test_a_call_resumes_and_other_settings_need_overwrite(judge, triples, llm, t
     assert Note.of("unlabeled", n=9) in judged.notes
     assert set(judged.figures["metric"]) == {"fallbacks", "overrides", "shown first"}
     check_result(judged, tmp_path / "unlabeled")
-    with pytest.raises(OptionError, match=r"made with other settings: give `overwrite`"):
+    with refused("output_exists", note=", made with other settings"):
         judge(seed=7)
-    with pytest.raises(OptionError, match=r"made with other settings"):
+    with refused("output_exists", note=", made with other settings"):
         judge(Triples(triples.stories, triples.rows[::-1]))
     assert len(llm.bodies) == 13
 
@@ -109,7 +109,7 @@ def test_other_weights_of_the_same_name_are_other_settings(llm, triples, tiny, t
     weights = load_file(folder / "model.safetensors")
     save_file({name: -weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
 
-    with pytest.raises(OptionError, match="made with other settings: give `overwrite`"):
+    with refused("output_exists", note=", made with other settings"):
         call()
 
     call(overwrite=True)
@@ -148,11 +148,11 @@ def test_it_works_in_a_notebook_with_a_running_event_loop(judge):
 
 
 def test_mistakes_name_parameters(judge, triples, tmp_path):
-    with pytest.raises(OptionError, match=r"a.csv: must end in .jsonl, or in .zip"):
+    with refused("suffix_of_judgements", path="a.csv"):
         narrlit.judge(triples, llm=LLMOptions(), out=tmp_path / "a.csv")
-    with pytest.raises(OptionError, match="`labels` need a file of triples"):
+    with refused("labels_of_read_triples"):
         judge(labels="l.jsonl")
-    with pytest.raises(OptionError, match="`temperature=3`: must be between 0 and 2"):
+    with refused("temperature", temperature=3):
         LLMOptions(temperature=3)
 
 

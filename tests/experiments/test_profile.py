@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from json_files import write_json_lines
+from refusals import refused
 from results import check_result
 
 import narrlit
 from narrlit.data.twice_told import CELLS, TwiceTold
-from narrlit.errors import DataError, OptionError
 from narrlit.experiments.profile import ASPECTS, estimate_by_plot, profile_figures
 from narrlit.exporting import strengths
 from narrlit.metrics.estimates import estimate
@@ -148,17 +148,17 @@ def test_few_plots_or_equal_values_give_no_interval():
 
 def test_mistakes_are_named(tiny, tmp_path):
     choices = tmp_path / "q.jsonl"
-    for line, words in (
-        ({"anchor_text": "A", "choices": ["B", "C"], "answer": 2}, "q.jsonl:1: answer 2: there are 2 choices, from 0"),
-        ({"anchor_text": "A", "choices": ["B"], "answer": 0}, "q.jsonl:1"),
+    for line, code, values in (
+        ({"anchor_text": "A", "choices": ["B", "C"], "answer": 2}, "no_such_choice", {"answer": 2, "choices": 2}),
+        ({"anchor_text": "A", "choices": ["B"], "answer": 0}, "broken_question", {"path": "q.jsonl:1"}),
     ):
         choices.write_text(json.dumps(line) + "\n")
-        with pytest.raises(DataError, match=words):
+        with refused(code, **values):
             narrlit.profile(tiny(), **PART, choices=[choices])
 
-    with pytest.raises(OptionError, match="at least one"):
+    with refused("empty_list", option="models"):
         narrlit.profile([])
-    with pytest.raises(OptionError, match="split=dev"):
+    with refused("unknown_choice", option="split", found="dev"):
         narrlit.profile(tiny(), split="dev")
 
 

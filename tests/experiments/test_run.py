@@ -2,10 +2,10 @@
 
 import json
 
-import pytest
 from json_files import read_json
+from refusals import refused
 
-from narrlit.errors import DataError, ModelError, OptionError
+from narrlit.errors import ModelError
 from narrlit.experiments.run import Run, estimate_of
 from narrlit.models.run_file import NewerRecordError, RunFile
 from narrlit.results import Estimate
@@ -22,12 +22,12 @@ def record(run, **changes):
 
 
 def test_a_record_without_evaluations_or_answers_is_refused(tmp_path):
-    with pytest.raises(OptionError, match="evaluated no validation triples; train for at least one whole epoch"):
+    with refused("fit_without_evaluation", folder="a"):
         record(tmp_path / "a", validations=[]).answers()
 
     result = record(tmp_path / "b")
     (tmp_path / "b/validation_answers.json").unlink()
-    with pytest.raises(DataError, match=r"no such file or directory; remove .*b to repeat the fit"):
+    with refused("broken_answers_of_fit", folder="b", reason="no such file or directory"):
         result.answers()
 
     (tmp_path / "b/run.json").write_text("{")
@@ -102,7 +102,7 @@ def test_the_reference_of_a_new_head_is_the_frozen_encoder(tmp_path):
 
 
 def test_a_folder_without_a_record_is_not_a_run_and_a_plan_begins_it(tmp_path):
-    with pytest.raises(OptionError, match=r"is not a run: it has no run\.json"):
+    with refused("not_a_run", folder=tmp_path, record="run.json"):
         Run.read(tmp_path)
 
     run = Run.at(tmp_path)
@@ -115,6 +115,6 @@ def test_records_of_later_versions_are_refused_also_by_plans(tmp_path):
     run = record(tmp_path / "a", version=2, versions={"narrlit": "9.1"}, best="of another kind")
     assert RunFile().version == 0
     for read in (Run.read, Run.at):
-        with pytest.raises(NewerRecordError, match=r"a/run.json: narrlit 9.1 wrote it in version 2.*up to 1: update"):
+        with refused("newer_record", narrlit="9.1", version=2, known=1):
             read(run)
     assert issubclass(NewerRecordError, ModelError)

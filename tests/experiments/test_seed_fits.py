@@ -67,10 +67,10 @@ def test_finished_seeds_of_a_fit_are_not_repeated(tiny, narrlit, tmp_path):
     assert again.out == found.out
 
     other = narrlit(*arguments, "--seeds", "1,2", "--model.init_args.scale", "3")
-    assert "choose another trainer.logger.init_args.version or remove" in other.err.strip().splitlines()[-1]
+    assert "choose another --trainer.logger.init_args.version or remove" in other.err.strip().splitlines()[-1]
 
     refused = narrlit(*arguments, "--seeds", "1,2", "--trainer.logger", "false")
     assert refused.code == 2
-    assert "leave trainer.logger to the config" in refused.err
+    assert "leave --trainer.logger to the config" in refused.err
     assert narrlit(*arguments, "--seeds").code == 2
     assert "seed_everything: 42" in narrlit(*arguments, "--seeds", "1,2", "--print_config").out

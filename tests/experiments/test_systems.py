@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from json_files import read_json
+from refusals import refused
 from scoring import scores_of
 
 from narrlit.commands.options import LoadOptions, StoryOptions
@@ -16,7 +17,6 @@ from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.encoding.loading import load
-from narrlit.errors import DataError, ModelError, NarrlitError, OptionError
 from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of, open_systems
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.metrics.meanmax import MeanMax
@@ -251,61 +251,63 @@ def test_the_flags_of_a_run_are_kept_with_its_answers(tiny, world_files, tmp_pat
 
 def test_meanmax_needs_a_model_of_whole_texts(answer, tiny, monkeypatch):
     monkeypatch.setattr("narrlit.models.encoder.Encoder.reads", property(lambda self: "sentences"))
-    with pytest.raises(ModelError, match="name the encoder that it contains"):
+    with refused("model_without_passages"):
         answer(f"meanmax:{tiny()}")
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content", "code", "values"),
     [
         (
             "a.jsonl",
             [{"text_a_is_closer": True}] * 8,
-            "a.jsonl has 8 answers, .*validation.jsonl 9 rows; give one answer per row",
+            "answers_per_row",
+            {"answers": 8, "source": "validation.jsonl", "rows": 9},
         ),
-        ("a.jsonl", [{"text_a_is_closer": 7}] * 9, "a.jsonl:1: text_a_is_closer must be true or false"),
-        ("a.csv", "closer\ntrue\n", "a.csv:2: text_a_is_closer must be"),
+        (
+            "a.jsonl",
+            [{"text_a_is_closer": 7}] * 9,
+            "answer_not_true_or_false",
+            {"path": "a.jsonl", "line": 1, "column": "text_a_is_closer"},
+        ),
+        ("a.csv", "closer\ntrue\n", "answer_not_true_or_false", {"path": "a.csv", "line": 2}),
         (
             "a.jsonl",
             [{"text_a_is_closer": True, "text_a": "another"}] * 9,
-            "a.jsonl:1: text_a differs from that of the triples; give answers to the same triples",
+            "answers_to_other_triples",
+            {"name": "a.jsonl", "line": 1, "column": "text_a"},
         ),
-        ("v.npy", b"broken", "embeddings .*v.npy: .*numpy.save or narrlit embed"),
-        ("z.zip", b"broken", "is it a zip file"),
-        ("none.jsonl", None, "none.jsonl does not exist"),
-        ("none.npy", None, "embeddings .*none.npy: no such file"),
+        ("v.npy", b"broken", "unreadable_array", {"path": "v.npy"}),
+        ("z.zip", b"broken", "unreadable_submission", {"path": "z.zip"}),
+        ("none.jsonl", None, "no_such_file", {"path": "none.jsonl"}),
+        ("none.npy", None, "unreadable_array", {"path": "none.npy", "reason": "no such file or directory"}),
     ],
 )
-def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, content, words):
+def test_mistakes_in_files_name_file_and_field(answer, make, tmp_path, name, content, code, values):
     if content is not None:
         make(name, content)
-    with pytest.raises(DataError, match=words):
+    with refused(code, **values):
         answer(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("vectors", "texts", "error", "words"),
+    ("vectors", "texts", "code", "values"),
     [
-        (np.ones((2, 3)), None, OptionError, "v.npy contains embeddings: give `stories`"),
-        (np.ones((2, 3)), ["a", "b", "c"], DataError, "v.npy has 2 embeddings, s.jsonl 3 stories"),
-        (
-            np.ones((2, 3)),
-            ["a", "b"],
-            DataError,
-            "s.jsonl does not contain the story '.{20,62}' of triple 1: give the stories of these",
-        ),
-        (np.ones(2), ["a", "b"], DataError, "v.npy: not an array of numbers"),
-        (np.array([[1, 2], [0, 0]]), ["a", "b"], DataError, "v.npy: row 2 is all zeros"),
-        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], DataError, "v.npy: row 1 contains NaN or infinity"),
-        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], DataError, "v.npy: row 2 contains a number beyond .* float32"),
-        (np.array([[1e-60, 0], [1, 2]]), ["a", "b"], DataError, "v.npy: row 1 is all zeros in float32"),
+        (np.ones((2, 3)), None, "embeddings_need_stories", {"name": "v.npy"}),
+        (np.ones((2, 3)), ["a", "b", "c"], "number_of_embeddings", {"embeddings": 2, "path": "s.jsonl", "stories": 3}),
+        (np.ones((2, 3)), ["a", "b"], "story_without_embedding", {"path": "s.jsonl", "triple": 1}),
+        (np.ones(2), ["a", "b"], "not_an_array", {"path": "v.npy"}),
+        (np.array([[1, 2], [0, 0]]), ["a", "b"], "unusable_vector", {"path": "v.npy", "row": 2}),
+        (np.array([[np.nan, 2], [0, 1]]), ["a", "b"], "unusable_vector", {"row": 1}),
+        (np.array([[1, 2], [1, 1e39]]), ["a", "b"], "unusable_vector", {"row": 2}),
+        (np.array([[1e-60, 0], [1, 2]]), ["a", "b"], "unusable_vector", {"row": 1}),
     ],
 )
-def test_mistakes_in_vectors_name_file_and_row(answer, make, tmp_path, vectors, texts, error, words):
+def test_mistakes_in_vectors_name_file_and_row(answer, make, tmp_path, vectors, texts, code, values):
     np.save(tmp_path / "v.npy", vectors)
     if texts is not None:
         make("s.jsonl", texts)
-    with pytest.raises(error, match=words):
+    with refused(code, **values):
         answer("v.npy", stories="s.jsonl" if texts else None)
 
 
@@ -315,9 +317,7 @@ def test_answers_to_a_file_with_broken_rows_are_refused(make, tmp_path, monkeypa
     labeled = read_triples(make("t.jsonl", [good, {**good, "text_a": ""}]))
     make("a.jsonl", [{"text_a_is_closer": True}] * 2)
 
-    with pytest.raises(
-        NarrlitError, match=r"a.jsonl: answers belong to the rows of .*t.jsonl; correct the 1 invalid ones"
-    ):
+    with refused("answers_to_invalid_rows", name="a.jsonl", path="t.jsonl", n=1):
         answers_of("a.jsonl", labeled)
 
 

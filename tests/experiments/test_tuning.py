@@ -1,6 +1,7 @@
 """narrlit tune: a search run, pruned, interrupted, resumed, and evaluated on examples that did not select it."""
 
 import json
+import re
 import sys
 from dataclasses import asdict
 from itertools import chain
@@ -11,6 +12,7 @@ import yaml
 from command_lines import last_of
 from interruptions import Killed
 from json_files import read_json
+from refusals import assert_refusal, refused
 from run_helpers import fit_arguments
 
 from narrlit.configuration import packaged_configs
@@ -246,35 +248,39 @@ def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "code", "name", "reason"),
     [
-        ("", "write options with ranges"),
-        ("a: [1", "s.yaml:1: "),
-        ("model.a: 1", "model.a: .*write {low, high}"),
-        ("model.a: {low: 1}", "model.a: .*high"),
-        ("model.a: {low: 1, high: 2, steps: 1}", "model.a: .*steps"),
-        ("model.a: {low: 0, high: 1.5, log: true}", "model.a: .*log"),
-        ("model.a: {low: 1, high: 9, log: true, step: 2}", "model.a: .*step"),
-        ("model.a: {low: x, high: 2}", "model.a: could not convert string to float"),
-        ("model.a: {choices: [1]}", "model.a has a single value"),
-        ("model.a: {choices: []}", "model.a: "),
-        ("--model.a: {low: 1, high: 2}", "--model.a is not a setting of narrlit fit"),
-        ("config: {choices: [a.yaml, b.yaml]}", "config is not a setting of narrlit fit"),
+        ("", "no_ranges", None, ""),
+        ("a: [1", "broken_config", None, ""),
+        ("model.a: 1", "broken_range", "model.a", "mapping"),
+        ("model.a: {low: 1}", "broken_range", "model.a", "high"),
+        ("model.a: {low: 1, high: 2, steps: 1}", "broken_range", "model.a", "steps"),
+        ("model.a: {low: 0, high: 1.5, log: true}", "broken_range", "model.a", "log"),
+        ("model.a: {low: 1, high: 9, log: true, step: 2}", "broken_range", "model.a", "step"),
+        ("model.a: {low: x, high: 2}", "broken_range", "model.a", "could not convert string to float"),
+        ("model.a: {choices: [1]}", "single_value", "model.a", ""),
+        ("model.a: {choices: []}", "broken_range", "model.a", ""),
+        ("--model.a: {low: 1, high: 2}", "not_a_setting", "--model.a", ""),
+        ("config: {choices: [a.yaml, b.yaml]}", "not_a_setting", "config", ""),
     ],
 )
-def test_broken_spaces_are_named(tmp_path, monkeypatch, content, words):
+def test_broken_spaces_are_named(tmp_path, monkeypatch, content, code, name, reason):
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(content)
-    with pytest.raises(OptionError, match=words):
+    with refused(code) as caught:
         SearchSpace.read("s.yaml")
+    values = caught.value.values
+    assert "s.yaml" in (values.get("source"), values.get("path"))
+    assert values.get("name") == name
+    assert reason in values.get("reason", "")
 
 
 def test_a_space_may_be_a_mapping():
     space = SearchSpace.read({"model.b": {"low": 1, "high": 3}, "model.a": {"choices": [1, 2]}})
     assert list(space.distributions) == list(space.written) == ["model.a", "model.b"]
-    with pytest.raises(OptionError, match=r"^`space` model.a: .*'high' is missing; write {low, high}"):
+    with refused("broken_range", path="", name="model.a", reason="'high' is missing"):
         SearchSpace.read({"model.a": {"low": 1}})
-    with pytest.raises(OptionError, match=r"^`space`: model.a has a single value"):
+    with refused("single_value", source="", name="model.a"):
         SearchSpace.read({"model.a": {"choices": [1]}})
 
 
@@ -380,13 +386,15 @@ def test_short_names_of_settings_are_no_columns_of_a_result():
 
 def test_a_mistake_in_a_trial_names_its_settings(search, monkeypatch):
     def refuse(run, config, prune):
-        raise OptionError("no")
+        raise OptionError("no_triples", name="x")
 
     monkeypatch.setattr(module, "run_fit", refuse)
     study, space = search()
 
-    with pytest.raises(OptionError, match=r"trial 0 \(rate=.*, scale=\d+\): no"):
+    with refused("trial_failed", trial=0) as caught:
         go_on(study, space, 1)
+    assert re.fullmatch(r"rate=.*, scale=\d+", caught.value.values["settings"])
+    assert_refusal(caught.value.values["problem"], "no_triples", name="x")
 
 
 def test_packaged_spaces_are_read():

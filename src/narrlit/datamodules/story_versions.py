@@ -193,7 +193,7 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
             num_stories += len(group.versions)
             num_groups += 1
     if settings.sources and not num_groups:
-        raise OptionError("no_same_value")
+        raise OptionError("no_same_value", option="data.versions.same", column=settings.same)
     originals = [row.text for row in rows] if settings.renamed else []
     return ReadVersions(examples, reports, num_stories, num_groups, originals)
 

@@ -14,7 +14,7 @@ from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
-from narrlit.experiments.plan import FOLDER, FinishedFit, FitsResult, Plan, PlannedFit, check_seeds, config_changes
+from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds, config_changes
 from narrlit.experiments.run import Run
 from narrlit.models.run_file import DataPart
 from narrlit.results import Note
@@ -125,26 +125,17 @@ class System:
         """Check that a finished run used the current data.
 
         Raises:
-            OptionError: if data have changed; the message names them.
+            OptionError: if data have changed.
         """
-        changed = self._changed_data(run)
-        if changed is not None:
-            raise OptionError(
-                f"{run.folder}: {changed} changed since the fit: choose another {FOLDER} or remove {run.folder}"
-            )
-
-    def _changed_data(self, run: Run) -> str | None:
-        """Return the name of a file or stage whose data differ from those of a run; None if there is none."""
         for stage, current in self.data.items():
             recorded = run.record.data_of(stage)
             for old, new in zip(recorded.files, current.files, strict=False):
                 if old.sha256 != new.sha256:
-                    return new.path
+                    raise OptionError("file_of_fit_changed", folder=run.folder, path=new.path)
             if not _contains(recorded, current):
-                return f"the {stage} data"
+                raise OptionError("data_of_fit_changed", folder=run.folder, stage=stage)
         if run.record.validations and run.answers_file().triples != self.triples:
-            return "the validation triples or their labels"
-        return None
+            raise OptionError("triples_of_fit_changed", folder=run.folder)
 
 
 def _contains(recorded: DataPart, known: DataPart) -> bool:
@@ -167,15 +158,12 @@ def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = No
         wanted = [str(pattern) for pattern in patterns]
         paths = list(chain.from_iterable(map(_matching, wanted)))
     if not paths:
-        raise OptionError(
-            f"no overlay of {system} in {', '.join(wanted)}: name overlays with `ablations`; packaged configs: "
-            + ", ".join(packaged_names("ablations"))
-        )
+        raise OptionError("no_overlay", system=system, patterns=wanted, known=packaged_names("ablations"))
     overlays: dict[str, str] = {}
     for path in paths:
         name = Path(path).stem.removeprefix(f"{system}_") or Path(path).stem
         if name in (FULL, *overlays):
-            raise OptionError(f"`ablations` {path}: two rows are named {name}; rename the file")
+            raise OptionError("two_rows", path=path, name=name)
         overlays[name] = path
     return overlays
 
@@ -188,13 +176,13 @@ def _system_of(fit: Sequence[str]) -> str:
     for option, value in pairwise(words):
         if option in ("--config", "-c"):
             return Path(value).stem
-    raise OptionError("give `config`, the system whose ablations are compared")
+    raise OptionError("no_system_of_ablations")
 
 
 def _matching(pattern: str) -> list[str]:
     """List the files that match a path or a pattern, on disk or among the packaged configs."""
     if WILDCARDS.isdisjoint(pattern):
-        return [find_config(pattern, "`ablations`")]
+        return [find_config(pattern, "ablations")]
     path = Path(pattern)
     paths = list(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not paths and not path.is_absolute():
@@ -234,7 +222,7 @@ def read_systems(
         known = sources[key]
         systems.append(System(name, overlay, config, changes, known.parts, known.triples))
         if known.triples != systems[0].triples:
-            raise OptionError(f"`ablations` {overlay} changes the validation triples: rows must share them")
+            raise OptionError("overlay_of_other_triples", path=overlay)
     return systems
 
 
@@ -263,7 +251,7 @@ class KnownData:
         """Read the data of a fit; raise OptionError if there are no validation triples."""
         data.setup("fit")
         if not data.triples["validation"]:
-            raise OptionError(f"{purpose} needs validation triples: give data.validation a file")
+            raise OptionError("no_validation_triples", purpose=purpose)
         provenance = json.loads(json.dumps(data.provenance))  # in the types of a JSON record
         parts = {stage: DataPart.model_validate(part) for stage, part in provenance.items()}
         return cls(parts, triples_digest(data.triples["validation"]))

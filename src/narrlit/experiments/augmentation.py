@@ -146,7 +146,7 @@ class Augmentation:
                 scores.append(pivot.scores.f1)
                 labels.append(f"{name} (n = {len(pivot.scores.f1)})")
         if not scores:
-            raise OptionError("there is nothing to draw: no version has a BERTScore")
+            raise OptionError("no_bertscore")
         figure = Figure(figsize=(1.5 + 1.2 * len(scores), 4), layout="tight")
         axes = figure.add_subplot(ylabel="BERTScore F1")
         axes.boxplot(scores, tick_labels=labels)

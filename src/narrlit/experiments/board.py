@@ -167,8 +167,8 @@ def board(track: Track, correct: int, n: int = 400, *, name: str = "this system"
     this system: worse than 2 teams (COGNAC to YNU-HPCC).
     """
     if n < 1:
-        raise OptionError(f"`n={n}`: give the number of triples, at least 1")
+        raise OptionError("at_least", option="n", found=n, least=1)
     if not 0 <= correct <= n:
-        raise OptionError(f"`correct` must be between 0 and the number of triples, {n}, not {correct}")
+        raise OptionError("number_of_right_answers", correct=correct, n=n)
     placed = board_rows({name: estimate_count(correct, n)}, track)
     return Result.of("board", placed.figures, placed.differences, settings={"track": track}, notes=placed.notes)

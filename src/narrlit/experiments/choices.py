@@ -14,8 +14,6 @@ from narrlit.data.rows import read_rows
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, reading
 
-REMEDY = "write anchor_text, choices (a list of texts) and answer (number of the right one, from 0)"
-
 
 class ChoiceRow(BaseModel):
     """Question: a story, candidates, and the number of the right candidate."""
@@ -50,10 +48,10 @@ def read_choices(path: str | Path) -> list[ChoiceRow]:
     file = read_rows(path)
     questions = []
     for row in file.rows:
-        with reading("question", file.place(row), REMEDY):
+        with reading("broken_question", file.place(row)):
             question = ChoiceRow.model_validate(row.value)
         count = len(question.choices)
         if question.answer >= count:
-            raise DataError(f"{file.place(row)}: answer {question.answer}: there are {count} choices, from 0")
+            raise DataError("no_such_choice", place=file.place(row), answer=question.answer, choices=count)
         questions.append(question)
     return questions

@@ -12,7 +12,7 @@ from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import answers_of, figures_by, fits_result, reference_differences
 from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
-from narrlit.experiments.plan import FOLDER, FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
+from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.results import Note, Row
 
@@ -84,7 +84,7 @@ class Division:
 
     def __post_init__(self) -> None:
         if self.folds < 2:
-            raise OptionError(f"`folds={self.folds}`: at least 2 are needed, one to evaluate and one to train")
+            raise OptionError("few_folds", folds=self.folds)
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,7 @@ class DividedConfig:
 
         def check(run: Run) -> None:
             if run.record.data_of("validation").fold != asdict(fold):
-                parent = run.folder.parent
-                raise OptionError(f"{run.folder} used other examples: choose another {FOLDER} or remove {parent}")
+                raise OptionError("other_examples", path=run.folder, folder=run.folder.parent)
 
         return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold, check)
 
@@ -160,10 +159,7 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
     """Return the configuration of the fit of fold 0, and the datamodule of the folds."""
     config, data = parse_fit(arguments, purpose)
     if data.hard_examples.mine_validation:
-        raise OptionError(
-            f"data.hard_examples.mine_validation cannot be used in {purpose}, because evaluated examples would be "
-            "used for training; leave it out"
-        )
+        raise OptionError("mining_in_folds", purpose=purpose)
     settings = {"fold": 0, **asdict(division)}
     folds = {
         "class_path": "narrlit.datamodules.FoldData",

@@ -58,7 +58,7 @@ def check_data(
     No validation story is in train. Further validation stories with near-duplicates in train: 1.
     """
     if not 0 < threshold <= 1:
-        raise OptionError(f"`threshold={threshold}`: must be above 0 and at most 1")
+        raise OptionError("share_above_zero", option="threshold", found=threshold)
     files = {"train": train, "validation": validation} | ({} if test is None else {"test": test})
     sets = []
     for name, path in files.items():

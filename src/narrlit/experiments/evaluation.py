@@ -341,14 +341,14 @@ def named_systems(systems: Mapping[str, System] | Sequence[System]) -> dict[str,
         OptionError: if there are none, or two have the same name.
     """
     if not systems:
-        raise OptionError("`systems` is empty: name at least one")
+        raise OptionError("empty_list", option="systems")
     if isinstance(systems, Mapping):
         return dict(systems)
     named: dict[str, System] = {}
     for system in systems:
         name = fspath(system) if isinstance(system, str | PathLike) else system.name
         if name in named:
-            raise OptionError(f"{name} is named twice; give different systems")
+            raise OptionError("system_twice", name=name)
         named[name] = system
     return named
 

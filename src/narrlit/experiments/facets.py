@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
 from narrlit.data.rows import column_names, read_rows
 from narrlit.data.schema import IntArray, Triples, normal_form
-from narrlit.errors import OptionError, did_you_mean, printable
+from narrlit.errors import OptionError, nearest, printable
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.metrics.baselines import jaccard_scores
 
@@ -51,7 +51,7 @@ def _mean_length(texts: Sequence[str]) -> float:
 def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]]:
     """Read columns of the file of the triples."""
     if labeled.report is None:
-        raise OptionError(f"`by={names[0]}`: a column needs a file of triples; or give {', '.join(FACETS)}")
+        raise OptionError("column_without_file", column=names[0], known=FACETS)
     path = labeled.report.path
     results, _ = collect(read_rows(path), [TripleRow], TRIPLES_KNOWN, strict=False)
     rows = [{normal_form(column): cell for column, cell in row.value.items()} for row, _ in results]
@@ -59,10 +59,13 @@ def _read_columns(names: Sequence[str], labeled: Triples) -> dict[str, list[Any]
     cells = {}
     for name in names:
         if normal_form(name) not in columns:
-            shown = ", ".join(printable(column, 30) for column in columns[:12])
             raise OptionError(
-                f"`by={name}`: {path} has no such column{did_you_mean(name, columns)}; found: {shown}; "
-                f"or give {', '.join(FACETS)}"
+                "unknown_facet",
+                column=name,
+                path=path,
+                near=nearest(name, columns),
+                found=[printable(column, 30) for column in columns[:12]],
+                known=FACETS,
             )
         values = [row.get(normal_form(name)) for row in rows]
         cells[name] = [normal_form(value) if isinstance(value, str) else value for value in values]

@@ -31,10 +31,6 @@ Options = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
 """Function of an epoch (from 0) and its validation accuracy; it returns True to end the fit."""
 
-EVERY_TRIPLE = (
-    "every fit starts from the beginning, evaluates all triples after each epoch, and saves the most accurate epoch in "
-    "its own folder"
-)
 DECIDING = ("EarlyStopping", "TeacherPromotion")
 """Callbacks whose decisions depend on validation accuracy."""
 
@@ -62,7 +58,7 @@ def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Pa
         arguments += ["--ckpt_path", str(checkpoint)]
     folder = lightning_cli.run("fit", arguments)
     if folder is None:
-        raise NarrlitError("the fit has no directory, because `trainer.logger` is off")
+        raise NarrlitError("fit_without_folder")
     return Run.read(folder)
 
 
@@ -117,7 +113,7 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
     config = parsed.as_dict()
     for setting, is_used in _refused_settings(config).items():
         if is_used:
-            raise OptionError(f"{setting} cannot be used in {purpose}: {EVERY_TRIPLE}; leave it out")
+            raise OptionError("unusable_setting", option=setting, purpose=purpose)
     config["trainer"]["logger"] = None
     return config, parsed.datamodule
 
@@ -166,9 +162,7 @@ def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
             torch.cuda.empty_cache()
     run = Run.at(folder, reason)
     if prune is None and not run.finished:
-        raise NarrlitError(
-            f"{folder.name} failed, see above; finished fits are kept in {folder.parent}: repeat the command to resume"
-        )
+        raise NarrlitError("fit_failed", name=folder.name, folder=folder.parent)
     return run
 
 

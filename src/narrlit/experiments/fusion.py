@@ -85,12 +85,12 @@ def fuse(  # noqa: PLR0913 (options)
     named = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
     named = {FULL_ONLY: PRESETS[FULL_ONLY], **named}
     if any(named[FULL_ONLY].weights[1:]):
-        raise OptionError(f"`settings`: {FULL_ONLY} is the full text alone; give these weights another name")
+        raise OptionError("reserved_setting", name=FULL_ONLY)
     encoders = _encoders(models)
     labeled = read_labeled_triples(triples, labels, strict=strict, progress=progress)
     texts = encoders[0].texts
     if texts.views is None and any(labeled.stories[index].views is None for index in labeled.indices.ravel().tolist()):
-        raise OptionError("views are needed: give `views=FILE`, or `missing_views=positional`")
+        raise OptionError("views_needed")
     prepared = texts.prepare_triples(labeled)
     # Stories are compared by the texts in the file: equal stories may have different placeholders in `prepared`.
     stories = story_numbers(labeled)
@@ -189,10 +189,10 @@ def read_settings(path: str | Path) -> dict[str, Fusion]:
     """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file."""
     content = read_yaml(path)
     if not isinstance(content, dict) or not content:
-        raise OptionError(f"`settings={path}`: write lines NAME: [{', '.join(PARTS)}]")
+        raise OptionError("not_fusion_settings", path=path, parts=PARTS)
     settings = {}
     for name, weights in content.items():
-        with reading("`settings`", f"{path}: {name}", f"give four weights, {', '.join(PARTS)}", OptionError):
+        with reading("broken_fusion_setting", path, error=OptionError, name=name, parts=PARTS):
             full, theme, action, outcome = map(float, weights)
             settings[str(name)] = Fusion(full, theme, action, outcome)
     return settings
@@ -208,15 +208,15 @@ def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
     names: set[str] = set()
     for encoder in encoders:
         if encoder.name in names:
-            raise OptionError(f"`models`: {encoder.name} is named twice; give different models")
+            raise OptionError("model_twice", name=encoder.name)
         if encoder.texts != encoders[0].texts:
-            raise OptionError(f"`models`: {encoder.name} reads other views or names than {encoders[0].name}")
+            raise OptionError("models_read_differently", name=encoder.name, other=encoders[0].name)
         if encoder.postprocessing is not None:
-            raise OptionError(f"`models`: {encoder.name} has `postprocess`, which does not apply here; load it without")
+            raise OptionError("postprocessed_model", name=encoder.name)
         pick_device(encoder.loading.device)  # an invalid device is reported before the computation
         names.add(encoder.name)
     if not encoders:
-        raise OptionError("`models` is empty: name at least one")
+        raise OptionError("empty_list", option="models")
     return encoders
 
 

@@ -33,7 +33,7 @@ def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
     """
     steps = round(1 / step) if FINEST_STEP <= step <= 1 else 0
     if not steps or abs(steps * step - 1) > 1e-9:
-        raise OptionError(f"`grid={step}`: must be a step from {FINEST_STEP} to 1 that divides 1, such as 0.1")
+        raise OptionError("step_of_grid", step=step, finest=FINEST_STEP)
     # A weight is the number of steps between two of P - 1 bars.
     positions = steps + parts - 1
     bars = np.array(list(combinations(range(positions), parts - 1)), dtype=np.float64)

@@ -134,7 +134,7 @@ def judge(  # noqa: PLR0913 (options)
     """
     target = Path(out)
     if target.suffix not in SUFFIXES:
-        raise OptionError(f"{target}: must end in .jsonl, or in .zip for a submission")
+        raise OptionError("suffix_of_judgements", path=target)
     rows = _read(triples, labels, progress)
     fitted = encoder_of(encoder).fitted_for(rows.stories)
     job = JudgeJob(rows, fitted, llm, prompt, swap)
@@ -342,9 +342,9 @@ def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bo
     """Read triples; no row may be dropped, because each row of the file needs an answer."""
     if isinstance(triples, Triples):
         if labels is not None:
-            raise OptionError("`labels` need a file of triples; give them to read_triples instead")
+            raise OptionError("labels_of_read_triples")
         if not triples:
-            raise DataError("there are no triples: give at least one")
+            raise DataError("no_triples", name="the triples")
         return triples
     rows = read_triples(triples, labels=labels, strict=True)
     if progress:

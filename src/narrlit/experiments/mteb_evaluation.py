@@ -84,10 +84,10 @@ def evaluate_mteb(
     chosen = [official_task(task, datasets) if isinstance(task, str) else task for task in tasks]
     names = [task.metadata.name for task in chosen]
     if not names:
-        raise OptionError("`tasks` is empty: name at least one")
+        raise OptionError("empty_list", option="tasks")
     for name in names:
         if names.count(name) > 1:
-            raise OptionError(f"`tasks`: {name} is given twice; give each task a name of its own")
+            raise OptionError("task_twice", task=name)
     system = model if isinstance(model, MtebModel) else mteb_model(model)
     meta = system.mteb_model_meta
     results, figures = [], []

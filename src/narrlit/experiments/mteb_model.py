@@ -98,7 +98,7 @@ def mteb_model(model: str | PathLike[str] | StoryEncoder, *, name: str | None = 
     encoder = encoder.fitted_for([])
     chosen = name or _default_name(encoder.name)
     if chosen.count("/") != 1:
-        raise OptionError(f"`name={chosen}`: MTEB needs OWNER/NAME, such as narrlit/narrlit-mini")
+        raise OptionError("name_for_mteb", name=chosen)
     return MtebModel(encoder, _model_meta(encoder, chosen))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from narrlit.compat.datasets import offline
 from narrlit.data.readers import Stories, read_labeled_triples, read_stories
 from narrlit.data.schema import Triples
-from narrlit.errors import DataError, OptionError, did_you_mean, reading
+from narrlit.errors import DataError, OptionError, nearest, reading
 from narrlit.explore.collection import metadata_columns, stories_of, story_frame
 from narrlit.metrics.versions import Versions
 from narrlit.optional import require
@@ -180,17 +180,17 @@ def official_task(name: str, datasets: str | Path | None) -> "AbsTask":
         task: AbsTask = mteb.get_task(name)
     except KeyError:
         names = [task.metadata.name for task in mteb.get_tasks(exclude_superseded=False)]
-        raise OptionError(f"MTEB has no task {name}{did_you_mean(name, names)}; mteb.get_tasks() lists all") from None
+        raise OptionError("unknown_task", task=name, near=nearest(name, names)) from None
     if task.metadata.modalities != ["text"]:
-        raise OptionError(f"{name} needs {', '.join(task.metadata.modalities)}: name a task that needs only text")
+        raise OptionError("task_of_modalities", task=name, modalities=task.metadata.modalities)
     if task.metadata.dataset.get("trust_remote_code", False):
-        raise OptionError(f"{name} runs code that comes with its data set: name another task")
+        raise OptionError("task_with_code", task=name)
     if task.is_aggregate:
-        raise OptionError(f"{name} consists of several tasks: name them instead")
+        raise OptionError("task_of_tasks", task=name)
     if datasets is not None:
         folder = Path(datasets, name)
         if not folder.is_dir():
-            raise DataError(f"{folder} does not exist: download the data set {_source(task)} to it")
+            raise DataError("no_folder_of_task", folder=folder, source=_source(task))
         local = {**task.metadata.dataset, "path": str(folder), "revision": LOCAL}
         task.metadata = task.metadata.model_copy(update={"dataset": local})
     return task
@@ -211,11 +211,10 @@ def loaded(task: "AbsTask", download: bool) -> Iterator[None]:
         yield
         return
     if download:
-        with reading(f"{task.metadata.name}: data set", _source(task)):
+        with reading("broken_data_of_task", _source(task), task=task.metadata.name):
             task.load_data()
     else:
-        remedy = "give a folder that contains it (`datasets`), or `download` it"
-        with reading(f"{task.metadata.name}: data set", _source(task), remedy), offline():
+        with reading("missing_data_of_task", _source(task), task=task.metadata.name), offline():
             task.load_data()
     try:
         yield
@@ -264,12 +263,18 @@ def _versions(frame: pd.DataFrame, same: str) -> Versions:
     """Find the versions among stories by a column."""
     columns = metadata_columns(frame)
     if same not in columns:
-        available = ", ".join(columns) or "none"
-        raise OptionError(f"`same={same}`: no such column{did_you_mean(same, columns)}; available: {available}")
+        raise OptionError(
+            "unknown_column",
+            option="same",
+            column=same,
+            source="the table of stories",
+            near=nearest(same, columns),
+            known=columns or "none",
+        )
     values = [None if value is None else str(value) for value in frame[same]]
     versions = Versions(values)
     if not len(versions.queries):
-        raise DataError(f"`same={same}`: no two stories have the same value")
+        raise DataError("no_same_value", option="same", column=same)
     return versions
 
 
@@ -282,7 +287,7 @@ def _task(
     """Create a task of MTEB without data; metadata and other attributes are those of its class, as MTEB expects."""
     base = require("mteb.abstasks.retrieval", "mteb").AbsTaskRetrieval
     metadata_class = require("mteb.abstasks.task_metadata", "mteb").TaskMetadata
-    with reading("description of the task", description.name, error=OptionError):
+    with reading("broken_description_of_task", description.name, error=OptionError):
         metadata = metadata_class(
             name=description.name,
             description=description.description,

@@ -15,7 +15,7 @@ from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
 from narrlit.results import Result
 
-FOLDER = "`folder`"
+FOLDER = "folder"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
         OptionError: if there are fewer than two, or one is negative or repeated.
     """
     if len(seeds) < 2 or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise OptionError(f"`seeds`: {list(seeds)}; give two or more different whole numbers, such as [1, 2, 3]")
+        raise OptionError("invalid_seeds", seeds=list(seeds))
     return list(seeds)
 
 
@@ -150,7 +150,7 @@ def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -
         return
     changes = config_changes(yaml.safe_load(file.read_text(encoding="utf-8")), yaml.safe_load(text))
     if changes:
-        raise OptionError(f"{file} has another configuration ({changes[0]}): choose another {place} or remove {file}")
+        raise OptionError("other_configuration", path=file, change=changes[0], option=place)
 
 
 def config_changes(before: object, after: object, name: str = "") -> list[str]:

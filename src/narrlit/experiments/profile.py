@@ -116,7 +116,7 @@ def _encoders(
         encoder = encoder_of(model)
         encoders[encoder.name] = encoder
     if not encoders:
-        raise OptionError("`models`: name at least one")
+        raise OptionError("empty_list", option="models")
     return encoders
 
 

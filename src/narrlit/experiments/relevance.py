@@ -22,7 +22,6 @@ Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
 Qrels = Mapping[str, Mapping[str, float]]
 """Gains above 0 of the relevant stories of each query, by ids of query and story."""
 QUERIES_PER_BLOCK = 256
-LAYOUT = "write query-id, corpus-id and score, separated by tabs, or TREC's four columns"
 
 
 def read_qrels(path: str) -> Qrels:
@@ -33,7 +32,7 @@ def read_qrels(path: str) -> Qrels:
     Raises:
         DataError: if the file can't be read or contains no relevant story.
     """
-    with reading("qrels", path, LAYOUT):
+    with reading("unreadable_qrels", path):
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     qrels: dict[str, dict[str, float]] = {}
     for number, line in enumerate(lines, 1):
@@ -44,7 +43,7 @@ def read_qrels(path: str) -> Qrels:
         if gain > 0:
             qrels.setdefault(query, {})[story] = gain
     if not qrels:
-        raise DataError(f"{path} contains no relevant story; write rows with a score above 0")
+        raise DataError("no_relevant_story", path=path)
     return qrels
 
 
@@ -54,9 +53,9 @@ def _read_judgment(line: str, cells: Sequence[str], place: str) -> tuple[str, st
         query, *_, story, score = cells[:4]
         gain = float(score)
     except ValueError as error:
-        raise DataError(f"{place}: {printable(line, 60)!r} is not a relevance judgment; {LAYOUT}") from error
+        raise DataError("broken_judgment", place=place, text=printable(line, 60)) from error
     if not math.isfinite(gain):
-        raise DataError(f"{place}: the score {printable(score, 60)} is not a finite number; {LAYOUT}")
+        raise DataError("score_of_judgment", place=place, score=printable(score, 60))
     return normal_form(query), normal_form(story), gain
 
 
@@ -89,15 +88,15 @@ class Relevance:
             DataError: if there is no query, a query or a relevant story is missing, or a query is relevant to itself.
         """
         if not qrels:
-            raise DataError("the qrels contain no query; give the relevant stories of at least one")
+            raise DataError("qrels_without_query")
         row_of_story = {id: row for row, id in enumerate(ids)}
         row_of_query = row_of_story if query_ids is None else {id: row for row, id in enumerate(query_ids)}
-        _require("query", qrels, row_of_query)
+        _require("unknown_query_of_qrels", qrels, row_of_query)
         queries, stories_of_queries, gains_of_queries = [], [], []
         for query, gains in qrels.items():
-            _require("story", gains, row_of_story)
+            _require("unknown_story_of_qrels", gains, row_of_story)
             if query_ids is None and query in gains:
-                raise DataError(f"{printable(query, 60)!r} is relevant to itself in the qrels; remove this row")
+                raise DataError("relevant_to_itself", id=printable(query, 60))
             queries.append(row_of_query[query])
             stories_of_queries.append(np.array([row_of_story[story] for story in gains]))
             gains_of_queries.append(np.array(list(gains.values())))
@@ -128,11 +127,11 @@ class Relevance:
         return np.array(values)
 
 
-def _require(kind: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
-    """Check that every query or story of the qrels exists."""
+def _require(code: str, ids: Iterable[str], rows: Mapping[str, int]) -> None:
+    """Check that every query or story of the qrels exists; raise DataError with the code otherwise."""
     for id in ids:
         if id not in rows:
-            raise DataError(f"the qrels contain {kind} {printable(id, 60)!r}, which does not exist; remove its rows")
+            raise DataError(code, id=printable(id, 60))
 
 
 def ranking_figures(values: Mapping[str, NDArray[np.float64]], groups: ArrayLike, subset: str = "all") -> list[Row]:

@@ -77,11 +77,11 @@ def retrieval(
     1.000 [0.012, 1.000], n = 4
     """
     if (qrels is None) == (same is None):
-        raise OptionError("give either `same`, a column of the stories, or `qrels`, relevance judgments")
+        raise OptionError("same_or_qrels")
     if same is not None and queries is not None:
-        raise OptionError("`queries` need relevance judgments: give `qrels` instead of `same`")
+        raise OptionError("queries_need_qrels")
     if same is None and control is not None:
-        raise OptionError("`control` needs versions: give `same` instead of `qrels`")
+        raise OptionError("control_needs_same")
     if isinstance(stories, str | Path):
         stories = Index(stories).collection() if index_at(stories) else Collection.read(stories)
     if not isinstance(stories, Collection | Mapping):
@@ -136,9 +136,7 @@ def _rank_versions(
     stories = first.frame
     for other in others:
         if other.frame["text"].tolist() != stories["text"].tolist():
-            raise DataError(
-                f"{other.about['source']} has other stories than {first.about['source']}, or a different order"
-            )
+            raise DataError("other_stories", source=other.about["source"], first=first.about["source"])
     for option, column in (("same", same), ("control", control)):
         if column is not None:
             column_values(first, column, option)  # refuses an unknown column

@@ -49,7 +49,7 @@ class Run:
         """
         path = find_record(str(folder))
         if path is None:
-            raise OptionError(f"{folder} is not a run: it has no {RECORD}")
+            raise OptionError("not_a_run", folder=folder, record=RECORD)
         return cls(path.parent, RunFile.read(path))
 
     @classmethod
@@ -96,7 +96,7 @@ class Run:
         Raises:
             DataError: if they are missing or damaged.
         """
-        return read_json(self.folder / ANSWERS, AnswersFile, "answers", f"remove {self.folder} to repeat the fit")
+        return read_json(self.folder / ANSWERS, AnswersFile, "broken_answers_of_fit", folder=self.folder)
 
     def check_evaluated(self) -> None:
         """Check that the fit evaluated its validation triples, or that the reason is known why it did not.
@@ -105,8 +105,7 @@ class Run:
             OptionError: if it did not.
         """
         if not self.record.validations and self.reason is None:
-            remedy = "train for at least one whole epoch (trainer.max_epochs, max_steps), and choose another `folder`"
-            raise OptionError(f"{self.folder}: the fit evaluated no validation triples; {remedy}")
+            raise OptionError("fit_without_evaluation", folder=self.folder)
 
     def answers(self) -> pd.DataFrame:
         """Tabulate the answers to the validation triples after the last epoch, in the best one, and before training.

@@ -55,7 +55,7 @@ def _folder_of(arguments: Sequence[str]) -> Path:
         logger = lightning_cli.parse_fit(arguments).config.trainer.logger
     settings = dict(getattr(logger, "init_args", {}))
     if "save_dir" not in settings:
-        raise OptionError(f"{PURPOSE} needs a folder: leave trainer.logger to the config")
+        raise OptionError("seeds_need_folder")
     name = settings.get("name") or ""
     version = settings.get("version") or "seeds"
     return Path(settings["save_dir"]) / name / str(version)

@@ -22,8 +22,6 @@ from narrlit.models.run_file import RunFile
 from narrlit.results import Result
 from narrlit.results.findings import with_verdict
 
-GIVE_TRIPLES = "give `triples`, a file of labeled triples"
-
 
 @dataclass(frozen=True, eq=False)
 class SystemReport(Result):
@@ -85,7 +83,7 @@ def report(  # noqa: PLR0913 (options)
         OptionError: if there are no triples, a system is named twice, or `margin` is not a distance.
     """
     if margin is not None and not 0 <= margin <= 2:
-        raise OptionError(f"`margin={margin}`: must be between 0 and 2")
+        raise OptionError("margin_of_distances", margin=margin)
     named = named_systems(systems)
     runs = _runs(named)
     source, found = _triples(triples, runs)
@@ -135,6 +133,6 @@ def _triples(triples: str | Path | Triples | None, runs: Mapping[str, Run]) -> t
             return "StoryWorld", synthetic_triples(rows, StoryTable(), False)
         for file in data.files:
             if not Path(file.path).is_file():
-                raise OptionError(f"{name}: its validation triples {file.path} no longer exist: {GIVE_TRIPLES}")
+                raise OptionError("triples_of_run_gone", name=name, path=file.path)
             return Path(file.path).name, file.path
-    raise OptionError(f"no system is a run with a record of its validation triples: {GIVE_TRIPLES}")
+    raise OptionError("no_recorded_triples")

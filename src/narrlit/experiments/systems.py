@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.console import counted
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import read_rows
 from narrlit.data.schema import FloatArray, IntArray, Track, Triples, normal_text, triple_cosines
@@ -153,11 +152,11 @@ def open_systems(
     [Lexical(name='jaccard', texts=StoryTexts(views=None, pseudonyms=None), encoder=None), 'answers.jsonl']
     """
     if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
-        raise OptionError(f"`reading`, `gamma`, `windows` and `tau` need a system {MEANMAX}MODEL")
+        raise OptionError("options_need_meanmax", prefix=MEANMAX)
     systems: dict[str, System] = {}
     for name in names:
         if name in systems:
-            raise OptionError(f"{name} is named twice; give different systems")
+            raise OptionError("system_twice", name=name)
         is_file = Path(name).suffix in ANSWER_SUFFIXES
         systems[name] = name if is_file else open_measure(name, load_encoder, meanmax, texts)
     return systems
@@ -232,7 +231,7 @@ def _from_file(
     """Read answers, embeddings or a submission."""
     stories_path = None if stories is None else str(stories)
     if path.suffix == ".npy":
-        with reading("embeddings", path, "write them with numpy.save or narrlit embed"):
+        with reading("unreadable_array", path):
             vectors = np.load(path, allow_pickle=False)
         return _from_vectors(name, "vectors", labeled, labels, vectors, stories_path)
     if path.suffix == ".zip":
@@ -258,16 +257,10 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
     """Check that there is one answer per row of the file of triples."""
     report = labeled.report
     if report is not None and report.dropped:
-        raise DataError(
-            f"{name}: answers belong to the rows of {report.path}; correct the {sum(report.dropped.values())} invalid "
-            "ones (`strict` reports the first)"
-        )
+        raise DataError("answers_to_invalid_rows", name=name, path=report.path, n=sum(report.dropped.values()))
     if len(answers) != len(labeled):
-        where = "the triples" if report is None else report.path
-        raise DataError(
-            f"{name} has {counted(len(answers), 'answer')}, {where} {counted(len(labeled), 'row')}; "
-            "give one answer per row"
-        )
+        source = "the triples" if report is None else report.path
+        raise DataError("answers_per_row", name=name, answers=len(answers), source=source, rows=len(labeled))
     return np.array(answers, dtype=np.bool_)
 
 
@@ -281,9 +274,7 @@ def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> Sys
         expected = {"anchor_text": anchor, "text_a": a, "text_b": b}
         for column, text in expected.items():
             if row.value.get(column, text) != text:
-                raise DataError(
-                    f"{name}:{row.line}: {column} differs from that of the triples; give answers to the same triples"
-                )
+                raise DataError("answers_to_other_triples", name=name, line=row.line, column=column)
     return SystemAnswers(name, "answers", labels, fitting, scores)
 
 
@@ -299,16 +290,12 @@ def _from_submission(
         tracks.append("b")
     scored = track or _track_of(labeled, stories, tracks)
     if scored is None:
-        raise OptionError(
-            f"{name} contains answers (Track A) and embeddings (Track B): give `track=a` for triples of Track A, or "
-            "`stories`, the file of the stories of Track B, for triples of Track B"
-        )
+        raise OptionError("track_needed", name=name)
     if scored not in tracks:
-        cause = "by `track`" if track else f"because {stories} contains their stories"
-        raise OptionError(
-            f"{name} contains Track {tracks[0].upper()} only, but the triples belong to Track {scored.upper()} "
-            f"{cause}: leave {name} out, or give `track={tracks[0]}` if it answers these triples"
-        )
+        if track is None:
+            raise OptionError("submission_without_embeddings", name=name, stories=stories)
+        contained, needed = tracks[0].upper(), track.upper()
+        raise OptionError("submission_without_track", name=name, contained=contained, needed=needed, track=tracks[0])
     flags: Flags = {"track": scored.upper()}
     if scored == "b":
         return replace(_from_vectors(name, "submission", labeled, labels, vectors, stories), flags=flags)
@@ -339,16 +326,13 @@ def _from_vectors(
 ) -> SystemAnswers:
     """Look up the embeddings of triples by the texts in the file of stories."""
     if stories is None:
-        raise OptionError(f"{name} contains embeddings: give `stories`, the file of the embedded stories")
+        raise OptionError("embeddings_need_stories", name=name)
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
-        raise DataError(f"{name}: not an array of numbers, stories x dimension; write one with numpy.save")
+        raise DataError("not_an_array", path=name)
     check_vectors(vectors, name)
     texts = read_stories(stories, strict=True)
     if len(vectors) != len(texts):
-        raise DataError(
-            f"{name} has {counted(len(vectors), 'embedding')}, {stories} {counted(len(texts), 'story')}; "
-            "give the embedded file"
-        )
+        raise DataError("number_of_embeddings", name=name, embeddings=len(vectors), path=stories, stories=len(texts))
     row_of = {story.text: row for row, story in enumerate(texts)}
     row_of_normal = {normal_text(story.text): row for row, story in enumerate(texts)}
     rows = []
@@ -356,8 +340,7 @@ def _from_vectors(
         row = row_of.get(text, row_of_normal.get(normal_text(text)))
         if row is None:
             raise DataError(
-                f"{stories} does not contain the story {printable(text, 60)!r} of triple {index // 3 + 1}: give "
-                f"the stories of these triples, or leave {name} out"
+                "story_without_embedding", path=stories, text=printable(text, 60), triple=index // 3 + 1, name=name
             )
         rows.append(row)
     chosen = vectors[rows].astype(np.float32).reshape(len(labeled), 3, -1)

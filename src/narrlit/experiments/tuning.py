@@ -98,7 +98,7 @@ def tune(  # noqa: PLR0913 (options)
     """
     for name, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
         if number < 1:
-            raise OptionError(f"`{name}={number}`: must be at least 1")
+            raise OptionError("at_least", option=name, found=number, least=1)
     search_space = SearchSpace.read(space)
     pruner = Pruner(epochs_before_pruning - 1, max(0, trials_before_pruning))
     with exclusive(folder, FOLDER):
@@ -137,13 +137,13 @@ class SearchSpace:
             OptionError: if a setting is invalid; the message names it.
         """
         if isinstance(space, str | Path):
-            source = find_config(str(space), "`space`")
+            source = find_config(str(space), "space")
             content = read_yaml(source)
         else:
             source = ""
             content = space
         if not isinstance(content, Mapping) or not content:
-            raise OptionError(f"{_named(source)}: write options with ranges, such as NAME: {{low: 1, high: 9}}")
+            raise OptionError("no_ranges", source=source)
         written: dict[str, object] = {}
         distributions: Space = {}
         for name in sorted(content, key=str):
@@ -161,36 +161,27 @@ class SearchSpace:
         for name, distribution in self.distributions.items():
             configs = [self._config_with(config_of, name, value) for value in _ends(distribution)]
             if all(config == configs[0] for config in configs):
-                raise OptionError(f"{_named(self.source)}: {name} changes nothing here; leave it out")
+                raise OptionError("range_without_effect", source=self.source, name=name)
             for config in configs:
                 if _choosing_examples(config) != shared_settings:
-                    raise OptionError(
-                        f"{_named(self.source)}: {name} changes the examples that trials share; of data.init_args only "
-                        f"{', '.join(DATA_SETTINGS)} may vary"
-                    )
+                    raise OptionError("range_of_examples", source=self.source, name=name, known=DATA_SETTINGS)
 
     def _config_with(self, config_of: MakeConfig, name: str, value: object) -> Config:
         try:
             return config_of({name: value})
         except (NarrlitError, ValueError) as error:
-            mistake = mistake_behind(error) or error
-            raise OptionError(f"{_named(self.source)}: {name}: {value}: {mistake}") from error
-
-
-def _named(source: str) -> str:
-    """Format the name of a space for messages."""
-    return f"`space` {source}".rstrip()
+            problem = mistake_behind(error) or str(error)
+            raise OptionError("refused_value", source=self.source, name=name, value=value, problem=problem) from error
 
 
 def _range(source: str, name: str, spec: Any) -> "BaseDistribution":
     """Read the range of a setting."""
     if name.partition(".")[0] not in SECTIONS:
-        raise OptionError(f"{_named(source)}: {name} is not a setting of narrlit fit, such as model.init_args.margin")
-    place = f"{source}: {name}" if source else name
-    with reading("`space`", place, "write {low, high}, and step or log, or {choices}", OptionError):
+        raise OptionError("not_a_setting", source=source, name=name)
+    with reading("broken_range", source, error=OptionError, name=name):
         distribution = _distribution(**spec)
     if distribution.single():
-        raise OptionError(f"{_named(source)}: {name} has a single value; give it to narrlit fit instead")
+        raise OptionError("single_value", source=source, name=name)
     return distribution
 
 
@@ -328,7 +319,7 @@ def _on_one_device(config: Config) -> Config:
     devices = trainer["devices"]
     is_one = len(devices) == 1 if isinstance(devices, list) else devices in ("auto", 1, "1")
     if trainer["num_nodes"] != 1 or not is_one:
-        raise OptionError("fits of a search run on one device: set trainer.devices and trainer.num_nodes to 1")
+        raise OptionError("search_on_several_devices")
     if devices != "auto":
         return config
     return {**config, "trainer": {**trainer, "devices": 1}}
@@ -343,9 +334,7 @@ def winner_of(trials: "Sequence[FrozenTrial]") -> "FrozenTrial":
     finished = [trial for trial in trials if trial.user_attrs[ENTRY]["status"] == "finished"]
     if not finished:
         reasons = sorted({str(trial.user_attrs[ENTRY]["reason"]) for trial in trials})
-        raise OptionError(
-            f"no trial has finished ({'; '.join(reasons)}): give more `trials`, or another `space` and `folder`"
-        )
+        raise OptionError("no_finished_trial", reasons="; ".join(reasons))
     return max(finished, key=lambda trial: (best_of(trial).value, -trial.number))
 
 
@@ -431,7 +420,8 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
         run = run_fit(directory, config_of(trial.params), prune)
         run.check_evaluated()
     except NarrlitError as error:
-        raise type(error)(f"trial {trial.number} ({settings_text(trial.params)}): {error}") from error
+        settings = settings_text(trial.params)
+        raise type(error)("trial_failed", trial=trial.number, settings=settings, problem=error) from error
     evaluations = run.record.validations
     known = [evaluation for evaluation in evaluations if evaluation.accuracy is not None]
     best = max(known, key=lambda evaluation: evaluation.accuracy or 0, default=None)

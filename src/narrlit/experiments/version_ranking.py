@@ -39,7 +39,7 @@ def rank_versions(
     """
     versions = Versions(_texts_of_column(stories, same))
     if not len(versions.queries):
-        raise DataError(f"`same={same}`: no two stories have the same value")
+        raise DataError("no_same_value", option="same", column=same)
     texts = stories["text"].tolist()
     strata = [Strata("the collection", np.zeros(len(texts), dtype=np.int64)), Strata.of_lengths(texts)]
     if control is not None:

@@ -113,7 +113,7 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
     0
     """
     if not 0 < jaccard <= 1:
-        raise OptionError("jaccard", jaccard=jaccard)
+        raise OptionError("share_above_zero", option="jaccard", found=jaccard)
     if len(collection.frame) < 2:
         raise DataError("no_neighbor")
     nearest, similarities = collection.similarities_by("cosine").nearest(1)

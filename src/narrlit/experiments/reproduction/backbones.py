@@ -53,10 +53,10 @@ class Backbone:
         overlay = _overlay(used, row)
         return cls(model, ("--config", str(_overlay_path(overlay)), *_options(models[overlay], model)), stand_in)
 
-    def require(self, remedy: str = "") -> None:
-        """Raise ModelError if the encoder is neither a folder nor available from the hub."""
+    def require(self, code: str = "encoder_not_available") -> None:
+        """Raise ModelError with the code if the encoder is neither a folder nor available from the hub."""
         if not _present(self.model):
-            raise ModelError(f"{self.model} is not available{remedy}")
+            raise ModelError(code, model=self.model)
 
 
 @cache
@@ -120,7 +120,7 @@ def _present(model: str) -> bool:
     from huggingface_hub import hf_hub_download  # imported here, because --help must be fast
 
     try:
-        with reading("encoder", model, error=ModelError):
+        with reading("no_such_model", model, error=ModelError):
             hf_hub_download(model, "config.json")
     except ModelError:
         return False

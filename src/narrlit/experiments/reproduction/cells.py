@@ -64,7 +64,7 @@ class Computation:
         """
         row = cell.row
         if row.unavailable is not None:
-            raise DataError(row.unavailable)
+            raise DataError("row_not_computed", explanation=row.unavailable)
         if not row.needs_encoder:
             return self._result(cell)
         backbone = self.inputs.backbone(row)
@@ -90,8 +90,7 @@ class Computation:
         if model and model_name(model) != judge:
             self.inputs.record.stand_ins["judge"] = f"{model_name(model)} for {judge}"
         if not model:
-            remedy = "serve it, and set NARRLIT_LLM_MODEL and OPENAI_BASE_URL"
-            raise ModelError(f"{judge} decides in this column: {remedy}")
+            raise ModelError("judge_needed", judge=judge)
 
     def _trained(self, cell: Cell, seed: int, labeled: Triples) -> RecordedCell:
         """Evaluate the fit of a row with a seed, or use the accuracy in the record of the fit."""
@@ -164,7 +163,7 @@ class Computation:
         judgements = judge_triples(llm, scored_triples(labeled, scores), load_prompt("judge"))
         failed = sum(judgement.failed for judgement in judgements)
         if failed:
-            raise ModelError(f"{failed} of {len(judgements)} requests failed: repeat the command")
+            raise ModelError("failed_requests", failed=failed, requests=len(judgements))
         decided = np.array([judgement.a_is_closer for judgement in judgements])
         return estimate(decided == answers.labels, answers.stories)
 

@@ -15,21 +15,21 @@ from narrlit.experiments.reproduction.backbones import Backbone, model_name
 from narrlit.experiments.reproduction.record import Record
 from narrlit.experiments.reproduction.tables import PaperRow, PaperTables
 
-UNLABELED = "labels not given"
-OFFICIAL = "git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and give it as `data`"
 FILES = {
-    "dev": ("dev/dev_track_a.jsonl", OFFICIAL),
-    "sample": ("sample/sample_track_a.jsonl", OFFICIAL),
-    "synthetic": ("synthetic/*classification*.jsonl", OFFICIAL),
-    "test_a": ("test/test_track_a.jsonl", OFFICIAL),
-    "test_b": ("test/test_track_b.jsonl", OFFICIAL),
-    "labels_a": ("test/labels/*track_a*", ""),
-    "labels_b": ("test/labels/*track_b*", ""),
-    "views": ("views/{}.jsonl", "narrlit generate views writes it"),
-    "negatives": ("negatives/*.jsonl", "narrlit generate negatives writes it"),
-    "augmented": ("augmented/*.jsonl", "narrlit augment backtranslate writes it"),
+    "dev": "dev/dev_track_a.jsonl",
+    "sample": "sample/sample_track_a.jsonl",
+    "synthetic": "synthetic/*classification*.jsonl",
+    "test_a": "test/test_track_a.jsonl",
+    "test_b": "test/test_track_b.jsonl",
+    "labels_a": "test/labels/*track_a*",
+    "labels_b": "test/labels/*track_b*",
+    "views": "views/{}.jsonl",
+    "negatives": "negatives/*.jsonl",
+    "augmented": "augmented/*.jsonl",
 }
-"""Patterns of files in the data folder with a remedy, by their names in tables."""
+"""Patterns of files in the data folder, by their names in tables."""
+COMMANDS = {"views": "generate views", "negatives": "generate negatives", "augmented": "augment backtranslate"}
+"""Commands of narrlit that write files which the official data do not contain."""
 OFFICIAL_SYNTHETIC = 1900
 """Number of synthetic triples in the official data, on which the papers' systems are trained."""
 TRANSLATOR = "Google Translate"
@@ -49,11 +49,14 @@ def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
     Raises:
         DataError: if there are none; the message says how to get them.
     """
-    pattern, remedy = FILES[name]
-    pattern = pattern.format(f"*{part}*" if part else "*")
+    pattern = FILES[name].format(f"*{part}*" if part else "*")
     paths = sorted(folder.glob(pattern))
     if not paths:
-        raise DataError(f"{folder / pattern} is missing: {remedy}")
+        if name in ("labels_a", "labels_b"):
+            raise DataError("labels_not_given")
+        if name in COMMANDS:
+            raise DataError("no_generated_file", path=folder / pattern, command=COMMANDS[name])
+        raise DataError("no_official_file", path=folder / pattern)
     return paths
 
 
@@ -148,18 +151,11 @@ class Inputs:
 
     def _labeled(self, name: str) -> Triples:
         """Read labeled test triples; those of Track B are in the file of labels."""
-        labels = self._labels(name)
+        [labels, *_] = self.files(name)
         triples = read_triples(labels) if name == "labels_b" else read_triples(self.files("test_a")[0], labels)
         if (triples.labels < 0).any():
-            raise DataError(f"{labels}: some labels are missing")
+            raise DataError("empty_labels", labels=labels, n=int((triples.labels < 0).sum()))
         return triples
-
-    def _labels(self, name: str) -> Path:
-        """Return a file of test labels."""
-        try:
-            return self.files(name)[0]
-        except DataError:
-            raise DataError(UNLABELED) from None
 
     def _views(self, extractor: str) -> list[Path]:
         """Find the views of an extractor; any other views replace those of `EXTRACTOR`."""

@@ -15,8 +15,6 @@ from narrlit.metrics.estimates import Estimate
 from narrlit.models.run_file import Part
 
 RECORD, VERSION = "record.json", 1
-OTHER_FOLDER = "choose another `folder`"
-REMEDY = f"remove it, or {OTHER_FOLDER}"
 
 
 class RecordedCell(Part):
@@ -99,17 +97,21 @@ class Record(RecordHead):
         if not path.is_file():
             check_writable(folder, folder=True)
             return begun
-        head = read_json(path, RecordHead, "record", REMEDY)
+        head = read_json(path, RecordHead, "broken_record_of_reproduction")
         if (head.version, head.narrlit) != (begun.version, begun.narrlit):
             raise OptionError(
-                f"{path}: written by narrlit {head.narrlit} in version {head.version}, but this is narrlit "
-                f"{begun.narrlit} with version {begun.version}: {OTHER_FOLDER}, or install that release"
+                "record_of_other_release",
+                path=path,
+                written_by=head.narrlit,
+                written_version=head.version,
+                narrlit=begun.narrlit,
+                version=begun.version,
             )
-        record = read_json(path, cls, "record", REMEDY)
+        record = read_json(path, cls, "broken_record_of_reproduction")
         for name in ("system", "backbones", "seeds", "options"):
             recorded, requested = getattr(record, name), getattr(begun, name)
             if recorded != requested:
-                raise OptionError(f"{path}: {name} is {recorded}, not {requested}: {OTHER_FOLDER}")
+                raise OptionError("other_reproduction", path=path, name=name, recorded=recorded, found=requested)
         return record
 
     def write(self, folder: Path) -> None:
@@ -127,7 +129,7 @@ class Record(RecordHead):
         """
         digest = file_digest(path)
         if self.files.setdefault(str(path), digest) != digest:
-            raise OptionError(f"{path} has changed since {folder / RECORD} was begun: {OTHER_FOLDER}")
+            raise OptionError("input_changed", path=path, record=folder / RECORD)
 
     def is_computed(self, key: str) -> bool:
         """Return True if a cell is finished; a cell that was not run is tried again."""

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from narrlit.experiments.reproduction.inputs import UNLABELED
+from narrlit.errors import DataError
 from narrlit.experiments.reproduction.record import Record, RecordedCell
 from narrlit.experiments.reproduction.tables import Cell, PaperTables
 from narrlit.experiments.systems import flag_words
@@ -13,6 +13,8 @@ from narrlit.metrics.significance import difference_interval
 from narrlit.results import Difference, Note, Result, Row
 
 PUBLISHED = "published"
+UNLABELED = str(DataError("labels_not_given"))
+"""Reason why a cell of test triples without labels was not run."""
 
 
 def reproduction_result(tables: PaperTables, record: Record, cells: Sequence[Cell]) -> Result:

@@ -174,17 +174,16 @@ def _result(computation: Computation, cell: Cell) -> RecordedCell:
 def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
     """Check settings independently of the folder."""
     if settings.seeds < 1:
-        raise OptionError(f"`seeds={settings.seeds}`: must be at least 1 fit per row")
+        raise OptionError("at_least", option="seeds", found=settings.seeds, least=1)
     for name, file in labels.items():
         if file is not None and not Path(file).is_file():
-            raise OptionError(f"`{name}` {file}: no such file; check the path")
+            raise OptionError("no_file_of_option", option=name, path=file)
 
 
 def _check_cells(settings: Record, cells: Sequence[Cell], inputs: Inputs) -> None:
     """Check that a cell uses the options of fits, and that the paper's encoder is available if a cell needs it."""
     if settings.options and not any(cell.row.fit for cell in cells):
-        raise OptionError(f"{settings.options[0]}: unknown option; options of narrlit fit need a table with fits")
+        raise OptionError("options_need_fits", argument=settings.options[0])
     for cell in cells:
         if cell.row.needs_encoder and cell.row.encoder is None:
-            remedy = "; give `backbones=minilm`, another encoder, or a folder of that name"
-            inputs.backbone(cell.row).require(remedy)
+            inputs.backbone(cell.row).require("paper_encoder_not_available")

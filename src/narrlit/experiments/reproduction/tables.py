@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from narrlit.configuration import read_yaml
-from narrlit.errors import OptionError, did_you_mean
+from narrlit.errors import OptionError, nearest
 from narrlit.experiments.reproduction.backbones import model_name
 
 TABLES = Path(__file__).parents[2] / "tables"
@@ -157,7 +157,7 @@ class Cell:
 def read_tables(system: str) -> PaperTables:
     """Read the tables of a system's paper; raise OptionError if there is no such system."""
     if system not in SYSTEMS:
-        raise OptionError(f"no tables of {system!r}{did_you_mean(system, SYSTEMS)}; available: {', '.join(SYSTEMS)}")
+        raise OptionError("no_tables", system=system, near=nearest(system, SYSTEMS), known=SYSTEMS)
     return PaperTables.model_validate(read_yaml(TABLES / f"{system}.yaml"))
 
 
@@ -176,11 +176,12 @@ def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
 def _check_number(system: str, number: str, tables: Mapping[str, PaperTable]) -> None:
     """Check that a table exists and is computed."""
     if number not in tables:
-        hint = f"{did_you_mean(number, tables)}; available: {', '.join(tables)}"
-        raise OptionError(f"table {number}: no such table of {system}{hint}")
+        raise OptionError(
+            "unknown_table", number=number, system=system, near=nearest(number, tables), known=list(tables)
+        )
     reason = tables[number].unavailable
     if reason is not None:
-        raise OptionError(f"table {number}: not computed: {reason}")
+        raise OptionError("table_not_computed", number=number, explanation=reason)
 
 
 def list_tables(names: Sequence[str]) -> str:
