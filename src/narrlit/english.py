@@ -889,7 +889,7 @@ SENTENCES = {
         "{task}: data set {path}: {reason}; give a folder that contains it ({--datasets}), or {--download} it"
     ),
     "broken_description_of_task": "description of the task {path}: {reason}",
-    "bertscore_layer": "{--bertscore_layer:{layer}}: needs {--bertscore}, and must be at least 0",
+    "bertscore_layer_alone": "{--bertscore_layer:{layer}}: needs {--bertscore}, and must be at least 0",
     "other_configuration": ("{path} has another configuration ({change}): choose another {option!o} or remove {path}"),
     "unreadable_qrels": (
         "qrels {path}: {reason}; write query-id, corpus-id and score, separated by tabs, or TREC's four columns"

@@ -57,5 +57,5 @@ def test_scores_are_of_the_replaced_stories(augment, tiny, tmp_path):
 
     result.write_report(tmp_path / "report")
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.json", "report.md", "bertscore.svg"}
-    with refused("bertscore_layer", layer=2):
+    with refused("bertscore_layer_alone", layer=2):
         Quality("none", 2)

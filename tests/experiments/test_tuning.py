@@ -304,9 +304,9 @@ def fake_fit(monkeypatch, accuracies, reason=None, status="finished"):
         values = accuracies(config) if callable(accuracies) else accuracies
         evaluations = []
         for epoch, accuracy in enumerate(values):
-            counts = {"n": 10, "correct": round(10 * accuracy), "accuracy": accuracy, "interval": [0.0, 1.0]}
+            counts = {"n": 10, "correct": round(10 * (accuracy or 0)), "accuracy": accuracy, "interval": [0.0, 1.0]}
             evaluations.append({"epoch": epoch, **counts})
-            if prune(epoch, accuracy):
+            if accuracy is not None and prune(epoch, accuracy):
                 return Run(run, RunFile.model_validate({"status": "pruned", "validations": evaluations}), "pruned")
         return Run(run, RunFile.model_validate({"status": status, "validations": evaluations}), reason)
 
@@ -378,6 +378,29 @@ def test_pruned_and_failed_trials_count(search, monkeypatch):
     assert winner_of(trials).number == 1
     assert best_of(winner_of(trials)).value == 0.8
     assert entries[1]["best"]["epoch"] == 2
+
+
+def test_a_trial_without_an_accuracy_never_wins(search, monkeypatch):
+    study, space = search()
+    fake_fit(monkeypatch, [None])  # it ran to its end, and all scores were NaN
+    go_on(study, space, 1)
+    fake_fit(monkeypatch, [0.3, 0.5])
+    go_on(study, space, 2)
+
+    assert winner_of(ended_trials(study)).number == 1
+
+
+def test_a_trial_that_ended_when_its_process_was_killed_keeps_its_accuracy(search, monkeypatch):
+    fake_fit(monkeypatch, [0.3, 0.5])
+    study, space = search()
+    with monkeypatch.context() as killed:
+        killed.setattr(module, "tell", lambda *_: None)  # the process ends before the study knows
+        go_on(study, space, 1)
+    study, _ = search()
+
+    (trial,) = study.trials
+    assert (trial.state.name, trial.value) == ("COMPLETE", 0.5)
+    assert len(study.trials) == 1  # its settings are not tried again
 
 
 def test_short_names_of_settings_are_no_columns_of_a_result():

@@ -26,4 +26,4 @@ class Quality:
 
     def __post_init__(self) -> None:
         if self.bertscore_layer is not None and (self.bertscore == "none" or self.bertscore_layer < 0):
-            raise OptionError("bertscore_layer", layer=self.bertscore_layer)
+            raise OptionError("bertscore_layer_alone", layer=self.bertscore_layer)

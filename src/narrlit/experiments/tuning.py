@@ -96,11 +96,12 @@ def tune(  # noqa: PLR0913 (options)
     >>> list(result.runs), list(result.settings["winner"]["settings"])
     (['given_fold_1', 'winner_0000_fold_1'], ['model.init_args.margin'])
     """
-    for name, number in (("trials", trials), ("epochs_before_pruning", epochs_before_pruning)):
-        if number < 1:
-            raise OptionError("at_least", option=name, found=number, least=1)
+    counts = {"trials": (trials, 1), "epochs_before_pruning": (epochs_before_pruning, 1)}
+    for name, (number, least) in (counts | {"trials_before_pruning": (trials_before_pruning, 0)}).items():
+        if number < least:
+            raise OptionError("at_least", option=name, found=number, least=least)
     search_space = SearchSpace.read(space)
-    pruner = Pruner(epochs_before_pruning - 1, max(0, trials_before_pruning))
+    pruner = Pruner(epochs_before_pruning - 1, trials_before_pruning)
     with exclusive(folder, FOLDER):
         arguments, division = fit_arguments(config, options), Division(folds, fold_seed)
         search = Search.begin(arguments, search_space, Path(folder), division, pruner)
@@ -331,7 +332,7 @@ def winner_of(trials: "Sequence[FrozenTrial]") -> "FrozenTrial":
     Raises:
         OptionError: if no trial has finished.
     """
-    finished = [trial for trial in trials if trial.user_attrs[ENTRY]["status"] == "finished"]
+    finished = [trial for trial in trials if _is_finished(trial.user_attrs[ENTRY])]
     if not finished:
         reasons = sorted({str(trial.user_attrs[ENTRY]["reason"]) for trial in trials})
         raise OptionError("no_finished_trial", reasons="; ".join(reasons))
@@ -372,7 +373,7 @@ def _trial_record(trial: "FrozenTrial") -> Row:
 def _print_progress(trials: "Sequence[FrozenTrial]") -> None:
     """Print how the last trial ended, and the best accuracy so far."""
     last = trials[-1]
-    finished = [trial for trial in trials if trial.user_attrs[ENTRY]["status"] == "finished"]
+    finished = [trial for trial in trials if _is_finished(trial.user_attrs[ENTRY])]
     best = value_text(max((best_of(trial).value for trial in finished), default=None)) or "none"
     accuracy = estimate_text(*best_of(last)[:3])
     say(f"trial {last.number}: {accuracy}, {_ended(last)}; {settings_text(last.params)}; best so far: {best}")
@@ -393,11 +394,27 @@ def open_study(folder: Path, pruner: Pruner) -> "optuna.Study":
     queued = {trial.user_attrs.get("repeats") for trial in study.trials}
     for trial in study.get_trials(states=(states.RUNNING,)):
         # Queued before it is closed, so that it is still found as running if this process is killed in between.
-        is_killed = ENTRY not in trial.user_attrs
-        if trial.params and is_killed and trial.number not in queued:
+        if ENTRY in trial.user_attrs:  # it had ended when this process was killed
+            tell(study, trial.number, trial.user_attrs[ENTRY])
+            continue
+        if trial.params and trial.number not in queued:
             study.enqueue_trial(trial.params, user_attrs={"repeats": trial.number})
         study.tell(trial.number, state=states.FAIL)
     return study
+
+
+def tell(study: "optuna.Study", trial: int, entry: Mapping[str, Any]) -> None:
+    """Close a trial: with its accuracy if it has finished with one, else as pruned or failed."""
+    states = require("optuna", "tune").trial.TrialState
+    if _is_finished(entry):
+        study.tell(trial, entry["best"]["accuracy"])
+    else:
+        study.tell(trial, state=states.PRUNED if entry["status"] == "pruned" else states.FAIL)
+
+
+def _is_finished(entry: Mapping[str, Any]) -> bool:
+    """Return True if a trial has run to its end and has an accuracy; scores that are NaN give none."""
+    return entry["status"] == "finished" and entry["best"] is not None
 
 
 def ask(study: "optuna.Study", space: Space, seed: int) -> "optuna.Trial":
@@ -433,11 +450,7 @@ def run_trial(study: "optuna.Study", trial: "optuna.Trial", folder: Path, config
         "evaluations": [evaluation.model_dump(exclude_unset=True) for evaluation in evaluations],
     }
     trial.set_user_attr(ENTRY, entry)
-    states = require("optuna", "tune").trial.TrialState
-    if status == "finished" and best is not None:
-        study.tell(trial, best.accuracy)
-    else:
-        study.tell(trial, state=states.PRUNED if status == "pruned" else states.FAIL)
+    tell(study, trial.number, entry)
 
 
 def ended_trials(study: "optuna.Study") -> "list[FrozenTrial]":
