@@ -18,17 +18,6 @@ from narrlit.english import SENTENCES
 from narrlit.errors import DataError, ModelError, OptionError, reading, sentence
 
 SOURCE = Path(narrlit.__file__).parent
-PLAIN: set[str] = set()
-"""Packages whose errors still have plain sentences.
-
-When the last is converted, plain sentences are no longer accepted, and these go:
-
-- in `narrlit.errors`: what is listed at `_PARAMETER`, and `remedy` of `read_json` in `narrlit.json_records`;
-- in `narrlit.serving`: None as the code of a message in `message_of`, and `codes` in `refusal_of`;
-- here: `PLAIN`; the last test on plain sentences then holds for every package, as "every error has a code";
-- the plain sentences that tests raise themselves: in tests/test_cli.py (`reading` with a remedy, too),
-  tests/test_arguments.py, commands/test_embed.py and experiments.
-"""
 OF_READING = {"path", "reason"}
 """Values that `reading` and `read_json` add."""
 RAISED = {
@@ -82,12 +71,11 @@ def test_every_error_names_the_values_of_its_sentence_and_no_others():
     assert not wrong
 
 
-def test_only_packages_that_are_not_converted_have_plain_sentences():
+def test_every_error_has_a_code():
     plain = []
     for path, call, code, _ in calls_with_code():
-        part = path.relative_to(SOURCE).parts[0]
         is_plain = isinstance(code, ast.JoinedStr) or (isinstance(code, ast.Constant) and code.value not in SENTENCES)
-        if part not in PLAIN and is_plain:
+        if is_plain:
             plain.append(f"{path}:{call.lineno}")
     assert not plain
 

@@ -32,15 +32,6 @@ _REASONS: dict[type[Exception], str] = {
     EOFError: "ends too early",
 }
 """Reasons for exceptions whose own messages do not help."""
-
-
-_PARAMETER = re.compile(r"`([a-z_.]+)(?:=([^`]*))?`")
-"""Parameter in a plain sentence, with its value.
-
-Only `narrlit.experiments` still raises plain sentences. When it has codes, these go: this expression; in `sentence`,
-the case of a code that is not in the catalog; in `reading`, the parameter `remedy` and all that follows the case of a
-code; and what the docstrings of `NarrlitError`, `sentence` and `reading` say of plain sentences.
-"""
 WriteOption = Callable[[str, str], str]
 """Function that writes an option, given its name and its value, which may be empty."""
 
@@ -60,7 +51,7 @@ class NarrlitError(Exception):
     Its sentence, which names place, problem and remedy, is in `narrlit.english`.
 
     Args:
-        code: code of the error; where no code has been introduced yet, a plain sentence without values.
+        code: code of the error, a key of `narrlit.english.SENTENCES`.
         values: values that the sentence names, such as `path`, `line` or `column`.
 
     Attributes:
@@ -116,15 +107,11 @@ class MissingExtraError(NarrlitError):
 def sentence(code: str, values: Mapping[str, Any], write_option: WriteOption = as_parameter) -> str:
     """Fill values into the sentence of a code.
 
-    A code that is not in the catalog is a plain sentence. This ends when no error is raised with one.
-
     Args:
         code: key of `SENTENCES`.
         values: values that the sentence names; an error is replaced by its sentence.
         write_option: function that writes an option.
     """
-    if code not in SENTENCES:
-        return _PARAMETER.sub(lambda option: write_option(option[1], option[2] or ""), code)
     return _ErrorWords(write_option).format(SENTENCES[code], **values)
 
 
@@ -166,25 +153,22 @@ class _ErrorWords(Words):
 
 
 @contextmanager
-def reading(
-    code: str, path: str | Path, remedy: str = "", error: type[NarrlitError] = DataError, **values: object
-) -> Iterator[None]:
+def reading(code: str, path: str | Path, *, error: type[NarrlitError] = DataError, **values: object) -> Iterator[None]:
     """Convert exceptions of the block, which reads `path`, to an error.
 
     Args:
-        code: code of the error; its sentence names `path` and `reason`. A word that is no code names what is read.
+        code: code of the error; its sentence names `path` and `reason`.
         path: what is read.
-        remedy: what to do, if `code` is no code.
         error: class of the error.
         values: other values that the sentence names.
 
     Raises:
         NarrlitError: of class `error`; a NarrlitError raised in the block passes unchanged.
 
-    >>> with reading("config", "a.yaml", "correct the file"):
+    >>> with reading("unreadable_config", "a.yaml"):
     ...     int("x")
     Traceback (most recent call last):
-    narrlit.errors.DataError: config a.yaml: invalid literal for int() with base 10: 'x'; correct the file
+    narrlit.errors.DataError: a.yaml: invalid literal for int() with base 10: 'x'
     """
     try:
         yield
@@ -194,10 +178,7 @@ def reading(
         mistake = mistake_behind(cause)
         if mistake is not None:
             raise mistake from cause
-        if code in SENTENCES:
-            raise error(code, path=str(path), reason=reason(cause), **values) from cause
-        advice = f"; {remedy}" if remedy else ""
-        raise error(f"{code} {printable(path)}: {reason(cause)}{advice}") from cause
+        raise error(code, path=str(path), reason=reason(cause), **values) from cause
 
 
 def system_error(error: BaseException) -> str | None:

@@ -16,7 +16,7 @@ def read_json(
     path: Path,
     model: type[Record],
     code: str,
-    remedy: str = "",
+    *,
     error: type[NarrlitError] = DataError,
     **values: object,
 ) -> Record:
@@ -25,15 +25,14 @@ def read_json(
     Args:
         path: the file.
         model: pydantic model of the record.
-        code: code of the error; its sentence names `path` and `reason`. A word that is no code names the record.
-        remedy: what to do about a damaged file, if `code` is no code.
+        code: code of the error; its sentence names `path` and `reason`.
         error: class of the exception to raise.
         values: other values that the sentence names.
 
     Raises:
         NarrlitError: of class `error`, if the file can't be read or a field is missing or wrong.
     """
-    with reading(code, path, remedy, error, **values):
+    with reading(code, path, error=error, **values):
         content = json.loads(path.read_text(encoding="utf-8"))
         try:
             return model.model_validate(content)

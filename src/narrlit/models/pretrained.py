@@ -95,7 +95,7 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
         _check_files(config.model, folder)
     adapter = _adapter_file(config, folder)
     failure, facts = _failure_of(folder, adapter)
-    with quiet(), reading(failure, config.model, "", ModelError, **facts), missing_weights(empty) as missing:
+    with quiet(), reading(failure, config.model, error=ModelError, **facts), missing_weights(empty) as missing:
         model = _load(config, folder, trust, quantization, empty)
         is_adapted = hasattr(model[0], "model") and hasattr(model[0].model, "peft_config")
         if is_adapted and adapter is not None:
@@ -104,7 +104,7 @@ def _read(config: EncoderConfig, trust: bool, empty: bool) -> SentenceTransforme
     if missing:
         raise ModelError("missing_weights", model=config.model, missing=len(missing), first=min(missing))
     if not empty and not quantization:
-        with quiet(), reading(failure, config.model, "", ModelError, **facts):
+        with quiet(), reading(failure, config.model, error=ModelError, **facts):
             _check_embedding(model)
     if is_adapted:
         _merge_adapter(model, config.model)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from narrlit.data.rows import ReadingNote
-from narrlit.english import SENTENCES
 from narrlit.errors import NarrlitError, printable
 from narrlit.sentences import Words
 
@@ -37,8 +36,7 @@ def message_of(source: NarrlitError | ReadingNote, limit: int = 500) -> Message:
     for name, value in source.values.items():
         number = isinstance(value, int | float)
         values[name] = value if number else printable(Words().format_field(value, ""), limit)
-    code = source.code if source.code in SENTENCES else None  # a plain sentence has no code
-    return Message(message=printable(source, limit), code=code, values=values)
+    return Message(message=printable(source, limit), code=source.code, values=values)
 
 
 def hide(message: Message, replaced: Mapping[str, str]) -> Message:

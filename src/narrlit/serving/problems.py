@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from narrlit.errors import DataError, MissingExtraError, ModelError, NarrlitError, OptionError, printable
+from narrlit.errors import MissingExtraError, NarrlitError, OptionError, printable
 from narrlit.serving.messages import Message, Values, hide, message_of
 
 CLIENT_LEFT = 499
@@ -107,10 +107,9 @@ def refusal_of(error: NarrlitError) -> RefusedError:
     """
     options = error.options if isinstance(error, OptionError) else ()
     parameter = options[0].partition(".")[0] if options else None
-    codes = {OptionError: "invalid_option", DataError: "invalid_data", ModelError: "model_error"}
     status = 503 if isinstance(error, MissingExtraError) else 400
     known = message_of(error, 1000)
-    return RefusedError(status, known.message, parameter, known.code or codes.get(type(error)), known.values)
+    return RefusedError(status, known.message, parameter, known.code, known.values)
 
 
 def refusal_of_http(error: HTTPException) -> RefusedError:
