@@ -26,6 +26,7 @@ from narrlit.cli import main
 from narrlit.data.schema import StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples, synthetic_triples
 from narrlit.data.writers import write_examples, write_triples
+from narrlit.errors import NarrlitError, mistake_behind
 
 # With its OpenMP layer in the process, forks compute other last bits than the process itself.
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
@@ -128,21 +129,30 @@ class Outcome:
     code: int
     out: str
     err: str
+    error: NarrlitError | None
 
 
 @pytest.fixture
 def narrlit(capfd, monkeypatch, tmp_path):
-    """narrlit("evaluate", ...): run a command in a fresh folder; its exit code and what it printed."""
+    """narrlit("evaluate", ...): run a command in a fresh folder; its exit code, what it printed, and its error."""
     monkeypatch.chdir(tmp_path)
+    errors = []
+
+    def note(error):
+        errors.append(mistake_behind(error))
+        return errors[-1]
+
+    monkeypatch.setattr("narrlit.cli.mistake_behind", note)
 
     def run(*arguments):
         capfd.readouterr()
+        errors.clear()
         try:
             code = main([str(argument) for argument in arguments])
         except SystemExit as stopped:  # jsonargparse's way to refuse arguments
             code = stopped.code
         printed = capfd.readouterr()
-        return Outcome(code or 0, printed.out, printed.err)
+        return Outcome(code or 0, printed.out, printed.err, errors[0] if errors else None)
 
     return run
 

@@ -2,6 +2,7 @@
 
 import pytest
 from json_files import read_json_lines
+from refusals import assert_refusal
 from results import check_result
 
 from narrlit.api import similarity
@@ -81,22 +82,22 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code", "values"),
     [
-        (["none.jsonl"], "none.jsonl does not exist; check the path"),
-        (["{validation}", "--threshold", "0"], "--threshold 0.0: must be above 0"),
-        (["{validation}", "--labels", "{stories}"], 'column "text_a_is_closer" is missing'),
-        (["{validation}", "--fusion", "equal"], "need --model"),
-        ([], "VALIDATION is missing"),
+        (["none.jsonl"], "no_such_file", {"path": "none.jsonl"}),
+        (["{validation}", "--threshold", "0"], "share_above_zero", {"option": "threshold", "found": 0}),
+        (["{validation}", "--labels", "{stories}"], "missing_label_column", {"column": "text_a_is_closer"}),
+        (["{validation}", "--fusion", "equal"], "options_need_model", {}),
+        ([], "invalid_arguments", {"problem": "VALIDATION is missing"}),
     ],
 )
-def test_mistakes_cost_one_line(narrlit, world_files, arguments, words):
+def test_mistakes_cost_one_line(narrlit, world_files, arguments, code, values):
     files = {name: world_files / f"{name}.jsonl" for name in ("validation", "stories")}
     found = narrlit("check-data", world_files / "train.jsonl", *(word.format(**files) for word in arguments))
     assert found.code == 2
     assert found.out == ""
     assert len(found.err.splitlines()) == 1
-    assert words in found.err
+    assert_refusal(found.error, code, **values)
 
 
 def test_training_triples_need_labels(narrlit, world_files, make):

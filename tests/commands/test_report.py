@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import assert_refusal
 
 from narrlit.data.readers import read_triples
 from narrlit.data.schema import StoryTable
@@ -40,7 +41,8 @@ def test_a_submission_is_reported_with_its_track(narrlit, world_files, tmp_path)
     found = narrlit(*command)
 
     assert found.code == 2
-    assert "s.zip contains answers (Track A) and embeddings (Track B): give --track a" in found.err
+    assert_refusal(found.error, "track_needed", name="s.zip")
+    assert "give --track a" in found.err
     assert narrlit(*command, "--stories", "stories.jsonl").code == 0
     assert "vectors of Track B" in (tmp_path / "r.html").read_text()
 
@@ -66,22 +68,19 @@ def test_without_triples_those_of_the_run_are_taken(narrlit, world_files, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "code", "values"),
     [
-        (["jaccard", "--out", "a.html"], "give --triples"),
-        (
-            ["jaccard", "run", "--out", "a.html"],
-            "run: its validation triples gone.jsonl no longer exist: give --triples",
-        ),
-        (["jaccard", "jaccard", "--out", "a.html"], "named twice"),
-        (["jaccard", "--out", "a.pdf"], "a.pdf: name a file that ends in .html, .htm"),
-        (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "--by genre"),
+        (["jaccard", "--out", "a.html"], "no_recorded_triples", {}),
+        (["jaccard", "run", "--out", "a.html"], "triples_of_run_gone", {"name": "run", "path": "gone.jsonl"}),
+        (["jaccard", "jaccard", "--out", "a.html"], "system_twice", {"name": "jaccard"}),
+        (["jaccard", "--out", "a.pdf"], "wrong_suffix", {"path": "a.pdf"}),
+        (["jaccard", "--triples", "TRIPLES", "--by", "genre", "--out", "a.html"], "unknown_facet", {"column": "genre"}),
     ],
 )
-def test_mistakes_cost_one_line(narrlit, world_files, tmp_path, arguments, words):
+def test_mistakes_cost_one_line(narrlit, world_files, tmp_path, arguments, code, values):
     run_with(tmp_path / "run", {"files": [{"path": "gone.jsonl", "sha256": "0", "rows": 9}]})
     found = narrlit("report", *(world_files / "validation.jsonl" if a == "TRIPLES" else a for a in arguments))
     assert found.code == 2
     assert "Traceback" not in found.err
-    assert words in found.err
+    assert_refusal(found.error, code, **values)
     assert not Path("a.html").exists()

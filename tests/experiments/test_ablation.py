@@ -9,7 +9,7 @@ import yaml
 from finished_fits import finished_fit, in_all_epochs
 from interruptions import Killed
 from json_files import read_json
-from refusals import refused
+from refusals import assert_refusal, refused
 from results import check_result
 from scoring import scores_of
 
@@ -160,15 +160,18 @@ def right(name, metric="last_epoch"):
 
 def check_other_configs(ablate, overlays):
     found = ablate("--model.init_args.optimization.warmup", "0.5")
-    assert "out/full.yaml has another configuration (model.init_args.optimization.warmup: 0.1 -> 0.5)" in found.err
+    change = "model.init_args.optimization.warmup: 0.1 -> 0.5"
+    assert_refusal(found.error, "other_configuration", path="out/full.yaml", change=change)
+    assert "choose another --out or remove out/full.yaml" in found.err
     overlays(scale={"model": {"init_args": {"scale": 3.0}}})
     found = ablate()
-    assert "out/scale.yaml has another configuration (model.init_args.scale: 2.0 -> 3.0)" in found.err
+    change = "model.init_args.scale: 2.0 -> 3.0"
+    assert_refusal(found.error, "other_configuration", path="out/scale.yaml", change=change)
     kept = Path("out/scale.yaml").read_text()
     Path("out/scale.yaml").unlink()  # the config alone does not make way for another one's run
     found = ablate()
     assert found.code == 2
-    assert "out/scale exists and is not empty" in found.err
+    assert_refusal(found.error, "output_not_empty", path="out/scale")
     Path("out/scale.yaml").write_text(kept)
 
 
@@ -178,37 +181,48 @@ def check_other_data(ablate):
         Path(name).write_text(kept.replace("the", "a", 1))
         found = ablate()
         assert found.code == 2, found.err
-        assert f"out/full: {name} changed since the fit" in found.err, found.err
+        assert_refusal(found.error, "file_of_fit_changed", folder="out/full", path=name)
         Path(name).write_text(kept)
     answers = Path("out/triplet/validation_answers.json")
     answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
-    assert "out/triplet: the validation triples or their labels changed since the fit" in ablate().err
+    assert_refusal(ablate().error, "triples_of_fit_changed", folder="out/triplet")
 
 
 @pytest.mark.parametrize(
-    ("options", "content", "words"),
+    ("options", "content", "code", "values"),
     [
-        (["--ckpt_path", "x.ckpt"], SCALE, "x.ckpt"),
-        (["--trainer.limit_val_batches", "1"], SCALE, "trainer.limit_val_batches cannot be used in an ablation"),
-        (["--data.validation", "null"], SCALE, "an ablation needs validation triples: give --data.validation FILE"),
-        ([], {"data": {"init_args": {"validation": "t.jsonl"}}}, "bad.yaml changes the validation triples"),
-        ([], {"model": {"init_args": {"scales": 20.0}}}, "scales"),
-        ([], {"trainer": {"check_val_every_n_epoch": 2}}, "trainer.check_val_every_n_epoch cannot be used"),
+        (["--ckpt_path", "x.ckpt"], SCALE, "broken_checkpoint", {"path": "x.ckpt"}),
+        (["--trainer.limit_val_batches", "1"], SCALE, "unusable_setting", {"option": "trainer.limit_val_batches"}),
+        (["--data.validation", "null"], SCALE, "no_validation_triples", {"purpose": "an ablation"}),
+        (
+            [],
+            {"data": {"init_args": {"validation": "t.jsonl"}}},
+            "overlay_of_other_triples",
+            {"path": "quickstart_bad.yaml"},
+        ),
+        ([], {"model": {"init_args": {"scales": 20.0}}}, "invalid_settings", {}),
+        (
+            [],
+            {"trainer": {"check_val_every_n_epoch": 2}},
+            "unusable_setting",
+            {"option": "trainer.check_val_every_n_epoch"},
+        ),
     ],
 )
-def test_mistakes_cost_one_line_and_no_fit(ablate, overlays, options, content, words):
+def test_mistakes_cost_one_line_and_no_fit(ablate, overlays, options, content, code, values):
     overlays(bad=content)
     found = ablate(*options)
     assert found.code == 2
-    assert words in found.err.strip().splitlines()[-1]
+    assert_refusal(found.error, code, **values)
     assert "Traceback" not in found.err
     assert not Path("out").exists()
 
 
 def test_a_system_without_ablations_names_the_packaged_ones(ablate):
     found = ablate(own=())
-    assert "no overlay of quickstart in configs/ablations/quickstart_*.yaml" in found.err
-    assert "packaged configs: ablations/comhis_identity.yaml, " in found.err
+    patterns = ["configs/ablations/quickstart_*.yaml"]
+    assert_refusal(found.error, "no_overlay", system="quickstart", patterns=patterns)
+    assert "ablations/comhis_identity.yaml" in found.error.values["known"]
 
 
 def refuse(run, config):

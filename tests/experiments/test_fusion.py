@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_lines import last_of
 from json_files import read_json_lines
-from refusals import refused
+from refusals import assert_refusal, refused
 from results import check_result
 
 from narrlit import load
@@ -252,32 +252,32 @@ def test_broken_settings_are_named(tmp_path, content, code, values):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code", "values"),
     [
-        (["--models", ","], "--models is empty: name at least one"),
-        (["--models", "a,a"], "--models: a is named twice; give different models"),
-        (["--device", "mps"], "--device mps: this machine has none"),
-        (["--models", "no/such-model"], "no/such-model"),
-        (["--settings", "none.yaml"], "none.yaml: No such file"),
-        (["--grid", "0.3"], "--grid 0.3: must be a step from 0.01 to 1"),
-        (["--scope", "triple"], "need --pseudonymize"),
-        (["--fusion", "equal"], "fusion"),
-        (["--max-length", "0"], "--max-length"),
-        (["--folds", "1"], "--folds 1: at least 2"),
-        (["--folds", "31"], "only 30 such groups"),
-        (["--views", "none.jsonl"], "none.jsonl does not exist"),
-        (["--views", "t.jsonl"], "t.jsonl:1: unknown columns: one"),
-        (["--labels", "none.jsonl"], "none.jsonl does not exist"),
-        (["--missing-views", "guess"], "guess"),
-        (["--out", "t.jsonl/x"], "cannot write t.jsonl/x"),
+        (["--models", ","], "empty_list", {"option": "models"}),
+        (["--models", "a,a"], "model_twice", {"name": "a"}),
+        (["--device", "mps"], "missing_device", {"device": "mps"}),
+        (["--models", "no/such-model"], "downloads_prevented", {}),
+        (["--settings", "none.yaml"], "unreadable_config", {"path": "none.yaml"}),
+        (["--grid", "0.3"], "step_of_grid", {"step": 0.3}),
+        (["--scope", "triple"], "options_need_pseudonymize", {}),
+        (["--fusion", "equal"], "invalid_arguments", {}),
+        (["--max-length", "0"], "max_length_too_small", {"max_length": 0}),
+        (["--folds", "1"], "few_folds", {"folds": 1}),
+        (["--folds", "31"], "few_groups", {"groups": 30}),
+        (["--views", "none.jsonl"], "no_such_file", {"path": "none.jsonl"}),
+        (["--views", "t.jsonl"], "no_text_column", {"path": "t.jsonl", "line": 1, "found": "one"}),
+        (["--labels", "none.jsonl"], "no_such_file", {"path": "none.jsonl"}),
+        (["--missing-views", "guess"], "invalid_arguments", {}),
+        (["--out", "t.jsonl/x"], "cannot_write", {"path": "t.jsonl/x/fuse.json"}),
     ],
 )
-def test_mistakes_cost_one_line(narrlit, world, tmp_path, options, words):
+def test_mistakes_cost_one_line(narrlit, world, tmp_path, options, code, values):
     (tmp_path / "t.jsonl").write_text('{"one": 1}\n')
     found = narrlit(*last_of("fuse", world[0], "--models", "x", "--views", world[1], *QUICK, *options))
     assert found.code == 2
     assert found.out == ""
-    assert words in found.err
+    assert_refusal(found.error, code, **values)
     assert "Traceback" not in found.err
 
 
@@ -287,14 +287,14 @@ def test_stories_without_views_or_labels_are_refused(narrlit, world, tmp_path):
     (tmp_path / "bare.jsonl").write_text(json.dumps(row) + "\n")
     found = narrlit("fuse", "t.jsonl", "--models", "x", "--views", world[1])
 
-    assert "3 of 3 distinct stories have no views in" in found.err
-    assert "first 'A hill. A well.'" in found.err
+    assert_refusal(found.error, "stories_without_views", n=3, stories=3, first="A hill. A well.")
 
     found = narrlit("fuse", "t.jsonl", "--models", "x")
+    assert_refusal(found.error, "views_needed")
     assert "give --views FILE" in found.err
 
     found = narrlit("fuse", "bare.jsonl", "--models", "x", "--views", world[1])
-    assert "bare.jsonl has 1 row without a label: give a file of them as --labels" in found.err
+    assert_refusal(found.error, "no_labels", name="bare.jsonl", n=1)
 
 
 POSITIONAL = ["--grid", "1", "--folds", "2", "--missing-views", "positional", "--out", "o", "--overwrite"]

@@ -8,7 +8,7 @@ from statistics import stdev
 import numpy as np
 import pytest
 from json_files import read_json, read_json_lines, write_json_lines
-from refusals import refused
+from refusals import assert_refusal, refused
 from results import check_result
 
 import narrlit
@@ -571,21 +571,21 @@ def test_a_missing_file_is_named_with_its_remedy(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "values"),
     [
-        (["hist"], "no tables of 'hist' (did you mean hits?); available: comhis, hits"),
-        (["hits", "--table", "3"], "table 3: no such table of hits"),
-        (["hits", "--table", "figure 1"], "table figure 1: not computed: a diagram"),
-        (["hits", "--seeds", "0"], "--seeds 0: must be at least 1"),
-        (["hits", "--labels-b", "none.jsonl"], "--labels-b none.jsonl: no such file"),
-        (["hits"], "narrative-similarity-dataset/dev/dev_track_a.jsonl is missing: git clone"),
-        ([], "name a system; `narrlit reproduce --list`"),
+        (["hist"], "no_tables", {"system": "hist", "near": "hits"}),
+        (["hits", "--table", "3"], "unknown_table", {"number": "3", "system": "hits"}),
+        (["hits", "--table", "figure 1"], "table_not_computed", {"number": "figure 1"}),
+        (["hits", "--seeds", "0"], "at_least", {"option": "seeds", "found": 0}),
+        (["hits", "--labels-b", "none.jsonl"], "no_file_of_option", {"option": "labels_b", "path": "none.jsonl"}),
+        (["hits"], "no_official_file", {"path": "narrative-similarity-dataset/dev/dev_track_a.jsonl"}),
+        ([], "no_system", {}),
     ],
 )
-def test_mistakes_are_one_line(narrlit, words, message):
+def test_mistakes_are_one_line(narrlit, words, code, values):
     found = narrlit("reproduce", *words)
     assert found.code == 2
-    assert message in found.err
+    assert_refusal(found.error, code, **values)
     assert len(found.err.splitlines()) == 1
 
 
@@ -612,7 +612,8 @@ def test_notes_say_what_is_missing(reproduction, folder):
 def test_the_papers_encoder_is_needed_before_anything_runs(narrlit, folder):
     found = narrlit("reproduce", "comhis", "--data", folder)
     assert found.code == 2
-    assert "Qwen/Qwen3-Embedding-8B is not available; give --backbone minilm" in found.err
+    assert_refusal(found.error, "paper_encoder_not_available", model="Qwen/Qwen3-Embedding-8B")
+    assert "give --backbone minilm" in found.err
     assert not Path("runs").exists()
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from refusals import refused
+from refusals import assert_refusal, refused
 from results import check_result
 
 from narrlit.data.tales import sample_tales
@@ -280,18 +280,23 @@ def test_files_indexes_and_texts_are_accepted_as_collections(make, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "code", "values"),
     [
-        (["--qrels", "q.tsv", "--baseline", "jaccard"], '"jaccard"'),
-        ([], "give either --same, a column of the stories, or --qrels, relevance judgments"),
-        (["--qrels", "none.tsv"], "none"),
-        (["--same", "text"], "--same text: stories.jsonl has no such column; available: none"),
-        (["--same", "kind", "--measure", "cosin"], "--measure cosin (did you mean cosine?): give one of"),
+        (["--qrels", "q.tsv", "--baseline", "jaccard"], "invalid_arguments", {}),
+        ([], "same_or_qrels", {}),
+        (["--qrels", "none.tsv"], "unreadable_qrels", {"path": "none.tsv"}),
+        (["--same", "text"], "unknown_column", {"option": "same", "column": "text", "known": "none"}),
     ],
 )
-def test_wrong_options_cost_one_line(narrlit, make, options, words):
+def test_wrong_options_cost_one_line(narrlit, make, options, code, values):
     make("stories.jsonl", STORIES)
     make("q.tsv", QRELS)
     found = narrlit("retrieval", "stories.jsonl", *options)
     assert found.code == 2, found.err
-    assert words in found.err.splitlines()[-1], found.err
+    assert_refusal(found.error, code, **values)
+
+
+def test_an_unknown_measure_is_named_with_its_option(narrlit, make):
+    found = narrlit("retrieval", make("stories.jsonl", STORIES), "--same", "kind", "--measure", "cosin")
+    assert found.code == 2
+    assert "--measure cosin (did you mean cosine?): give one of" in found.err.splitlines()[-1]

@@ -3,6 +3,7 @@
 import pytest
 from finished_fits import finished_fit, in_all_epochs
 from json_files import read_json
+from refusals import assert_refusal
 from results import check_result
 from run_helpers import fit_arguments
 
@@ -67,10 +68,11 @@ def test_finished_seeds_of_a_fit_are_not_repeated(tiny, narrlit, tmp_path):
     assert again.out == found.out
 
     other = narrlit(*arguments, "--seeds", "1,2", "--model.init_args.scale", "3")
+    assert_refusal(other.error, "other_configuration", option="trainer.logger.init_args.version")
     assert "choose another --trainer.logger.init_args.version or remove" in other.err.strip().splitlines()[-1]
 
     refused = narrlit(*arguments, "--seeds", "1,2", "--trainer.logger", "false")
     assert refused.code == 2
-    assert "leave --trainer.logger to the config" in refused.err
+    assert_refusal(refused.error, "seeds_need_folder")
     assert narrlit(*arguments, "--seeds").code == 2
     assert "seed_everything: 42" in narrlit(*arguments, "--seeds", "1,2", "--print_config").out

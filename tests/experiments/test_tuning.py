@@ -168,7 +168,7 @@ def check_again(narrlit, options, text):
     assert found.out == text
     assert {path: path.stat().st_mtime_ns for path in Path("t").glob("*/run.json")} == times
     Path("other.yaml").write_text(SPACE.replace("30", "31"))
-    for more, words in (
+    for more, change in (
         (["--model.init_args.optimization.warmup", "0.2"], "fit.model.init_args.optimization.warmup: 0.1 -> 0.2"),
         (["--space", "other.yaml"], "space.model.init_args.scale.high: 30 -> 31"),
     ):
@@ -176,36 +176,42 @@ def check_again(narrlit, options, text):
             "tune", *options[1 : options.index("--folds")], *last_of(*options[options.index("--folds") :], *more)
         )
         assert found.code == 2, found.err
-        assert f"t/plan.yaml has another configuration ({words})" in found.err, found.err
+        assert_refusal(found.error, "other_configuration", path="plan.yaml", change=change)
+        assert "choose another --out or remove t/plan.yaml" in found.err, found.err
 
 
 @pytest.mark.parametrize(
-    ("options", "space", "words"),
+    ("options", "space", "code", "values"),
     [
-        (["--trials", "0"], ONE, "--trials 0: must be at least 1"),
-        (["--epochs-before-pruning", "0"], ONE, "--epochs-before-pruning 0: must be at least 1"),
-        (["--folds", "25"], ONE, "there are only 24 such groups"),
-        (["--out", "full"], ONE, "full exists and is not empty"),
-        (["--space", "none.yaml"], ONE, "--space none.yaml: no such file"),
-        (["--trainer.fast_dev_run", "true"], ONE, "trainer.fast_dev_run cannot be used in a search"),
-        (["--trainer.devices", "2"], ONE, "fits of a search run on one device"),
-        ([], "model.a: {low: 2, high: 1}", "--space space.yaml: model.a: "),
-        ([], "model.init_args.sale: {low: 1, high: 2}", "space.yaml: model.init_args.sale: 1: "),
-        ([], "trainer.max_epochs: {low: 1, high: 2.5}", "trainer.max_epochs: 1.0: "),
-        ([], "model.init_args.optimization.warmup: {low: 0.5, high: 1.5}", "optimization.warmup is 1.5: must be"),
-        ([], "trainer.devices: {choices: [1, 2]}", "trainer.devices: 2: fits of a search run on one device"),
-        ([], "trainer.logger.init_args.name: {choices: [a, b]}", "trainer.logger.init_args.name changes nothing here"),
-        ([], "data.init_args.train: {low: 30, high: 40}", "data.init_args.train changes the examples"),
+        (["--trials", "0"], ONE, "at_least", {"option": "trials", "found": 0}),
+        (["--epochs-before-pruning", "0"], ONE, "at_least", {"option": "epochs_before_pruning", "found": 0}),
+        (["--folds", "25"], ONE, "few_groups", {"groups": 24}),
+        (["--out", "full"], ONE, "output_not_empty", {"path": "full"}),
+        (["--space", "none.yaml"], ONE, "no_such_config", {"option": "space", "path": "none.yaml"}),
+        (["--trainer.fast_dev_run", "true"], ONE, "unusable_setting", {"option": "trainer.fast_dev_run"}),
+        (["--trainer.devices", "2"], ONE, "search_on_several_devices", {}),
+        ([], "model.a: {low: 2, high: 1}", "broken_range", {"path": "space.yaml", "name": "model.a"}),
+        ([], "model.init_args.sale: {low: 1, high: 2}", "refused_value", {"name": "model.init_args.sale", "value": 1}),
+        ([], "trainer.max_epochs: {low: 1, high: 2.5}", "refused_value", {"name": "trainer.max_epochs", "value": 1.0}),
+        ([], "model.init_args.optimization.warmup: {low: 0.5, high: 1.5}", "refused_value", {"value": 1.5}),
+        ([], "trainer.devices: {choices: [1, 2]}", "refused_value", {"name": "trainer.devices", "value": 2}),
+        (
+            [],
+            "trainer.logger.init_args.name: {choices: [a, b]}",
+            "range_without_effect",
+            {"name": "trainer.logger.init_args.name"},
+        ),
+        ([], "data.init_args.train: {low: 30, high: 40}", "range_of_examples", {"name": "data.init_args.train"}),
     ],
 )
-def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, options, space, words):
+def test_mistakes_cost_one_line_and_no_trial(arguments, narrlit, tmp_path, options, space, code, values):
     Path("space.yaml").write_text(space)
     Path("full").mkdir()
     Path("full/thesis.tex").touch()
     found = narrlit(*arguments(*options))
 
     assert found.code == 2
-    assert words in found.err.strip().splitlines()[-1]
+    assert_refusal(found.error, code, **values)
     assert "Traceback" not in found.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "space.yaml"]
 
@@ -223,21 +229,23 @@ def test_the_sampling_of_hard_examples_may_vary(arguments, narrlit, monkeypatch)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("space", "words"),
-    [
-        (
-            "model.init_args.optimization.learning_rate: {choices: [1.0e+30, 1.0e+31]}",
-            "the loss is nan; last good checkpoint: none; lower --model.optimization.learning_rate",
-        ),
-        ("trainer.max_steps: {choices: [1, 2]}", "t/trial_0000: the fit evaluated no validation triples; train"),
-    ],
-)
-def test_a_search_without_any_accuracy_prints_one_line(arguments, narrlit, space, words):
-    Path("space.yaml").write_text(space)
+def test_a_search_without_any_accuracy_prints_one_line(arguments, narrlit):
+    rate = "model.init_args.optimization.learning_rate"
+    Path("space.yaml").write_text(f"{rate}: {{choices: [1.0e+30, 1.0e+31]}}")
     found = narrlit(*arguments(trials=2))
     assert found.code == 2, found.err
-    assert words in found.err.strip().splitlines()[-1], found.err
+    assert_refusal(found.error, "no_finished_trial")
+    assert "the loss is nan" in found.error.values["reasons"]
+
+
+@pytest.mark.long
+def test_a_trial_without_an_evaluation_ends_the_search(arguments, narrlit):
+    Path("space.yaml").write_text("trainer.max_steps: {choices: [1, 2]}")
+    found = narrlit(*arguments(trials=2))
+    assert found.code == 2, found.err
+    assert_refusal(found.error, "trial_failed", trial=0)
+    assert_refusal(found.error.values["problem"], "fit_without_evaluation", folder="t/trial_0000")
+    assert "choose another --out" in found.err
 
 
 def test_optuna_is_an_extra(arguments, narrlit, monkeypatch):
