@@ -106,5 +106,5 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
 
     narrlit.export(tmp_path / "both", tmp_path / "exported")
     assert np.allclose(narrlit.embed(STORIES, tmp_path / "exported"), vectors, atol=1e-6)
-    with refused("no_model_to_average"):
+    with refused("empty_list", option="models"):
         narrlit.average([], tmp_path / "none")

@@ -238,7 +238,6 @@ SENTENCES = {
         "{--trained_share}: {shares} shares for {trainings} trainings; give one number, or one for each"
     ),
     "averaged_heads": "heads on a frozen encoder can't be averaged: name runs that train the encoder",
-    "no_model_to_average": "{--models}: name at least one",
     "broken_average_record": "record of an average {path}: {reason}; average the weights again",
     "other_weights_averaged": (
         "trainings of {model} and of {other_model} can't be averaged: they did not train the same weights"

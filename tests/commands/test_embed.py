@@ -226,7 +226,7 @@ def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, mo
 
 def test_for_a_missing_model_similar_names_or_the_offline_variable_are_printed(narrlit, world_files, monkeypatch):
     def load(source, **_):
-        raise ModelError(f"loaded {source}")
+        raise ModelError("unloadable_model", path=source, reason="not reached")
 
     monkeypatch.setattr("narrlit.models.registry.load_encoder", load)
     embed = ["embed", world_files / "stories.jsonl", "--out", "v.npy", "--model"]
@@ -234,5 +234,5 @@ def test_for_a_missing_model_similar_names_or_the_offline_variable_are_printed(n
     assert "does not exist (did you mean stories.jsonl?)" in narrlit(*embed, world_files / "storys.jsonl").err
 
     found = narrlit(*embed, "org/name")
-    assert "loaded org/name; HF_HUB_OFFLINE is set, which prevents downloads: unset it" in found.err
+    assert "not reached; see --model; HF_HUB_OFFLINE is set, which prevents downloads: unset it" in found.err
     assert "HF_HUB" not in narrlit(*embed, "minilm").err

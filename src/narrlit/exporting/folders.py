@@ -224,7 +224,7 @@ def average(
     models with task arithmetic, for the sum.
     """
     if not models:
-        raise OptionError("no_model_to_average")
+        raise OptionError("empty_list", option="models")
     check_writable(out, folder=True, replaces=AVERAGE, overwrite=overwrite)
     names = [str(model) for model in models]
     share = trained_share if isinstance(trained_share, float | int) else list(trained_share)
