@@ -21,7 +21,8 @@ SOURCE = Path(narrlit.__file__).parent
 OF_READING = {"path", "reason"}
 """Values that `reading` and `read_json` add."""
 RAISED = {
-    **dict.fromkeys(("DataError", "ModelError", "NarrlitError", "NewerRecordError", "OptionError"), (0, set())),
+    **dict.fromkeys(("DataError", "ModelError", "NarrlitError", "OptionError"), (0, set())),
+    **dict.fromkeys(("DivergedError", "NewerRecordError"), (0, set())),
     "MissingExtraError": (0, set()),
     "ReadingNote.of": (0, set()),
     "reading": (0, OF_READING),

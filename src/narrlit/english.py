@@ -566,6 +566,16 @@ SENTENCES = {
     "no_text_in_column": "{path} has no row with a text in column {column}",
     "validation_share": "data.validation_share is {share}: must be above 0 and at most 1",
     "fold_number": "data.fold is {fold}: with {folds} folds, it must be from 0 to {last}",
+    "loss_not_finite": (
+        "step {step}: the loss is {loss}; last good checkpoint: {checkpoint}; lower "
+        "{--model.optimization.learning_rate}, raise {--model.optimization.warmup}, or set "
+        "{--trainer.gradient_clip_val}"
+    ),
+    "weights_not_finite": (
+        "step {step}: weights are not finite; last good checkpoint: {checkpoint}; lower "
+        "{--model.optimization.learning_rate}, raise {--model.optimization.warmup}, or set "
+        "{--trainer.gradient_clip_val}"
+    ),
     "no_training_data": "no training data: give {--data.train:FILE}",
     "no_triple_to_evaluate": (
         'no training row can be evaluated, because none has a negative of kind "triple": give a file of labeled '

@@ -103,13 +103,13 @@ def test_the_report_says_exactly_what_the_script_says(judge, triples, tmp_path, 
 
     assert count(report, "hybrid") == (wanted["hybrid"], ROWS)
     assert count(report, "similarities") == (wanted["similarities"], ROWS)
-    assert count(report, "model")[1] == wanted["chosen"]
-    assert count(report, "model", "shares", "overrides") == (wanted["overrides"], wanted["chosen"])
-    assert count(report, "model", "choice: overrides") == (wanted["right"], wanted["overrides"])
-    assert count(report, "model", "shares", "fallbacks") == (wanted["fallbacks"], ROWS)
+    assert count(report, "llm")[1] == wanted["chosen"]
+    assert count(report, "llm", "shares", "overrides") == (wanted["overrides"], wanted["chosen"])
+    assert count(report, "llm", "choice: overrides") == (wanted["right"], wanted["overrides"])
+    assert count(report, "llm", "shares", "fallbacks") == (wanted["fallbacks"], ROWS)
 
     if swap:
-        assert count(report, "model", "shares", "same if swapped") == (wanted["agreed"], wanted["both"])
+        assert count(report, "llm", "shares", "same if swapped") == (wanted["agreed"], wanted["both"])
         assert f"A and B swapped: {2 * ROWS} requests for {ROWS} triples" in found.err
 
     answers = [row["text_a_is_closer"] for row in read_json_lines(tmp_path / "a.jsonl")]

@@ -65,7 +65,7 @@ def test_judgements_fall_back_where_the_reply_has_no_choice(judge, triples, tmp_
 
     right = [answer == triple.a_is_closer for answer, triple in zip(answers, triples, strict=True)]
     assert judged.estimate() == estimate(right, story_numbers(triples))
-    assert judged.estimate("model", "fallbacks", "shares").value == 2 / 9
+    assert judged.estimate("llm", "fallbacks", "shares").value == 2 / 9
     assert judged.failed == []
     assert judged.failures == ""
     assert (tmp_path / "a.jsonl.report.md").read_text() == f"{judged}\n"
@@ -179,16 +179,16 @@ def test_overrides_and_choices_by_hand():
     result = judged_rows([((answer,), label, near) for answer, label, near in zip(chosen, labels, nearer, strict=True)])
 
     # Triples 1, 2, 4 and 6 are overridden; 4 has no label; the model is right on 1 and 6, wrong on 2.
-    assert count(result, "model", "overrides", "shares") == (4, 5)
-    assert count(result, "model", subset="choice: overrides") == (2, 3)
-    assert count(result, "model", subset="choice: agrees") == (1, 1)
+    assert count(result, "llm", "overrides", "shares") == (4, 5)
+    assert count(result, "llm", subset="choice: overrides") == (2, 3)
+    assert count(result, "llm", subset="choice: agrees") == (1, 1)
     assert count(result, "similarities", subset="choice: none") == (1, 1)
-    assert count(result, "model") == (3, 4)
-    assert count(result, "model_of_all") == (3, 5)
+    assert count(result, "llm") == (3, 4)
+    assert count(result, "llm_of_all") == (3, 5)
     assert count(result, "hybrid") == (4, 5)
     assert count(result, "similarities") == (3, 5)
-    assert count(result, "model", "fallbacks", "shares") == (1, 6)
-    assert count(result, "model", "shown first", "shares") == (3, 5)
+    assert count(result, "llm", "fallbacks", "shares") == (1, 6)
+    assert count(result, "llm", "shown first", "shares") == (3, 5)
     assert count(result, "hybrid", subset="label: B") == (1, 1)
     assert result.settings == {"triples": 6, "labeled": 5}
 
@@ -204,9 +204,9 @@ def test_swapped_answers_by_hand(tmp_path):
 
     assert count(result, "as_given") == (2, 4)
     assert count(result, "swapped") == (3, 5)
-    assert count(result, "model") == (1, 2)
-    assert count(result, "model", "same if swapped", "shares") == (2, 4)
-    assert count(result, "model", "shown first", "shares") == (2 + 2, 9)
+    assert count(result, "llm") == (1, 2)
+    assert count(result, "llm", "same if swapped", "shares") == (2, 4)
+    assert count(result, "llm", "shown first", "shares") == (2 + 2, 9)
     assert result.figures["ties"].dropna().tolist() == [5]
     check_result(result, tmp_path)
 
@@ -215,7 +215,7 @@ def test_swapped_answers_by_hand(tmp_path):
 def test_each_labeled_triple_is_in_one_part_of_each_facet(rows):
     result = judged_rows([((answer,), label, difference) for answer, label, difference in rows])
     labeled = sum(label is not None for _, label, _ in rows)
-    for system in ("similarities", "model", "hybrid") if labeled else ():
+    for system in ("similarities", "llm", "hybrid") if labeled else ():
         whole = count(result, system)
         of_system = result.figures[(result.figures["system"] == system) & (result.figures["metric"] == "accuracy")]
         for facet in ("label", "choice", "margin"):

@@ -17,12 +17,11 @@ from run_helpers import fit_arguments
 
 from narrlit.configuration import packaged_configs
 from narrlit.errors import OptionError
-from narrlit.experiments import tuning as module
+from narrlit.experiments import trials as module
 from narrlit.experiments.crossval import Division, divided_config
 from narrlit.experiments.run import Run
-from narrlit.experiments.tuning import (
-    Pruner,
-    SearchSpace,
+from narrlit.experiments.search_space import SearchSpace
+from narrlit.experiments.trials import (
     ask,
     best_of,
     ended_trials,
@@ -300,7 +299,7 @@ def search(tmp_path):
 
     def run(name="s"):
         (tmp_path / name).mkdir(exist_ok=True)
-        return open_study(tmp_path / name, Pruner(n_warmup_steps=1, n_startup_trials=2)), space
+        return open_study(tmp_path / name, {"n_warmup_steps": 1, "n_startup_trials": 2}), space
 
     return run
 

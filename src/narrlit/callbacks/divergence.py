@@ -12,10 +12,6 @@ from torch import Tensor
 from narrlit.distributed import summed
 from narrlit.errors import NarrlitError
 
-REMEDY = (
-    "lower `model.optimization.learning_rate`, raise `model.optimization.warmup`, or set `trainer.gradient_clip_val`"
-)
-
 
 class DivergedError(NarrlitError):
     """Non-finite loss or weights in a fit; `run_status` is the status in the record of the run."""
@@ -37,7 +33,9 @@ class StopOnDivergence(Callback):
         """Check the loss of the step."""
         loss = trainer.callback_metrics.get("train/loss")
         if loss is not None and not math.isfinite(loss):
-            raise _diverged(trainer, f"the loss is {float(loss)}")
+            raise DivergedError(
+                "loss_not_finite", step=trainer.global_step, loss=float(loss), checkpoint=_last_good(trainer)
+            )
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Check the weights, before a checkpoint may be written."""
@@ -60,17 +58,13 @@ def _check_weights(trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if weight.requires_grad and not _local(weight).isfinite().all():
             broken += 1
     if summed(torch.tensor(broken, device=pl_module.device)) > 0:
-        raise _diverged(trainer, "weights are not finite")
+        raise DivergedError("weights_not_finite", step=trainer.global_step, checkpoint=_last_good(trainer))
 
 
 def _local(weight: Tensor) -> Tensor:
     """Return the shard of a sharded weight in this process, or an unsharded weight unchanged."""
     part: Tensor = weight.to_local() if hasattr(weight, "to_local") else weight
     return part.detach()
-
-
-def _diverged(trainer: L.Trainer, fault: str) -> DivergedError:
-    return DivergedError(f"step {trainer.global_step}: {fault}; last good checkpoint: {_last_good(trainer)}; {REMEDY}")
 
 
 def _last_good(trainer: L.Trainer) -> str:

@@ -7,9 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from narrlit.api import Model, encoder_of
 from narrlit.cache.space import model_identity
@@ -23,7 +21,7 @@ from narrlit.errors import DataError, OptionError
 from narrlit.files import check_continued, write_text
 from narrlit.json_records import json_digest
 from narrlit.llm.client import LLM, Usage
-from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples
+from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples, scored_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.requests import Sampling
 from narrlit.models.checkpoints import seen_in_training
@@ -37,8 +35,8 @@ REPORT, DETAILS, ANSWERS = ".report", ".rows.jsonl", ".answers.sqlite"
 """Suffixes of the files next to the answers: figures (.json and .md), one row per triple, the model's replies."""
 SHOWN = 10
 """Maximum number of triples without a reply that are listed."""
-HYBRID, SIMILARITIES, MODEL = "hybrid", "similarities", "model"
-COMPARED = [SIMILARITIES, MODEL, HYBRID]
+HYBRID, SIMILARITIES, BY_LLM = "hybrid", "similarities", "llm"
+COMPARED = [SIMILARITIES, BY_LLM, HYBRID]
 """Systems with accuracies by label, choice and margin."""
 ORDERS = {"as_given": True, "swapped": False}
 """Answers by the order of A and B in the request; True if A is shown first."""
@@ -50,7 +48,7 @@ PARTS = 5
 class Judgements(Result):
     """Result of `judge`: decisions of a language model on N triples or, if it made no choice, of the similarities.
 
-    The systems are `hybrid` (the decisions), `similarities`, `model` (on the triples with a choice), `model_of_all` (no
+    The systems are `hybrid` (the decisions), `similarities`, `llm` (on the triples with a choice), `llm_of_all` (no
     choice counts as wrong) and, if A and B were swapped, `as_given` and `swapped`. `answers` has a row for each triple.
 
     Attributes:
@@ -135,27 +133,27 @@ def judge(  # noqa: PLR0913 (options)
     target = Path(out)
     if target.suffix not in SUFFIXES:
         raise OptionError("suffix_of_judgements", path=target)
-    rows = _read(triples, labels, progress)
-    fitted = encoder_of(encoder).fitted_for(rows.stories)
-    job = JudgeJob(rows, fitted, llm, prompt, swap)
+    read = _read(triples, labels, progress)
+    fitted = encoder_of(encoder).fitted_for(read.stories)
+    job = JudgeJob(read, fitted, llm, prompt, swap)
     report = _file_next_to(target, f"{REPORT}.json")
     files = [target, report, _file_next_to(target, f"{REPORT}.md"), _file_next_to(target, DETAILS)]
     check_continued(files, report, job.digest, overwrite)
-    model = LLM(llm, _file_next_to(target, ANSWERS), progress)
+    server = LLM(llm, _file_next_to(target, ANSWERS), progress)
     if job.seen_in_training is not None:
         say(f"warning: {fitted.name} was {job.seen_in_training}")
     scored = job.score(progress)
     if swap and progress:
         say(f"A and B swapped: {2 * len(scored)} requests for {len(scored)} triples")
-    judgements = judge_triples(model, scored, job.instruction, swap)
-    result = judgements_of(judgements, rows, job.record(model.usage))
+    judgements = judge_triples(server, scored, job.instruction, swap)
+    result = judgements_of(judgements, read, job.record(server.usage))
     result.write_answers(target)
     if progress:
-        say(model.usage.summary())
+        say(server.usage.summary())
     return result
 
 
-def judgements_of(rows: list[Judgement], triples: Triples, settings: Mapping[str, object]) -> Judgements:
+def judgements_of(judgements: list[Judgement], triples: Triples, settings: Mapping[str, object]) -> Judgements:
     """Compute the figures of N judgements: accuracies, on triples with a label and a choice, and shares.
 
     The accuracies are those of all triples, by label, by the model's `choice` (agrees with the similarities, overrides
@@ -165,24 +163,24 @@ def judgements_of(rows: list[Judgement], triples: Triples, settings: Mapping[str
 
     Source: Comhis, section 6.3, for errors by label.
     """
-    choices = _choices(rows, triples)
+    choices = _choices(judgements, triples)
     labeled = choices.dropna(subset=["label"])
     stories = story_numbers(triples)
 
-    def estimate_of(values: pd.Series) -> Estimate:
+    def share(values: pd.Series) -> Estimate:
         return estimate(values, stories[values.index])
 
     def accuracy(system: str, part: pd.DataFrame) -> Estimate:
         known = part.dropna(subset=[system])
-        return estimate_of(known[system] == known["label"])
+        return share(known[system] == known["label"])
 
     figures, differences = [], []
     if len(labeled):
         ties = int((labeled["margin"] == 0).sum())
         figures.append(accuracy(HYBRID, labeled).row(HYBRID))
         figures.append(accuracy(SIMILARITIES, labeled).row(SIMILARITIES, ties=ties))
-        figures.append(accuracy(MODEL, labeled).row(MODEL))
-        figures.append(estimate_of(labeled[MODEL] == labeled["label"]).row("model_of_all"))
+        figures.append(accuracy(BY_LLM, labeled).row(BY_LLM))
+        figures.append(share(labeled[BY_LLM] == labeled["label"]).row("llm_of_all"))
         if "swapped" in choices:
             figures += [accuracy(order, labeled).row(order) for order in ORDERS]
         right = {system: labeled[system] == labeled["label"] for system in COMPARED}
@@ -192,27 +190,28 @@ def judgements_of(rows: list[Judgement], triples: Triples, settings: Mapping[str
             for name, part in labeled.groupby(names):
                 figures += [accuracy(system, part).row(system, subset=f"{facet}: {name}") for system in COMPARED]
 
-    chosen = choices.dropna(subset=[MODEL])
+    chosen = choices.dropna(subset=[BY_LLM])
     shown_first = [choices[order].dropna() == first for order, first in ORDERS.items() if order in choices]
     shares = {
-        "fallbacks": choices[MODEL].isna(),
-        "overrides": chosen[MODEL] != chosen[SIMILARITIES],
+        "fallbacks": choices[BY_LLM].isna(),
+        "overrides": chosen[BY_LLM] != chosen[SIMILARITIES],
         "shown first": pd.concat(shown_first),
     }
     if "swapped" in choices:
         both = choices.dropna(subset=[*ORDERS])
         shares["same if swapped"] = both["as_given"] == both["swapped"]
-    figures += [estimate_of(values).row(MODEL, name, subset="shares") for name, values in shares.items()]
+    figures += [share(values).row(BY_LLM, name, subset="shares") for name, values in shares.items()]
 
-    notes = [Note.of("judge_systems")] if len(labeled) else [Note.of("unlabeled", n=len(rows))]
-    fallbacks = _reasons([judgement for judgement in rows if judgement.fallback])
+    notes = [Note.of("judge_systems")] if len(labeled) else [Note.of("unlabeled", n=len(judgements))]
+    fallbacks = _reasons([judgement for judgement in judgements if judgement.fallback])
     if fallbacks:
         notes.append(Note.of("fallbacks", reasons=fallbacks))
     if "seen_in_training" in settings:
         notes.append(Note.of("seen_in_training", system=SIMILARITIES, reason=settings["seen_in_training"]))
     settings = {**settings, "triples": len(choices), "labeled": len(labeled)}
-    answers = choices.to_dict("records")
-    return Judgements.of("judge", figures, differences, answers=answers, settings=settings, notes=notes, rows=rows)
+    return Judgements.of(
+        "judge", figures, differences, answers=choices, settings=settings, notes=notes, rows=judgements
+    )
 
 
 def _choices(judgements: Sequence[Judgement], triples: Triples) -> pd.DataFrame:
@@ -229,7 +228,7 @@ def _choices(judgements: Sequence[Judgement], triples: Triples) -> pd.DataFrame:
             "margin": abs(similarity_a - similarity_b),
             HYBRID: judgement.a_is_closer,
             SIMILARITIES: judgement.by_similarity,
-            MODEL: judgement.choice,
+            BY_LLM: judgement.choice,
             **{order: answer.a_is_closer for order, answer in orders},
             "fallback": judgement.fallback,
         }
@@ -242,10 +241,10 @@ def _facets(labeled: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
     ranks = labeled["margin"].rank(method="first", ascending=False).astype(int)
     parts = labeled["margin"].groupby((ranks * PARTS - 1) // len(labeled))
     ends = [parts.transform(end).map("{:.4f}".format) for end in ("min", "max")]
-    overrides = (labeled[MODEL] != labeled[SIMILARITIES]).map({True: "overrides", False: "agrees"})
+    overrides = (labeled[BY_LLM] != labeled[SIMILARITIES]).map({True: "overrides", False: "agrees"})
     return {
         "label": labeled["label"].map({True: "A", False: "B"}),
-        "choice": overrides.where(labeled[MODEL].notna(), "none"),
+        "choice": overrides.where(labeled[BY_LLM].notna(), "none"),
         "margin": ends[0] + " to " + ends[1],
     }
 
@@ -312,7 +311,7 @@ class JudgeJob:
         record = {
             "digest": self.digest,
             "file": None if report is None else str(report.path),
-            "model": self.encoder.name,
+            "encoder": self.encoder.name,
             **self.encoder.about,
             "llm": self.llm.record(),
             "sampling": asdict(self.sampling),
@@ -328,14 +327,6 @@ class JudgeJob:
         if self.seen_in_training is not None:
             record["seen_in_training"] = self.seen_in_training
         return record
-
-
-def scored_triples(triples: Triples, scores: NDArray[np.float64]) -> list[ScoredTriple]:
-    """Combine the texts of N triples with their cosines (N, 2)."""
-    scored = []
-    for texts, (a, b) in zip(triples.texts(), scores.tolist(), strict=True):
-        scored.append(ScoredTriple(texts, (a, b)))
-    return scored
 
 
 def _read(triples: str | Path | Triples, labels: str | Path | None, progress: bool) -> Triples:

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from narrlit.data.readers import LABEL
+from narrlit.data.schema import Triples
 from narrlit.llm.cache import Reply
 from narrlit.llm.client import LLM
 from narrlit.llm.completions import RequestFailed
@@ -47,6 +50,14 @@ class ScoredTriple:
         anchor, a, b = self.texts
         score_a, score_b = self.scores
         return ScoredTriple((anchor, b, a), (score_b, score_a))
+
+
+def scored_triples(triples: Triples, scores: NDArray[np.float64]) -> list[ScoredTriple]:
+    """Combine the texts of N triples with their cosines (N, 2)."""
+    scored = []
+    for texts, (a, b) in zip(triples.texts(), scores.tolist(), strict=True):
+        scored.append(ScoredTriple(texts, (a, b)))
+    return scored
 
 
 @dataclass(frozen=True, slots=True)

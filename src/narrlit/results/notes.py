@@ -113,8 +113,8 @@ SENTENCES = {
         "submitted: selected by ttda704 on the task's development triples (Table 2): not a valid result there."
     ),
     "judge_systems": (
-        "hybrid: the choice of the language model or, without one, of the similarities; model: on the triples with a "
-        "choice; model_of_all: no choice is wrong."
+        "hybrid: the choice of the language model or, without one, of the similarities; llm: on the triples with a "
+        "choice; llm_of_all: no choice is wrong."
     ),
     "fallbacks": "Fallbacks to the similarities: {reasons}.",
     "unlabeled": "{n:#triple} without labels.",

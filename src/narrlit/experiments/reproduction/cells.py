@@ -16,7 +16,6 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
-from narrlit.experiments.judging import scored_triples
 from narrlit.experiments.reproduction.backbones import model_name
 from narrlit.experiments.reproduction.fits import RowFits
 from narrlit.experiments.reproduction.inputs import Inputs
@@ -25,7 +24,7 @@ from narrlit.experiments.reproduction.tables import Cell, PaperRow
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.llm.client import LLM
-from narrlit.llm.judge import judge_triples
+from narrlit.llm.judge import judge_triples, scored_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.measures import open_measure
 from narrlit.metrics.estimates import Estimate, estimate, estimate_count
