@@ -527,7 +527,7 @@ SENTENCES = {
         "{--transductive}, {--layout.split:lines} and {--layout.split:blank-lines} read all stories at once: name a "
         "file, {--out:FILE}"
     ),
-    "other_embeddings": "{folder} contains embeddings with other {difference}: name a new folder",
+    "other_embeddings": "{folder} contains embeddings with other settings ({change}): name a new folder",
     "folder_without_manifest": "{folder} is not empty and has no {manifest}: name a new folder",
     "no_query": "give a text, or {--like:ID} with the id of a story in the index or a file with one story",
     "exclude_same_of_text": "{--exclude_same} needs a story of the index ({--like:ID}), because a text has no columns",
@@ -550,7 +550,7 @@ SENTENCES = {
         "{--layout.split:lines} and {--layout.split:blank-lines} read all stories at once: leave them out, or name a "
         "folder as {--out}"
     ),
-    "other_stories_in_table": "{address} contains stories with other {difference}: name a new address",
+    "other_stories_in_table": "{address} contains stories with other settings ({change}): name a new address",
     "not_an_address": (
         "{--address:{address}}: give an address, such as file:///data/plots or s3://bucket/plots; for a folder, use "
         "narrlit.Index"
@@ -996,7 +996,6 @@ SENTENCES = {
         "{path}: written by narrlit {written_by} in version {written_version}, but this is narrlit {narrlit} with "
         "version {version}: choose another {--folder}, or install that release"
     ),
-    "other_reproduction": "{path}: {name} is {recorded!s}, not {found!s}: choose another {--folder}",
     "input_changed": "{path} has changed since {record} was begun: choose another {--folder}",
     "no_file_of_option": "{option!o:{path}}: no such file; check the path",
     "options_need_fits": "{argument}: unknown option; options of narrlit fit need a table with fits",

@@ -1,15 +1,18 @@
 """JSON records that narrlit writes next to its results, validated when they are read."""
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from narrlit.errors import DataError, NarrlitError, reading
+from narrlit.errors import DataError, NarrlitError, printable, reading
 
 Record = TypeVar("Record", bound=BaseModel)
+LONGEST_SETTING = 80
+"""Maximum length in characters of a setting in a message; lists of files are longer."""
 
 
 def read_json(
@@ -38,6 +41,23 @@ def read_json(
             return model.model_validate(content)
         except ValidationError as invalid:
             raise ValueError(first_problem(invalid)) from invalid
+
+
+def changed_settings(before: object, after: object, name: str = "") -> list[str]:
+    """List the settings in which an earlier job differs from this one; empty if a folder of the one is of the other.
+
+    >>> changed_settings({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
+    ['b.c: 2 -> 3']
+    """
+    if before == after:
+        return []
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return [f"{name}: {printable(before, LONGEST_SETTING)} -> {printable(after, LONGEST_SETTING)}"]
+    changes: list[str] = []
+    for key in {**before, **after}:
+        inner = f"{name}.{key}" if name else str(key)
+        changes += changed_settings(before.get(key), after.get(key), inner)
+    return changes
 
 
 def json_digest(content: object) -> str:

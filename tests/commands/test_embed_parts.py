@@ -137,7 +137,7 @@ def test_another_model_input_or_setting_is_refused(narrlit, tiny, rows, make):
 
     make("rows.jsonl", rows[1:])
 
-    assert "with other inputs: name a new folder" in narrlit(*embed).err
+    assert "with other settings (inputs: " in narrlit(*embed).err
 
     Path("full").mkdir()
     Path("full/x.txt").write_text("x")

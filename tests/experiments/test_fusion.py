@@ -95,7 +95,9 @@ def rows_of(triples, embeddings, settings, folds):
     """Figures and differences of a model m, by system, subset and fold."""
     settings = {"full_only": PRESETS["full_only"], **settings}
     numbers = story_numbers(triples)
-    figures, differences = fusion_rows("m", embeddings, triples, settings, simplex_grid(0.25), folds, numbers)
+    figures, differences = fusion_rows(
+        "m", embeddings, triples, settings=settings, grid=simplex_grid(0.25), folds=folds, stories=numbers
+    )
     by_key = {(row["system"].removeprefix("m, "), row["subset"], row.get("fold")): row for row in figures}
     return by_key, {row["system"].removeprefix("m, "): row for row in differences}
 

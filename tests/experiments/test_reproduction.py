@@ -260,9 +260,8 @@ def test_the_report_includes_earlier_tables(reproduction, computed):
 def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed):
     first = reproduction()
     first.compute()
-    for changed, recorded in (({"seeds": 2}, 1), ({"options": ["--x"]}, [])):
-        [(name, found)] = changed.items()
-        with refused("other_reproduction", path="record.json", name=name, recorded=recorded, found=found):
+    for changed, change in (({"seeds": 2}, "seeds: 1 -> 2"), ({"options": ["--x"]}, "options: [] -> ['--x']")):
+        with refused("other_configuration", path="record.json", change=change, option="folder"):
             reproduction(**changed)
 
     path = first.folder / "record.json"

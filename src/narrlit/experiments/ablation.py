@@ -14,8 +14,9 @@ from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
-from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds, config_changes
+from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
+from narrlit.json_records import changed_settings
 from narrlit.models.run_file import DataPart
 from narrlit.results import Note
 
@@ -218,7 +219,7 @@ def read_systems(
         if equal is not None:
             say(f"{name} is left out: {overlay} changes nothing compared with {equal.name}")
             continue
-        changes = config_changes(systems[0].config, config) if systems else []
+        changes = changed_settings(systems[0].config, config) if systems else []
         known = sources[key]
         systems.append(System(name, overlay, config, changes, known.parts, known.triples))
         if known.triples != systems[0].triples:

@@ -82,7 +82,8 @@ def fuse(  # noqa: PLR0913 (options)
     1  minilm, submitted  3    0.0
     2      minilm, equal  3    0.0
     """
-    named = read_settings(settings) if isinstance(settings, str | Path) else settings or PRESETS
+    given = PRESETS if settings is None else settings
+    named = read_settings(given) if isinstance(given, str | Path) else given
     named = {FULL_ONLY: PRESETS[FULL_ONLY], **named}
     if any(named[FULL_ONLY].weights[1:]):
         raise OptionError("reserved_setting", name=FULL_ONLY)
@@ -118,7 +119,14 @@ def fuse(  # noqa: PLR0913 (options)
             notes.append(Note.of("seen_in_training", system=encoder.name, reason=seen))
         records.append({"model": encoder.name, **about, "seen_in_training": seen})
         model_figures, model_differences = fusion_rows(
-            encoder.name, vectors, prepared, named, weights, fold_rows, stories, seen
+            encoder.name,
+            vectors,
+            prepared,
+            settings=named,
+            grid=weights,
+            folds=fold_rows,
+            stories=stories,
+            seen=seen,
         )
         figures += model_figures
         differences += model_differences
@@ -132,6 +140,7 @@ def fusion_rows(
     model: str,
     vectors: FloatArray,
     triples: Triples,
+    *,
     settings: Mapping[str, Fusion],
     grid: Weights,
     folds: Sequence[IntArray],
@@ -155,7 +164,7 @@ def fusion_rows(
     """
     shared = SharedStories(stories)
     all_triples = np.arange(len(triples))
-    first = f"{model}, {next(iter(settings))}"
+    full_text = f"{model}, {next(iter(settings))}"
     figures, differences = [], []
     setting_weights = np.array([setting.weights for setting in settings.values()])
     right, ties = fused_answers(vectors, triples.indices, triples.labels, setting_weights)
@@ -163,25 +172,27 @@ def fusion_rows(
         columns: Row = {"weights": list(setting.weights), "ties": int(ties[number].sum()), "flags": seen}
         figures.append(estimate(right[number], shared).row(f"{model}, {name}", **columns))
         if number:
-            differences.append(difference(right[number], right[0], shared).row(f"{model}, {name}", first))
+            differences.append(difference(right[number], right[0], shared).row(f"{model}, {name}", full_text))
 
     grid_right, grid_ties = fused_answers(vectors, triples.indices, triples.labels, grid)
-    best = best_elsewhere(grid_right, grid, folds)
-    answers = grid_right[best, all_triples]
+    best_of_triple = best_elsewhere(grid_right, grid, folds)  # the same row of the grid for all triples of a fold
+    answers = grid_right[best_of_triple, all_triples]
+    num_ties = int(grid_ties[best_of_triple, all_triples].sum())
     system = f"{model}, {ELSEWHERE}"
-    figures.append(estimate(answers, shared).row(system, ties=int(grid_ties[best, all_triples].sum()), flags=seen))
-    differences.append(difference(answers, right[0], shared).row(system, first))
+    figures.append(estimate(answers, shared).row(system, ties=num_ties, flags=seen))
+    differences.append(difference(answers, right[0], shared).row(system, full_text))
     for number, fold in enumerate(folds):
-        chosen = best[fold[0]]
+        best_of_fold = best_of_triple[fold[0]]
         others = np.delete(all_triples, fold)
-        columns = {"fold": number, "weights": grid[chosen].tolist()}
-        figures.append(estimate(answers[fold], stories[fold]).row(system, subset="folds", **columns))
-        on_others = estimate(grid_right[chosen, others], stories[others])
-        figures.append(on_others.row(system, subset="other folds", **columns))
+        about_fold: Row = {"fold": number, "weights": grid[best_of_fold].tolist()}
+        figures.append(estimate(answers[fold], stories[fold]).row(system, subset="folds", **about_fold))
+        on_others = estimate(grid_right[best_of_fold, others], stories[others])
+        figures.append(on_others.row(system, subset="other folds", **about_fold))
 
-    chosen = best_setting(grid_right, grid)
-    columns = {"weights": grid[chosen].tolist(), "ties": int(grid_ties[chosen].sum()), "flags": "NOT A RESULT"}
-    figures.append(estimate(grid_right[chosen], shared).row(f"{model}, {HERE}", **columns))
+    best_here = best_setting(grid_right, grid)
+    about_best: Row = {"weights": grid[best_here].tolist(), "ties": int(grid_ties[best_here].sum())}
+    in_sample = estimate(grid_right[best_here], shared)
+    figures.append(in_sample.row(f"{model}, {HERE}", **about_best, flags="NOT A RESULT"))
     return figures, differences
 
 

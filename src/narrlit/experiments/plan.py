@@ -13,6 +13,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.fitting import Config, run_fit
 from narrlit.experiments.run import Run
 from narrlit.files import check_writable, exclusive, write_text
+from narrlit.json_records import changed_settings
 from narrlit.results import Result
 
 FOLDER = "folder"
@@ -148,23 +149,6 @@ def keep_config(file: Path, config: Config, folder: Path, place: str = FOLDER) -
         check_writable(folder, folder=True)
         write_text(file, text)
         return
-    changes = config_changes(yaml.safe_load(file.read_text(encoding="utf-8")), yaml.safe_load(text))
+    changes = changed_settings(yaml.safe_load(file.read_text(encoding="utf-8")), yaml.safe_load(text))
     if changes:
         raise OptionError("other_configuration", path=file, change=changes[0], option=place)
-
-
-def config_changes(before: object, after: object, name: str = "") -> list[str]:
-    """List the options in which two configurations differ.
-
-    >>> config_changes({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}})
-    ['b.c: 2 -> 3']
-    """
-    if before == after:
-        return []
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return [f"{name}: {before} -> {after}"]
-    changes: list[str] = []
-    for key in {**before, **after}:
-        inner = f"{name}.{key}" if name else str(key)
-        changes += config_changes(before.get(key), after.get(key), inner)
-    return changes

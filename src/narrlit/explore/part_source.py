@@ -229,19 +229,6 @@ def environment_number(*names: str, default: int) -> int:
     return default
 
 
-_READABLE = {"inputs": "inputs", "files": "model files"}
-"""Settings without their values in messages, because these are lists or digests."""
-
-
-def first_difference(earlier: Mapping[str, object], settings: Mapping[str, object]) -> str | None:
-    """Name the first setting that has changed, with both values for messages; return None if there is none."""
-    for name in {**earlier, **settings}:
-        there, now = earlier.get(name), settings.get(name)
-        if there != now:
-            return _READABLE.get(name, f"{name} ({name}: {there} there, {now} now)")
-    return None
-
-
 def _is_text(value: object) -> bool:
     """Return True for text that is not blank."""
     return isinstance(value, str) and bool(value.strip())

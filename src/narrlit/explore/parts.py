@@ -23,10 +23,10 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, on_interrupt
 from narrlit.explore.embedding_file import other_columns, save_vectors
 from narrlit.explore.options import PartOptions, columns_file
-from narrlit.explore.part_source import InputPart, PartCoverage, PartSource, environment_number, first_difference
+from narrlit.explore.part_source import InputPart, PartCoverage, PartSource, environment_number
 from narrlit.explore.ray_parts import by_ray
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
-from narrlit.json_records import read_json
+from narrlit.json_records import changed_settings, read_json
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
@@ -277,11 +277,11 @@ class EmbeddingRun:
         files = list(self.folder.glob("[!._]*"))  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "broken_manifest")
-            difference = first_difference(manifest.settings, settings)
-            if difference is None:
+            changes = changed_settings(manifest.settings, settings)
+            if not changes:
                 return manifest
             if any(file.name.startswith("part-") for file in files):
-                raise OptionError("other_embeddings", folder=self.folder, difference=difference)
+                raise OptionError("other_embeddings", folder=self.folder, change=changes[0])
         elif files:
             raise OptionError("folder_without_manifest", folder=self.folder, manifest=MANIFEST)
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))

@@ -23,7 +23,7 @@ from narrlit.explore.index_record import IndexRecord, IndexSettings, identity
 from narrlit.explore.index_snapshot import VECTOR
 from narrlit.explore.index_storage import TABLE
 from narrlit.explore.options import TableOptions, is_address
-from narrlit.explore.part_source import PartSource, first_difference
+from narrlit.explore.part_source import PartSource
 from narrlit.explore.ranking import metadata
 from narrlit.explore.vector_table_writing import (
     FORMAT,
@@ -34,6 +34,7 @@ from narrlit.explore.vector_table_writing import (
     story_columns,
     write_stories,
 )
+from narrlit.json_records import changed_settings
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.optional import require
 from narrlit.preprocessing.sentences import split_sentences
@@ -147,9 +148,9 @@ class VectorTable:
         table = _open(database, address)
         if table is None:
             table = _create(database, address, source)
-        difference = first_difference(_record(address, table).source, source.settings())
-        if difference is not None:
-            raise OptionError("other_stories_in_table", address=address, difference=difference)
+        changes = changed_settings(_record(address, table).source, source.settings())
+        if changes:
+            raise OptionError("other_stories_in_table", address=address, change=changes[0])
         write_stories(TableWriter(address, table, options.part_rows), source, options)
         return cls(address, model=encoder, storage_options=storage_options)
 

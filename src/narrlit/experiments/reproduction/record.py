@@ -10,7 +10,7 @@ from narrlit import __version__
 from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_writable
-from narrlit.json_records import read_json
+from narrlit.json_records import changed_settings, read_json
 from narrlit.metrics.estimates import Estimate
 from narrlit.models.run_file import Part
 
@@ -108,10 +108,10 @@ class Record(RecordHead):
                 version=begun.version,
             )
         record = read_json(path, cls, "broken_record_of_reproduction")
-        for name in ("system", "backbones", "seeds", "options"):
-            recorded, requested = getattr(record, name), getattr(begun, name)
-            if recorded != requested:
-                raise OptionError("other_reproduction", path=path, name=name, recorded=recorded, found=requested)
+        settings = {"system", "backbones", "seeds", "options"}
+        changes = changed_settings(record.model_dump(include=settings), begun.model_dump(include=settings))
+        if changes:
+            raise OptionError("other_configuration", path=path, change=changes[0], option="folder")
         return record
 
     def write(self, folder: Path) -> None:
