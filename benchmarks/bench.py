@@ -26,7 +26,7 @@ import training
 from measure import Row, Setting
 
 from narrlit.files import atomic_path, check_writable
-from narrlit.tables import markdown_table
+from narrlit.markdown import markdown_table
 
 PARTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "embedding": inference.embedding,

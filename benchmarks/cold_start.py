@@ -27,7 +27,7 @@ import numpy as np
 from measure import interleave
 
 import narrlit
-from narrlit.explore.stored_snapshot import STORED
+from narrlit.library.stored_snapshot import STORED
 from narrlit.models.packaged import packaged_minilm
 from narrlit.preprocessing.sentences import split_sentences
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from narrlit import explain, load, read_triples
 from narrlit.data.tales import sample_tales
-from narrlit.metrics.estimates import difference
+from narrlit.statistics.estimates import difference
 
 
 def tale_pairs() -> list[tuple[str, str]]:

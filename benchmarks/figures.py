@@ -38,7 +38,7 @@ import yaml
 
 from narrlit.data.rows import file_digest
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import p_text
+from narrlit.statistics.significance import p_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SPECIFICATION = Path(__file__).with_name("figures.yaml")

@@ -13,8 +13,8 @@ import torch
 from measure import Row, Setting, interleave, minilm, peer_model, timed
 from training import Examples, config, ours
 
-from narrlit.cache.sources import EmbeddingSource
 from narrlit.datamodules import PseudoLabels
+from narrlit.embedding_cache.sources import EmbeddingSource
 from narrlit.models.embedding import embed
 from narrlit.objectives import AspectBiLSTM, Optimization, Projection
 from narrlit.preprocessing.sentences import split_sentences

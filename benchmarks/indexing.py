@@ -27,14 +27,14 @@ import numpy as np
 import narrlit
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.explore.collection import content_digests, stories_of, story_frame
-from narrlit.explore.index import Index
-from narrlit.explore.index_fit import contents
-from narrlit.explore.index_record import IndexRecord
-from narrlit.explore.index_snapshot import DIGEST
-from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
-from narrlit.explore.options import SearchOptions
-from narrlit.explore.ranking import MeasuredIndex, Query
+from narrlit.library.collection import content_digests, stories_of, story_frame
+from narrlit.library.index import Index
+from narrlit.library.index_fit import contents
+from narrlit.library.index_record import IndexRecord
+from narrlit.library.index_snapshot import DIGEST
+from narrlit.library.index_storage import EmbeddedStories, IndexStorage
+from narrlit.library.options import SearchOptions
+from narrlit.library.ranking import MeasuredIndex, Query
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.passages import split_passages

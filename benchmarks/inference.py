@@ -29,7 +29,7 @@ from measure import (
 from numpy.typing import NDArray
 
 from narrlit.encoding.loading import load
-from narrlit.explore.index import Index
+from narrlit.library.index import Index
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 from narrlit.preprocessing.sentences import split_sentences

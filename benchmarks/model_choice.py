@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import narrlit
 from narrlit.data.twice_told import Split
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.metrics.names import MeasureName
+from narrlit.measures.names import MeasureName
 
 MEASURES: tuple[MeasureName, ...] = ("passages", "cosine")
 Floats = NDArray[np.float64]

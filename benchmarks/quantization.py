@@ -33,14 +33,14 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.data.twice_told import TwiceTold
 from narrlit.encoding.options import CACHE
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.explore.collection import content_digests, stories_of, story_frame
-from narrlit.explore.index import Index
-from narrlit.explore.index_fit import FOLDER
-from narrlit.explore.index_record import IndexRecord
-from narrlit.explore.index_snapshot import DIGEST
-from narrlit.explore.index_storage import EmbeddedStories, IndexStorage
-from narrlit.explore.options import SearchOptions, VectorFormat
-from narrlit.explore.ranking import Query
+from narrlit.library.collection import content_digests, stories_of, story_frame
+from narrlit.library.index import Index
+from narrlit.library.index_fit import FOLDER
+from narrlit.library.index_record import IndexRecord
+from narrlit.library.index_snapshot import DIGEST
+from narrlit.library.index_storage import EmbeddedStories, IndexStorage
+from narrlit.library.options import SearchOptions, VectorFormat
+from narrlit.library.ranking import Query
 from narrlit.measures.representations import Contents
 from narrlit.models.coverage import Coverage
 

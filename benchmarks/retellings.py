@@ -29,9 +29,9 @@ import pandas as pd
 
 import narrlit
 from narrlit.data.schema import connected, normal_text
-from narrlit.metrics.names import MeasureName
-from narrlit.metrics.retrieval import METRICS
+from narrlit.measures.names import MeasureName
 from narrlit.results import Result, difference
+from narrlit.statistics.retrieval import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
 HELD_BACK = ("gutenberg_norse", "gutenberg_india")

@@ -29,7 +29,8 @@ from scipy.stats import norm, t
 from narrlit.data.readers import read_triples
 from narrlit.data.splits import story_numbers
 from narrlit.files import atomic_path
-from narrlit.metrics.significance import (
+from narrlit.markdown import markdown_table
+from narrlit.statistics.significance import (
     SharedStories,
     difference_interval,
     group_intervals,
@@ -38,7 +39,6 @@ from narrlit.metrics.significance import (
     mcnemar_by_story,
     wilson_interval,
 )
-from narrlit.tables import markdown_table
 
 Stories = NDArray[np.int64]
 Right = NDArray[np.bool_]

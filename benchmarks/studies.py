@@ -26,13 +26,13 @@ from narrlit.data.schema import normal_text, triple_cosines
 from narrlit.data.splits import story_numbers
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
-from narrlit.metrics.estimates import difference, estimate
-from narrlit.metrics.significance import SharedStories
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import parse_steps
 from narrlit.models.embedding import embed
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
+from narrlit.statistics.estimates import difference, estimate
+from narrlit.statistics.significance import SharedStories
 
 Floats = NDArray[np.float64]
 Result = dict[str, Any]
@@ -52,9 +52,9 @@ def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 def tales(chosen: argparse.Namespace) -> Result:
     """Count the sample tales whose nearest tale, or one of the three nearest, has the same type."""
-    from narrlit.explore.collection import Collection
-    from narrlit.metrics.names import MEASURES
-    from narrlit.metrics.words import WEIGHTED, lexical_vectors
+    from narrlit.library.collection import Collection
+    from narrlit.measures.names import MEASURES
+    from narrlit.statistics.words import WEIGHTED, lexical_vectors
 
     rows = sample_tales()
     texts, types = [row["text"] for row in rows], np.array([row["atu"] for row in rows])
@@ -161,8 +161,8 @@ def retellings(chosen: argparse.Namespace) -> Result:
     """Measure groups of retellings by cosine: are their pairs of one work, and how many are found?"""
     import pandas as pd
 
-    from narrlit.explore.collection import Collection
     from narrlit.explore.pairs import retelling_groups, similar_pairs
+    from narrlit.library.collection import Collection
 
     stories, _ = twins(chosen.data / TELL_ME_AGAIN, None)
     encoder = load("minilm")

@@ -40,11 +40,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader, SequentialSampler
 from transformers import PrinterCallback, TrainerCallback
 
-from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.sampling import DistinctBatchSampler
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.datamodules import Loading, StoryData
+from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.losses.contrastive import info_nce
 from narrlit.losses.matching import passage_scores
 from narrlit.models.config import EncoderConfig

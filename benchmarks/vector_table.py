@@ -29,12 +29,12 @@ from indexing import passage_pool
 import narrlit
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import Passages, unit_vectors
-from narrlit.explore import vector_table_writing
-from narrlit.explore.arrow_columns import vector_array
-from narrlit.explore.index_snapshot import VECTOR
-from narrlit.explore.options import TableOptions
-from narrlit.explore.vector_table import VectorTable
-from narrlit.explore.vector_table_writing import ROW, TablePart, TableWriter
+from narrlit.library import vector_table_writing
+from narrlit.library.arrow_columns import vector_array
+from narrlit.library.index_snapshot import VECTOR
+from narrlit.library.options import TableOptions
+from narrlit.library.vector_table import VectorTable
+from narrlit.library.vector_table_writing import ROW, TablePart, TableWriter
 
 PASSAGES_PER_STORY = 5
 TELLINGS = 20

@@ -12,18 +12,19 @@ SOURCE = Path(narrlit.__file__).parent
 LAYERS = [
     {"sentences", "english"},
     {"errors"},
-    {"compat", "optional", "files", "json_records", "distributed", "seeds", "console", "configuration", "tables"},
+    {"compat", "optional", "files", "json_records", "distributed", "seeds", "console", "configuration", "markdown"},
     {"arguments"},
     {"losses", "preprocessing", "prompts", "servers"},
     {"data"},
     {"models"},
-    {"metrics", "cache"},
+    {"statistics", "embedding_cache"},
     {"results"},
     {"encoding"},
     {"measures"},
     {"llm"},
     {"datamodules", "objectives"},
     {"api", "callbacks", "exporting", "submission", "pages"},
+    {"library"},
     {"explore"},
     {"lightning_cli"},
     {"experiments"},
@@ -167,7 +168,7 @@ def test_losses_know_torch_alone_and_models_no_lightning():
         libraries.setdefault(part, set()).add(library if target != part else part)
 
     assert libraries["losses"] <= {"losses", "torch", "typing", "math", "collections"}
-    for part in ("models", "data", "preprocessing", "losses", "metrics", "cache", "llm"):
+    for part in ("models", "data", "preprocessing", "losses", "statistics", "embedding_cache", "llm"):
         assert "lightning" not in libraries[part], part
 
 

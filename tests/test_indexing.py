@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from json_files import read_json
 
-from narrlit.explore import index_storage, ranking
+from narrlit.library import index_storage, ranking
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from narrlit.data.tales import sample_tales
-from narrlit.explore.collection import Collection
+from narrlit.library.collection import Collection
 from narrlit.measures import MEASURES
 from narrlit.measures.matching import Matching
 

@@ -17,13 +17,13 @@ logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 if TYPE_CHECKING:
     from narrlit import losses, measures
     from narrlit.api import embed, similarity
-    from narrlit.cache.listing import embedding_caches
     from narrlit.data.pseudonymization import pseudonymize, restore_names
     from narrlit.data.readers import read_stories, read_triples
     from narrlit.data.storyworld.writing import write_storyworld
     from narrlit.data.tales import write_tales
     from narrlit.data.twice_told import TwiceTold, write_twice_told
     from narrlit.data.views_check import check_views
+    from narrlit.embedding_cache.listing import embedding_caches
     from narrlit.encoding.loading import load
     from narrlit.encoding.mining import mine
     from narrlit.experiments.ablation import ablate
@@ -47,28 +47,28 @@ if TYPE_CHECKING:
     from narrlit.experiments.tuning import tune
     from narrlit.explore.catalog import catalog
     from narrlit.explore.catalog_decisions import CatalogDecisions, read_accepted
-    from narrlit.explore.collection import Collection
     from narrlit.explore.diversity import diversity
-    from narrlit.explore.embedding_file import embed_to_file
     from narrlit.explore.explanation import explain
-    from narrlit.explore.index import Index
     from narrlit.explore.labeled_pairs import label_pairs
     from narrlit.explore.mapping import map_stories
-    from narrlit.explore.options import PartOptions, TableOptions
     from narrlit.explore.pair_checking import pairs_to_check
     from narrlit.explore.pair_decisions import PairDecisions, read_decisions
     from narrlit.explore.pairs import pairs
-    from narrlit.explore.parts import embed_to_folder
     from narrlit.explore.reader_agreement import reader_agreement
-    from narrlit.explore.search import search
     from narrlit.explore.selection import select
-    from narrlit.explore.vector_table import VectorTable
     from narrlit.exporting.folders import average, check_export, export
     from narrlit.exporting.hub import push
+    from narrlit.library.collection import Collection
+    from narrlit.library.embedding_file import embed_to_file
+    from narrlit.library.index import Index
+    from narrlit.library.options import PartOptions, TableOptions
+    from narrlit.library.parts import embed_to_folder
+    from narrlit.library.search import search
+    from narrlit.library.vector_table import VectorTable
     from narrlit.llm.generation import generate
     from narrlit.llm.options import GenerationOptions, LLMOptions
-    from narrlit.metrics.triples import TripleAccuracy
     from narrlit.serving.serve import serve
+    from narrlit.statistics.triples import TripleAccuracy
     from narrlit.submission import check_submission, submit
 
 __version__ = "0.1.0"
@@ -148,18 +148,18 @@ __all__ = [
 
 _MODULES = {
     "CatalogDecisions": "narrlit.explore.catalog_decisions",
-    "Collection": "narrlit.explore.collection",
+    "Collection": "narrlit.library.collection",
     "GenerationOptions": "narrlit.llm.options",
-    "Index": "narrlit.explore.index",
+    "Index": "narrlit.library.index",
     "LLMOptions": "narrlit.llm.options",
     "PairDecisions": "narrlit.explore.pair_decisions",
-    "PartOptions": "narrlit.explore.options",
+    "PartOptions": "narrlit.library.options",
     "Run": "narrlit.experiments.run",
-    "TableOptions": "narrlit.explore.options",
+    "TableOptions": "narrlit.library.options",
     "TaskDescription": "narrlit.experiments.mteb_tasks",
-    "TripleAccuracy": "narrlit.metrics.triples",
+    "TripleAccuracy": "narrlit.statistics.triples",
     "TwiceTold": "narrlit.data.twice_told",
-    "VectorTable": "narrlit.explore.vector_table",
+    "VectorTable": "narrlit.library.vector_table",
     "ablate": "narrlit.experiments.ablation",
     "average": "narrlit.exporting.folders",
     "back_translate_examples": "narrlit.experiments.augmentation",
@@ -173,9 +173,9 @@ _MODULES = {
     "crossval": "narrlit.experiments.crossval",
     "diversity": "narrlit.explore.diversity",
     "embed": "narrlit.api",
-    "embed_to_file": "narrlit.explore.embedding_file",
-    "embed_to_folder": "narrlit.explore.parts",
-    "embedding_caches": "narrlit.cache.listing",
+    "embed_to_file": "narrlit.library.embedding_file",
+    "embed_to_folder": "narrlit.library.parts",
+    "embedding_caches": "narrlit.embedding_cache.listing",
     "evaluate": "narrlit.experiments.evaluation",
     "evaluate_mteb": "narrlit.experiments.mteb_evaluation",
     "explain": "narrlit.explore.explanation",
@@ -204,7 +204,7 @@ _MODULES = {
     "reproduce": "narrlit.experiments.reproduction.reproduce",
     "restore_names": "narrlit.data.pseudonymization",
     "retrieval": "narrlit.experiments.retrieval",
-    "search": "narrlit.explore.search",
+    "search": "narrlit.library.search",
     "select": "narrlit.explore.selection",
     "serve": "narrlit.serving.serve",
     "similarity": "narrlit.api",

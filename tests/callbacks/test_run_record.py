@@ -15,9 +15,9 @@ from narrlit.callbacks import BestCheckpoint, RunRecord, run_record
 from narrlit.callbacks.triple_answers import triples_digest
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.splits import story_digests, story_numbers
-from narrlit.metrics.estimates import Estimate, estimate, estimate_count
-from narrlit.metrics.evaluations import evaluation_of
-from narrlit.metrics.significance import SharedStories, mcnemar, mcnemar_by_story, smallest_difference
+from narrlit.statistics.estimates import Estimate, estimate, estimate_count
+from narrlit.statistics.evaluations import evaluation_of
+from narrlit.statistics.significance import SharedStories, mcnemar, mcnemar_by_story, smallest_difference
 
 ONE = ("x", "y", "z", True)
 EIGHT = evaluation_of(estimate_count(8, 9), 8)

@@ -19,7 +19,7 @@ from narrlit.cli import main
 from narrlit.data.readers import read_examples
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import write_examples
-from narrlit.metrics.bertscore import load_bertscorer
+from narrlit.experiments.bertscore import load_bertscorer
 from narrlit.preprocessing.back_translation import EMPTY, IDENTICAL, UNFINISHED, TranslationModel
 
 REASONS = {EMPTY, IDENTICAL, UNFINISHED, "anchor is its positive", "anchor among its negatives"}

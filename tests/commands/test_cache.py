@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from narrlit.cache.space import EmbeddingSpace, content_keys
-from narrlit.cache.storage import EmbeddingCache, open_cache
+from narrlit.embedding_cache.space import EmbeddingSpace, content_keys
+from narrlit.embedding_cache.storage import EmbeddingCache, open_cache
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from narrlit.api import similarity
 from narrlit.data.readers import read_triples
 from narrlit.encoding.loading import load
 from narrlit.experiments.data_check import check_data
-from narrlit.metrics.diagnostics import similarity_diagnostics
 from narrlit.results import Result
+from narrlit.statistics.diagnostics import similarity_diagnostics
 
 
 def values(result, code):

@@ -10,8 +10,8 @@ from json_files import read_json_lines
 from refusals import assert_refusal
 
 from narrlit.data.readers import read_triples
-from narrlit.metrics.significance import mcnemar
 from narrlit.results import Result
+from narrlit.statistics.significance import mcnemar
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")

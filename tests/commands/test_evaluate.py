@@ -18,10 +18,10 @@ from narrlit.data.schema import StoryTable, Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.writers import write_triples
-from narrlit.metrics.estimates import estimate
-from narrlit.metrics.significance import wilson_interval
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
+from narrlit.statistics.estimates import estimate
+from narrlit.statistics.significance import wilson_interval
 
 REAL = Path(__file__).parents[2].parent / "shared/data/nsnrl"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the task's data is not here")

@@ -6,9 +6,9 @@ import narrlit
 from narrlit.commands.options import ModelOptions, ScorerOptions, StoryOptions
 from narrlit.commands.systems import SystemOptions, model_or_baseline
 from narrlit.measures import Cosine, MeanMaxSimilarity
-from narrlit.metrics.baselines import BASELINES
-from narrlit.metrics.meanmax import MeanMax
-from narrlit.metrics.names import BASELINE_NAMES
+from narrlit.measures.meanmax import MeanMax
+from narrlit.measures.names import BASELINE_NAMES
+from narrlit.statistics.baselines import BASELINES
 
 
 def test_every_baseline_is_an_option():

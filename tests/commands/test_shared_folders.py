@@ -76,7 +76,7 @@ def test_an_index_is_written_by_one_process_and_read_meanwhile(narrlit, tiny, ma
 def test_two_processes_that_make_one_index(narrlit, tiny, make):
     make("s.csv", "id,text\n" + "".join(f"{n},A king of {n} years fell ill.\n" for n in range(50)))
     index = ["index", "s.csv", "--model", tiny(), "--out", "i"]
-    libraries = "import sys, lancedb, narrlit.explore.index; from narrlit.cli import main"
+    libraries = "import sys, lancedb, narrlit.library.index; from narrlit.cli import main"
     code = f"{libraries}; print(flush=True); sys.exit(main())"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     other = subprocess.Popen([sys.executable, "-c", code, *index], text=True, **pipes)

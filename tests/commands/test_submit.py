@@ -8,7 +8,7 @@ import pytest
 from narrlit.data.readers import read_triples
 from narrlit.encoding.loading import load
 from narrlit.measures import MeanMaxSimilarity
-from narrlit.metrics.meanmax import MeanMax
+from narrlit.measures.meanmax import MeanMax
 from narrlit.models import capabilities
 from narrlit.models.encoder import Encoder
 from narrlit.submission import read_submission

@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 from ray_workers import KilledWorker
 
 from narrlit.data.storyworld import StoryWorld
-from narrlit.explore.vector_table import VectorTable
+from narrlit.library.vector_table import VectorTable
 
 
 @pytest.fixture

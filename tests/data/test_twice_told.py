@@ -24,7 +24,7 @@ from narrlit.data.twice_told import (
     held_back_tellings,
     write_twice_told,
 )
-from narrlit.metrics.words import lexical_vectors
+from narrlit.statistics.words import lexical_vectors
 
 NUMBERS = {
     *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen"),

@@ -22,9 +22,9 @@ from narrlit.experiments import plan
 from narrlit.experiments.ablation import System, ablation_result, find_overlays
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.run import Run
-from narrlit.metrics.significance import SharedStories, mcnemar_by_story
 from narrlit.models.registry import load_encoder
 from narrlit.results import Result
+from narrlit.statistics.significance import SharedStories, mcnemar_by_story
 
 HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
 SCALE = {"model": {"init_args": {"scale": 2.0}}, "trainer": {"logger": {"init_args": {"name": "never_seen"}}}}

@@ -9,8 +9,8 @@ from results import check_result
 
 import narrlit
 from narrlit.experiments.board import TeamResult, board_rows, parse_results, read_board
-from narrlit.metrics.significance import difference_interval, fisher
 from narrlit.results import Note, Result, estimate_count
+from narrlit.statistics.significance import difference_interval, fisher
 
 PAGE = Path(__file__).parents[2] / "docs" / "board.md"
 HEADER = "team,track,accuracy,n,source,paper"

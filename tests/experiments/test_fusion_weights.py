@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from narrlit.experiments.fusion_weights import best_elsewhere, best_setting, fused_answers, fused_scores, simplex_grid
-from narrlit.metrics.triples import TripleAccuracy
 from narrlit.models.config import Fusion
 from narrlit.models.heads import ViewFusion
+from narrlit.statistics.triples import TripleAccuracy
 
 ROWS = np.array([(0, 1, 2), (3, 2, 1), (4, 0, 3), (1, 0, 5), (8, 7, 6)])
 """Triples of nine stories."""

@@ -17,9 +17,9 @@ from narrlit.experiments.facets import read_facets
 from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.run_file import RunFile
 from narrlit.results.findings import with_verdict
+from narrlit.statistics.set_checks import CheckedSet, check_sets
 
 ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>{{ 7 * 7 }}"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -22,8 +22,8 @@ from narrlit.encoding import model_loading
 from narrlit.experiments.judging import JudgeJob, judgements_of
 from narrlit.llm.judge import Answer, Judgement
 from narrlit.llm.options import LLMOptions
-from narrlit.metrics.significance import SharedStories, mcnemar_by_story
 from narrlit.results import Note, estimate
+from narrlit.statistics.significance import SharedStories, mcnemar_by_story
 
 CHOICE = st.sampled_from([True, False, None])
 ROWS = st.lists(st.tuples(CHOICE, CHOICE, st.sampled_from([-0.5, -0.2, 0.0, 0.1, 0.2, 0.5])), min_size=1, max_size=30)

@@ -20,7 +20,7 @@ from narrlit.experiments.mteb_evaluation import evaluate_mteb
 from narrlit.experiments.mteb_model import mteb_model
 from narrlit.experiments.mteb_tasks import SHARED_TASK, TaskDescription, triples_task, versions_task
 from narrlit.experiments.retrieval import retrieval
-from narrlit.explore.collection import Collection
+from narrlit.library.collection import Collection
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.models.encoder import Encoder
 from narrlit.results import Result

@@ -14,10 +14,10 @@ import narrlit
 from narrlit.data.twice_told import CELLS, TwiceTold
 from narrlit.experiments.profile import ASPECTS, estimate_by_plot, profile_figures
 from narrlit.exporting import strengths
-from narrlit.metrics.estimates import estimate
-from narrlit.metrics.factorial import COMPONENTS
-from narrlit.metrics.significance import group_intervals
 from narrlit.results import Result
+from narrlit.statistics.estimates import estimate
+from narrlit.statistics.factorial import COMPONENTS
+from narrlit.statistics.significance import group_intervals
 
 PART = {"split": "test"}
 

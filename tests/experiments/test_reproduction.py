@@ -33,9 +33,9 @@ from narrlit.experiments.reproduction.tables import (
 )
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import answers_of
-from narrlit.metrics.significance import difference_interval, wilson_interval
 from narrlit.models.config import PRESETS
 from narrlit.results import Estimate, Note, Result
+from narrlit.statistics.significance import difference_interval, wilson_interval
 
 TABLES_AND_FIGURES = {"comhis": (3, 1), "hits": (2, 5), "mendel292": (5, 6), "nlp_fsdm": (1, 0), "ttda704": (9, 3)}
 COLUMNS = {f"{split} {track}" for split in ("dev", "test", "CV") for track in "AB"}

@@ -12,11 +12,11 @@ from narrlit.data.tales import sample_tales
 from narrlit.experiments.relevance import Relevance, read_qrels
 from narrlit.experiments.retrieval import retrieval
 from narrlit.experiments.version_ranking import rank_versions
-from narrlit.explore.collection import Collection
-from narrlit.explore.index import Index
-from narrlit.metrics.diagnostics import similarity_diagnostics
-from narrlit.metrics.retrieval import METRICS
+from narrlit.library.collection import Collection
+from narrlit.library.index import Index
 from narrlit.results import Result
+from narrlit.statistics.diagnostics import similarity_diagnostics
+from narrlit.statistics.retrieval import METRICS
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 

@@ -19,7 +19,7 @@ from narrlit.data.writers import write_rows
 from narrlit.encoding.loading import load
 from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of, open_systems
 from narrlit.measures import MeanMaxSimilarity
-from narrlit.metrics.meanmax import MeanMax
+from narrlit.measures.meanmax import MeanMax
 from narrlit.models.embedding import embed
 from narrlit.models.registry import load_encoder
 from narrlit.submission import write_submission

@@ -30,9 +30,9 @@ from narrlit.experiments.trials import (
     settings_text,
     winner_of,
 )
-from narrlit.metrics.significance import mcnemar, wilson_interval
 from narrlit.models.run_file import RunFile
 from narrlit.results import Result
+from narrlit.statistics.significance import mcnemar, wilson_interval
 
 ROWS = 24
 SPACE = """

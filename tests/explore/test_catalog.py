@@ -12,8 +12,8 @@ from narrlit.data.readers import read_rows
 from narrlit.data.writers import write_table
 from narrlit.explore.catalog import catalog
 from narrlit.explore.catalog_decisions import CatalogDecisions, read_accepted
-from narrlit.explore.collection import plain
-from narrlit.metrics.estimates import estimate_count
+from narrlit.library.collection import plain
+from narrlit.statistics.estimates import estimate_count
 
 
 @dataclass

@@ -8,10 +8,10 @@ import pytest
 from measured import similarities_of
 from refusals import refused
 
-from narrlit.explore.collection import plain
 from narrlit.explore.labeled_pairs import label_pairs
 from narrlit.explore.pair_checking import pairs_to_check
 from narrlit.explore.pair_decisions import PairDecision, StoryPair
+from narrlit.library.collection import plain
 
 
 @dataclass

@@ -9,9 +9,9 @@ import pytest
 from measured import similarities_of
 from refusals import refused
 
-from narrlit.explore.collection import plain
 from narrlit.explore.graph import write_graph
 from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs
+from narrlit.library.collection import plain
 
 
 def collection(vectors, measure="cosine", **columns):

@@ -15,9 +15,9 @@ from refusals import refused
 from narrlit.encoding.loading import load
 from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
-from narrlit.explore.collection import plain
 from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
 from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
+from narrlit.library.collection import plain
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from embedding_server import hashed_vector
 
-from narrlit.cache import filling, storage
-from narrlit.cache.space import content_keys
-from narrlit.cache.storage import EmbeddingCache
+from narrlit.embedding_cache import filling, storage
+from narrlit.embedding_cache.space import content_keys
+from narrlit.embedding_cache.storage import EmbeddingCache
 from narrlit.errors import ModelError
 
 TEXTS = [f"a story of {i} sentences" for i in range(400)]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.names import MeasureName
 from narrlit.measures.representations import Contents
-from narrlit.metrics.names import MeasureName
 
 
 def similarities_of(

@@ -12,11 +12,11 @@ from frozen_batches import built, packed
 from torch import nn
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, PackedParts, PackedStories, UnlabelledBatch, ViewBatch
 from narrlit.datamodules import StoryWorldData, story_tables
 from narrlit.datamodules.story_data import Loading
 from narrlit.distributed import averages, rank, world_size
+from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.errors import OptionError
 from narrlit.models.config import BiLSTMConfig, EncoderConfig, Fusion
 from narrlit.models.heads import ViewFusion

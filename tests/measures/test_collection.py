@@ -9,12 +9,12 @@ from refusals import refused
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from narrlit.data.tales import sample_tales
-from narrlit.explore.collection import Collection
+from narrlit.library.collection import Collection
 from narrlit.measures import MEASURES, collection
 from narrlit.measures.collection import CollectionSimilarity, MeasureFit
 from narrlit.measures.matching import Matching, match_score
+from narrlit.measures.names import check_measure
 from narrlit.measures.representations import Contents
-from narrlit.metrics.names import check_measure
 
 
 def test_the_measure_passages_matches_plain_loops():

@@ -8,8 +8,8 @@ from json_files import read_json
 from refusals import refused
 
 import narrlit
-from narrlit.cache.space import model_identity
 from narrlit.data.twice_told import TwiceTold
+from narrlit.embedding_cache.space import model_identity
 from narrlit.models.config import EncoderConfig
 from narrlit.models.packaged import packaged_adapter
 from narrlit.models.pretrained import load_model

@@ -10,9 +10,9 @@ from sentence_transformers.losses import MatryoshkaLoss, MultipleNegativesRankin
 from tiny_models import WIDTH, world_texts
 from torch.nn.functional import normalize
 
-from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, ViewBatch
 from narrlit.data.schema import ASPECTS
+from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives import MultipleNegativesRanking, MultiView, SelfDistillation, Triplet
 

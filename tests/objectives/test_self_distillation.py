@@ -10,11 +10,11 @@ from adapted_encoders import packed
 from refusals import refused
 from tiny_models import world_texts
 
-from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.data.batch import ExampleBatch, TokenizedStories
 from narrlit.data.sampling import ExampleCollator
 from narrlit.data.schema import ASPECTS, KINDS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
+from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation
 

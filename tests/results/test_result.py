@@ -12,9 +12,9 @@ from refusals import refused
 from results import check_result
 
 import narrlit
-from narrlit.metrics.estimates import difference, estimate
 from narrlit.results import Estimate, Note, Result
 from narrlit.results.notes import SENTENCES
+from narrlit.statistics.estimates import difference, estimate
 
 RIGHT = np.arange(40) % 3 > 0
 BETTER = np.arange(40) % 5 > 0

@@ -31,13 +31,13 @@ from narrlit.datamodules.provenance import ContaminationFlags
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.metrics.estimates import Difference, difference, estimate
-from narrlit.metrics.evaluations import accuracy_text, estimate_of, evaluation_of
-from narrlit.metrics.significance import SharedStories, p_text, smallest_difference
 from narrlit.models.checkpoint_files import read_settings
 from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION, Evaluation
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
+from narrlit.statistics.estimates import Difference, difference, estimate
+from narrlit.statistics.evaluations import accuracy_text, estimate_of, evaluation_of
+from narrlit.statistics.significance import SharedStories, p_text, smallest_difference
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
 SIGNIFICANT = 0.05

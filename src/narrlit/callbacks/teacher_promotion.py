@@ -11,12 +11,12 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from safetensors.torch import save_file
 
-from narrlit.cache.space import CacheDtype
 from narrlit.callbacks import teachers
 from narrlit.callbacks.run_record import EvaluationRecord, RecordFields, evaluation_record
 from narrlit.compat.lightning import undeclared
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import check_shared
+from narrlit.embedding_cache.space import CacheDtype
 from narrlit.errors import ModelError, OptionError
 from narrlit.files import atomic_path
 from narrlit.models.weights import read_weights, restore_weights, trained_weights

@@ -10,12 +10,12 @@ from typing import NotRequired, TypedDict, cast
 import lightning as L
 from torch import Tensor
 
-from narrlit.cache.space import CacheDtype, EmbeddingSpace, model_identity
-from narrlit.cache.storage import EmbeddingCache
-from narrlit.cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.data.batch import TokenizedStories
 from narrlit.data.rows import file_digest
 from narrlit.datamodules.story_data import data_of
+from narrlit.embedding_cache.space import CacheDtype, EmbeddingSpace, model_identity
+from narrlit.embedding_cache.storage import EmbeddingCache
+from narrlit.embedding_cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import ModelError
 from narrlit.files import atomic_folder

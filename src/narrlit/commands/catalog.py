@@ -8,7 +8,7 @@ from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, print_result, say
 from narrlit.errors import OptionError
 from narrlit.files import Output
-from narrlit.metrics.names import MeasureName
+from narrlit.measures.names import MeasureName
 
 TABLES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
 

@@ -7,7 +7,7 @@ from narrlit.commands.collections import read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
 from narrlit.console import counted, say
 from narrlit.files import Output
-from narrlit.metrics.names import MeasureName
+from narrlit.measures.names import MeasureName
 
 TABLES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
 

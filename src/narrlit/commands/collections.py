@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.errors import OptionError
-from narrlit.explore.options import index_at, is_address
-from narrlit.metrics.names import MeasureName
+from narrlit.library.options import index_at, is_address
+from narrlit.measures.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from narrlit.explore.collection import Collection
-    from narrlit.explore.index import Index
-    from narrlit.explore.vector_table import VectorTable
+    from narrlit.library.collection import Collection
+    from narrlit.library.index import Index
+    from narrlit.library.vector_table import VectorTable
 
 APPLICABLE = ("model", "device", "trust_remote_code")
 """Loading options that also apply to an index."""

@@ -8,7 +8,7 @@ from narrlit.commands.systems import SystemOptions
 from narrlit.console import say
 from narrlit.data.schema import Track
 from narrlit.files import Output
-from narrlit.metrics.meanmax import MeanMax
+from narrlit.measures.meanmax import MeanMax
 
 
 def compare(  # noqa: PLR0913 (options)

@@ -8,8 +8,8 @@ import narrlit
 from narrlit.commands.options import InputOptions, LoadOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.explore.options import PartOptions, embedding_files
 from narrlit.files import Output
+from narrlit.library.options import PartOptions, embedding_files
 from narrlit.models.config import Role
 
 

@@ -9,7 +9,7 @@ from narrlit.commands.systems import model_or_baseline
 from narrlit.console import print_result, say
 from narrlit.errors import OptionError
 from narrlit.files import Output, result_files
-from narrlit.metrics.names import BaselineName
+from narrlit.measures.names import BaselineName
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask

@@ -7,9 +7,9 @@ from narrlit.commands.collections import open_index, read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.errors import printable
-from narrlit.explore.options import index_at
-from narrlit.explore.story_finder import StoryFinder
 from narrlit.files import Output
+from narrlit.library.options import index_at
+from narrlit.library.story_finder import StoryFinder
 from narrlit.models.config import DEFAULT_MODEL
 
 

@@ -6,8 +6,8 @@ import narrlit
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
 from narrlit.errors import OptionError
-from narrlit.explore.options import TableOptions, VectorFormat, is_address
 from narrlit.files import Output, OutputOptions
+from narrlit.library.options import TableOptions, VectorFormat, is_address
 from narrlit.models.config import DEFAULT_MODEL
 
 

@@ -7,9 +7,9 @@ import narrlit
 from narrlit.commands.collections import open_index, read_collection
 from narrlit.commands.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
 from narrlit.console import say
-from narrlit.explore.options import index_at
 from narrlit.files import PAGE_SUFFIXES, Output
-from narrlit.metrics.names import MeasureName
+from narrlit.library.options import index_at
+from narrlit.measures.names import MeasureName
 
 FILES = ("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")
 

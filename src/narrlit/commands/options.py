@@ -13,7 +13,7 @@ from narrlit.encoding.options import CACHE, Device
 from narrlit.encoding.postprocessing import Postprocessing, postprocessing_of
 from narrlit.encoding.story_texts import StoryTexts, story_texts
 from narrlit.errors import OptionError
-from narrlit.metrics.meanmax import MeanMax
+from narrlit.measures.meanmax import MeanMax
 from narrlit.models.config import Long, Precision, parse_fusion
 from narrlit.preprocessing.pseudonyms import ClusterParts, PseudonymOptions, Scope
 

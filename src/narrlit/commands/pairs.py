@@ -6,9 +6,9 @@ import narrlit
 from narrlit.commands.collections import read_collection
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
 from narrlit.console import counted, say
-from narrlit.explore.options import PAIR_SUFFIXES
 from narrlit.files import Output
-from narrlit.metrics.names import MeasureName
+from narrlit.library.options import PAIR_SUFFIXES
+from narrlit.measures.names import MeasureName
 
 
 def pairs(

@@ -6,7 +6,7 @@ import narrlit
 from narrlit.commands.options import LoadOptions, StoryOptions, listed
 from narrlit.data.twice_told import Split
 from narrlit.files import Output
-from narrlit.metrics.names import MeasureName
+from narrlit.measures.names import MeasureName
 
 
 def profile(

@@ -7,7 +7,7 @@ from narrlit.commands.collections import read_collections, read_queries
 from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
 from narrlit.console import print_result, say
 from narrlit.files import Output
-from narrlit.metrics.names import check_measure
+from narrlit.measures.names import check_measure
 
 
 def retrieval(  # noqa: PLR0913 (options)

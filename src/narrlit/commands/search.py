@@ -6,8 +6,8 @@ import narrlit
 from narrlit.commands.collections import open_searchable
 from narrlit.commands.options import InputOptions, ModelOptions
 from narrlit.console import counted, say
-from narrlit.explore.options import SEARCH_SUFFIXES, SearchOptions
 from narrlit.files import Output
+from narrlit.library.options import SEARCH_SUFFIXES, SearchOptions
 
 
 def search(

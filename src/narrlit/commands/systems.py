@@ -10,8 +10,8 @@ import narrlit
 from narrlit.commands.options import LoadOptions, ModelOptions, ScorerOptions, StoryOptions, listed
 from narrlit.errors import OptionError
 from narrlit.experiments.options import ANSWER_SUFFIXES
-from narrlit.metrics.meanmax import MeanMax
-from narrlit.metrics.names import BASELINE_NAMES, BaselineName
+from narrlit.measures.meanmax import MeanMax
+from narrlit.measures.names import BASELINE_NAMES, BaselineName
 
 if TYPE_CHECKING:
     from narrlit.experiments.systems import System

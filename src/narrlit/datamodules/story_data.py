@@ -30,9 +30,9 @@ from narrlit.datamodules.provenance import ContaminationFlags, DivisionRecord, P
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
-from narrlit.metrics.set_checks import Check, CheckedSet, check_sets
 from narrlit.results.findings import with_verdict
 from narrlit.seeds import run_seed
+from narrlit.statistics.set_checks import Check, CheckedSet, check_sets
 
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: Mapping[str, Stage] = {

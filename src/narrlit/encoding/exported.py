@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from narrlit.cache.space import EmbeddingSpace
 from narrlit.data.schema import FloatArray
+from narrlit.embedding_cache.space import EmbeddingSpace
 from narrlit.errors import ModelError
 from narrlit.json_records import read_json
 from narrlit.models.config import Long, Role

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.cache.shards import Readings, read_arrays, read_facts
-from narrlit.cache.space import EmbeddingSpace, model_identity
 from narrlit.console import counted, say
 from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
+from narrlit.embedding_cache.shards import Readings, read_arrays, read_facts
+from narrlit.embedding_cache.space import EmbeddingSpace, model_identity
 from narrlit.encoding.exported import ExportedEncoder, export_folder, is_exported
 from narrlit.encoding.options import Loading
 from narrlit.encoding.postprocessing import Postprocessing, PostprocessingFit
@@ -31,7 +31,7 @@ from narrlit.models.coverage import LEAST, Coverage
 from narrlit.preprocessing.passages import split_passages
 
 if TYPE_CHECKING:
-    from narrlit.cache.storage import EmbeddingCache
+    from narrlit.embedding_cache.storage import EmbeddingCache
     from narrlit.models.encoder import Encoder
 
 Item = Story | str
@@ -553,8 +553,8 @@ class StoryEncoder:
 
     def _filled(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items that are missing in the cache, add them to it, and read all items."""
-        from narrlit.cache.filling import filled_arrays
-        from narrlit.cache.storage import open_cache
+        from narrlit.embedding_cache.filling import filled_arrays
+        from narrlit.embedding_cache.storage import open_cache
 
         if self._store is None:
             facts = EncoderFacts.of(self.module)

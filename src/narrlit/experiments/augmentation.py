@@ -24,13 +24,13 @@ from narrlit.data.writers import write_examples
 from narrlit.encoding.model_loading import pick_device
 from narrlit.encoding.options import Device
 from narrlit.errors import OptionError
+from narrlit.experiments.bertscore import BERTScores, load_bertscorer
 from narrlit.experiments.options import Quality
 from narrlit.files import write_text
-from narrlit.metrics.bertscore import BERTScores, load_bertscorer
+from narrlit.markdown import markdown_table
 from narrlit.preprocessing.back_translation import BackTranslation, TranslationModel, back_translate
 from narrlit.preprocessing.pivots import Pivots
 from narrlit.results.plots import write_svg
-from narrlit.tables import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

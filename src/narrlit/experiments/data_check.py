@@ -10,10 +10,10 @@ from narrlit.data.rows import Layout
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import OptionError
 from narrlit.measures.collection import sample_rows
-from narrlit.metrics.diagnostics import similarity_diagnostics
-from narrlit.metrics.set_checks import check_sets, read_set
 from narrlit.results import Estimate, Note, Result
 from narrlit.results.findings import data_findings
+from narrlit.statistics.diagnostics import similarity_diagnostics
+from narrlit.statistics.set_checks import check_sets, read_set
 from narrlit.submission import check_independence
 
 

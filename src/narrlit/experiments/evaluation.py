@@ -21,10 +21,10 @@ from narrlit.experiments.facets import FACETS, Values, divide, margin_quartiles,
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
-from narrlit.metrics.significance import SharedStories, smallest_difference
-from narrlit.metrics.words import stop_words_text
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.results import Estimate, Note, Result, Row, adjusted, difference
+from narrlit.statistics.significance import SharedStories, smallest_difference
+from narrlit.statistics.words import stop_words_text
 
 LEVEL = 0.05
 

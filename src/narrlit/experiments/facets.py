@@ -12,7 +12,7 @@ from narrlit.data.rows import column_names, read_rows
 from narrlit.data.schema import IntArray, Triples, normal_form
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.experiments.systems import SystemAnswers
-from narrlit.metrics.baselines import jaccard_scores
+from narrlit.statistics.baselines import jaccard_scores
 
 FACETS = ("overlap", "length", "margin")
 """Facets without a column of their own; a note explains each."""

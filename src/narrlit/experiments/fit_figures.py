@@ -10,9 +10,9 @@ from narrlit.data.schema import FloatArray
 from narrlit.experiments.fitting import deciding_callbacks
 from narrlit.experiments.plan import FinishedFit, FitsResult
 from narrlit.experiments.run import BEST, LAST, REFERENCE
-from narrlit.metrics.significance import SharedStories
 from narrlit.results import Note, Row, difference, estimate
 from narrlit.results.formatting import ALL
+from narrlit.statistics.significance import SharedStories
 
 COLUMNS = ("system", "run", "fold", "seed", "metric", "epoch", "triple", "right", "stories", "ties")
 LEVELS = ("seed", "fold")

@@ -21,10 +21,10 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, reading
 from narrlit.experiments.fusion_weights import Weights, best_elsewhere, best_setting, fused_answers, simplex_grid
-from narrlit.metrics.significance import SharedStories
 from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import PARTS, PRESETS, Fusion
 from narrlit.results import Note, Result, Row, difference, estimate
+from narrlit.statistics.significance import SharedStories
 
 FULL_ONLY, ELSEWHERE, HERE = "full_only", "best on other folds", "best on these triples"
 

@@ -21,14 +21,14 @@ from narrlit.errors import printable
 from narrlit.experiments.options import Projection
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
-from narrlit.metrics.evaluations import estimate_of
-from narrlit.metrics.set_checks import check_tables
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 from narrlit.results import Difference, Estimate, Result
 from narrlit.results.formatting import Cells
 from narrlit.results.notes import SENTENCES
+from narrlit.statistics.evaluations import estimate_of
+from narrlit.statistics.set_checks import check_tables
 
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
 """Marker of each color, for readers who can't tell the colors apart."""

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from narrlit.api import Model, encoder_of
-from narrlit.cache.space import model_identity
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples, say_rows
 from narrlit.data.schema import Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.writers import write_rows
+from narrlit.embedding_cache.space import model_identity
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError
 from narrlit.files import check_continued, write_text

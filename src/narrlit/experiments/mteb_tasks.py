@@ -12,9 +12,9 @@ from narrlit.compat.datasets import offline
 from narrlit.data.readers import Stories, read_labeled_triples, read_stories
 from narrlit.data.schema import Triples
 from narrlit.errors import DataError, OptionError, nearest, reading
-from narrlit.explore.collection import metadata_columns, stories_of, story_frame
-from narrlit.metrics.versions import Versions
+from narrlit.library.collection import metadata_columns, stories_of, story_frame
 from narrlit.optional import require
+from narrlit.statistics.versions import Versions
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask

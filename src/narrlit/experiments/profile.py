@@ -20,14 +20,14 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.choices import answer_choices, read_choices
 from narrlit.experiments.facets import read_facets
-from narrlit.explore.collection import Collection, measure_for
+from narrlit.library.collection import Collection, measure_for
+from narrlit.measures.names import MeasureName
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
-from narrlit.metrics.factorial import COMPONENTS, FEWEST, Design, variance_shares
-from narrlit.metrics.names import MeasureName
-from narrlit.metrics.words import lexical_vectors, stop_words_of, stop_words_text
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.results import Estimate, Note, Result, Row, estimate
+from narrlit.statistics.factorial import COMPONENTS, FEWEST, Design, variance_shares
+from narrlit.statistics.words import lexical_vectors, stop_words_of, stop_words_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from narrlit.data.schema import Floats, IntArray, normal_form
 from narrlit.errors import DataError, printable, reading
-from narrlit.metrics.retrieval import METRICS, Gains, ranks
-from narrlit.metrics.versions import Versions
 from narrlit.results import Row, difference, estimate
+from narrlit.statistics.retrieval import METRICS, Gains, ranks
+from narrlit.statistics.versions import Versions
 
 Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
 Qrels = Mapping[str, Mapping[str, float]]

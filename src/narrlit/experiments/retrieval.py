@@ -21,14 +21,14 @@ from narrlit.experiments.relevance import (
     read_qrels,
 )
 from narrlit.experiments.version_ranking import rank_versions
-from narrlit.explore.collection import Collection, column_values, measure_for
-from narrlit.explore.index import Index
-from narrlit.explore.options import index_at
+from narrlit.library.collection import Collection, column_values, measure_for
+from narrlit.library.index import Index
+from narrlit.library.options import index_at
 from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.names import MeasureName
 from narrlit.measures.representations import Contents
-from narrlit.metrics.names import MeasureName
-from narrlit.metrics.words import Lexical, lexical_vectors, stop_words_of, stop_words_text
 from narrlit.results import Note, Result
+from narrlit.statistics.words import Lexical, lexical_vectors, stop_words_of, stop_words_text
 
 Scorer = Callable[[IntArray], Floats]
 """Function from rows of queries (B,) to similarities with all stories (B, N)."""

@@ -9,7 +9,6 @@ import pandas as pd
 
 from narrlit.errors import ModelError, OptionError
 from narrlit.json_records import read_json
-from narrlit.metrics.evaluations import accuracy_text, estimate_of
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import (
     ANSWERS,
@@ -20,6 +19,7 @@ from narrlit.models.run_file import (
     RunFile,
 )
 from narrlit.results import Estimate
+from narrlit.statistics.evaluations import accuracy_text, estimate_of
 
 LAST, BEST, REFERENCE = "last_epoch", "best_epoch", "reference"
 """Evaluations of a fit: after the last epoch, the best one, and of the encoder before training."""

@@ -16,11 +16,11 @@ from narrlit.experiments.options import Projection
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import System
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_suffix
-from narrlit.metrics.set_checks import CheckedSet, check_sets
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
 from narrlit.results import Result
 from narrlit.results.findings import with_verdict
+from narrlit.statistics.set_checks import CheckedSet, check_sets
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,10 +21,10 @@ from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
-from narrlit.metrics.estimates import Estimate, Row, estimate
-from narrlit.metrics.meanmax import MeanMax
-from narrlit.metrics.words import StopWords
+from narrlit.measures.meanmax import MeanMax
 from narrlit.models.checkpoints import read_record, seen_in_training
+from narrlit.statistics.estimates import Estimate, Row, estimate
+from narrlit.statistics.words import StopWords
 from narrlit.submission import check_vectors, read_answers, read_submission
 
 Bools = NDArray[np.bool_]

@@ -15,11 +15,11 @@ import numpy as np
 from narrlit.errors import NarrlitError, OptionError
 from narrlit.experiments.fitting import run_fit
 from narrlit.experiments.search_space import MakeConfig, Space
-from narrlit.metrics.evaluations import estimate_of
 from narrlit.models.run_file import Evaluation
 from narrlit.optional import require
 from narrlit.results import Estimate
 from narrlit.results.formatting import DETAILS, DIFFERENCES, FIGURES, KEYS, value_text
+from narrlit.statistics.evaluations import estimate_of
 
 if TYPE_CHECKING:
     import optuna

@@ -31,9 +31,9 @@ from narrlit.experiments.trials import (
     winner_of,
 )
 from narrlit.files import exclusive
-from narrlit.metrics.estimates import estimate_text
 from narrlit.results import Note, Row
 from narrlit.results.formatting import value_text
+from narrlit.statistics.estimates import estimate_text
 
 if TYPE_CHECKING:
     import optuna

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, printable
 from narrlit.experiments.relevance import Relevance, query_rows, ranking_differences, ranking_figures
-from narrlit.metrics.diagnostics import LARGE_SKEWNESS, similarity_diagnostics, word_counts
-from narrlit.metrics.retrieval import METRICS_OF_VERSIONS, ranks
-from narrlit.metrics.versions import PERMUTATIONS, Strata, Versions, permuted_figures
-from narrlit.metrics.words import stop_words_of, stop_words_text
 from narrlit.results import Estimate, Note, Result
+from narrlit.statistics.diagnostics import LARGE_SKEWNESS, similarity_diagnostics, word_counts
+from narrlit.statistics.retrieval import METRICS_OF_VERSIONS, ranks
+from narrlit.statistics.versions import PERMUTATIONS, Strata, Versions, permuted_figures
+from narrlit.statistics.words import stop_words_of, stop_words_text
 
 
 def rank_versions(

@@ -1,1 +1,1 @@
-"""Explore collections of stories: index, search, pairs, explanations, maps."""
+"""Explore collections of stories: pairs, groups, explanations, maps, catalogs, decisions of readers."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from narrlit.data.schema import IntArray
 from narrlit.errors import DataError, printable
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.metrics.significance import p_text
+from narrlit.statistics.significance import p_text
 
 PERMUTATIONS = 1000
 """Number of permutations of the column, from which the agreement by chance is computed."""

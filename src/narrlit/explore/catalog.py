@@ -13,10 +13,10 @@ from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
-from narrlit.explore.collection import Collection, column_values
 from narrlit.files import check_writable
-from narrlit.metrics.estimates import Estimate, estimate, estimate_count, estimate_text
-from narrlit.tables import markdown_table
+from narrlit.library.collection import Collection, column_values
+from narrlit.markdown import markdown_table
+from narrlit.statistics.estimates import Estimate, estimate, estimate_count, estimate_text
 
 VALUES, EVIDENCE = 3, 3
 """Largest numbers of values that are proposed for a story, and of similar stories that are named for a value."""

@@ -8,8 +8,8 @@ import pandas as pd
 
 from narrlit.data.schema import FloatArray, normal_text
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.collection import Collection
-from narrlit.metrics.set_checks import near_duplicates
+from narrlit.library.collection import Collection
+from narrlit.statistics.set_checks import near_duplicates
 
 
 def vendi_score(vectors: FloatArray) -> float:
@@ -107,7 +107,7 @@ def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5)
         DataError: if there is only one story.
         OptionError: if `jaccard` is out of range.
 
-    >>> from narrlit.explore.collection import Collection
+    >>> from narrlit.library.collection import Collection
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
     >>> diversity(tales).copies
     0

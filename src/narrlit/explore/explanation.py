@@ -15,13 +15,13 @@ from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError
-from narrlit.explore.collection import Collection
 from narrlit.explore.explanation_page import page_links, parallel_edition
 from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
 from narrlit.files import atomic_path
-from narrlit.metrics.names import MeasureName
+from narrlit.library.collection import Collection
+from narrlit.measures.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.pages import render_page
 

@@ -12,9 +12,9 @@ from narrlit.data.readers import LABEL
 from narrlit.data.schema import a_comes_first, connected, normal_text
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, printable
-from narrlit.explore.collection import Collection, rows_by_id, texts_by_id
 from narrlit.explore.pair_decisions import Decision, PairDecision, StoryPair
 from narrlit.files import check_writable
+from narrlit.library.collection import Collection, rows_by_id, texts_by_id
 
 VERSION_OF = "version_of"
 """Column of a table of stories in which versions of one story have the same value."""

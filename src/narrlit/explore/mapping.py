@@ -12,15 +12,15 @@ from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.agreement import Agreement, agreement
-from narrlit.explore.collection import Collection, column_values
 from narrlit.explore.map_page import map_page, write_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
-from narrlit.metrics.diagnostics import SimilarityDiagnostics
-from narrlit.metrics.evaluations import estimate_of
-from narrlit.metrics.names import DESCRIPTIONS
+from narrlit.library.collection import Collection, column_values
+from narrlit.measures.names import DESCRIPTIONS
 from narrlit.models.checkpoints import read_record
 from narrlit.models.coverage import language_warning
+from narrlit.statistics.diagnostics import SimilarityDiagnostics
+from narrlit.statistics.evaluations import estimate_of
 
 NOT_MEASURED = "not measured on labeled triples"
 

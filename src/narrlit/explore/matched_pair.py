@@ -15,13 +15,13 @@ from narrlit.console import counted
 from narrlit.data.schema import ASPECTS, FloatArray, Floats, Story
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
-from narrlit.explore.collection import Collection, centered_passages, passage_vectors
 from narrlit.explore.faithfulness import DeletionCurve
+from narrlit.library.collection import Collection, centered_passages, passage_vectors
 from narrlit.measures.collection import sample_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches
+from narrlit.measures.names import MeasureName
 from narrlit.measures.readers import PassageReader
-from narrlit.metrics.names import MeasureName
 
 ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
 """Words for a similarity, by the maximum share of background stories that match better."""

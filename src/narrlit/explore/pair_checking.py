@@ -10,11 +10,11 @@ from narrlit.console import counted
 from narrlit.data.schema import normal_text
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
-from narrlit.explore.collection import Collection, texts_by_id
 from narrlit.explore.pair_decisions import DECISION_SUFFIXES, PairDecision, StoryPair
 from narrlit.explore.pairs import near_copies, pair_rows, similar_pairs
 from narrlit.files import check_writable
-from narrlit.tables import markdown_table
+from narrlit.library.collection import Collection, texts_by_id
+from narrlit.markdown import markdown_table
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from narrlit.console import counted
 from narrlit.data.schema import connected
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.collection import Collection
 from narrlit.explore.graph import write_graph
-from narrlit.explore.options import PAIR_SUFFIXES
 from narrlit.files import check_writable
+from narrlit.library.collection import Collection
+from narrlit.library.options import PAIR_SUFFIXES
+from narrlit.markdown import markdown_table
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.tables import markdown_table
 
 SAMPLE, SAMPLE_OF_LARGE = 2000, 500
 """Number of stories whose pairs estimate the similarities of all pairs; the second number is for large collections."""
@@ -135,7 +135,7 @@ def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -
         DataError: if there is only one story.
         OptionError: if k is below 1.
 
-    >>> from narrlit.explore.collection import Collection
+    >>> from narrlit.library.collection import Collection
     >>> tales = Collection.of(["A knight seeks a grail.", "A diver seeks a pearl.", "A bank lowers its rates."])
     >>> pairs(tales).table()[["id_a", "id_b"]].values.tolist()[0]
     ['1', '2']

@@ -13,12 +13,12 @@ from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.explore.bibliography import write_bibliography
-from narrlit.explore.collection import Collection, rows_by_id
 from narrlit.explore.graph import write_graph
 from narrlit.explore.map_page import write_svg
 from narrlit.explore.pairs import similar_pairs
 from narrlit.explore.story_map import arrange_stories
 from narrlit.files import atomic_path, check_writable, write_text
+from narrlit.library.collection import Collection, rows_by_id
 from narrlit.measures.collection import CollectionSimilarity
 
 SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".txt")

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from narrlit.cache.listing import format_bytes
 from narrlit.data.schema import FloatArray
 from narrlit.data.tales import sample_tales
+from narrlit.embedding_cache.listing import format_bytes
 from narrlit.encoding.exported import RUNTIME
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import ModelError, OptionError, reading

@@ -10,11 +10,11 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from narrlit import __version__
 from narrlit.exporting.backends import Backend, BackendFile
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
-from narrlit.exporting.markdown import code, escaped, literal
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
-from narrlit.metrics.evaluations import accuracy_text, estimate_of
+from narrlit.markdown import code, escaped, literal
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
+from narrlit.statistics.evaluations import accuracy_text, estimate_of
 
 TASK_TYPE = "sentence-similarity"
 TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."

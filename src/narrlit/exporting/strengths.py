@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from narrlit.errors import DataError, OptionError
-from narrlit.exporting.markdown import escaped
-from narrlit.metrics.estimates import estimate_text
+from narrlit.markdown import escaped
 from narrlit.results import Result
+from narrlit.statistics.estimates import estimate_text
 
 CELLS = {
     "far, strong": "choosing the same plot in another world over another plot in the world of the anchor",

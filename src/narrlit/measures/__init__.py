@@ -1,6 +1,7 @@
 """Measures of the similarity of stories: for triples, and for the stories of a collection."""
 
 from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.names import DEFAULT_MEASURE, MEASURES, MeasureName
 from narrlit.measures.similarity import (
     MEANMAX,
     Cosine,
@@ -11,7 +12,6 @@ from narrlit.measures.similarity import (
     measure_of,
     open_measure,
 )
-from narrlit.metrics.names import DEFAULT_MEASURE, MEASURES, MeasureName
 
 __all__ = [
     "DEFAULT_MEASURE",

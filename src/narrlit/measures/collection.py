@@ -14,10 +14,10 @@ from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.candidates import Candidates, principal_components
 from narrlit.measures.corrections import csls, hubness
 from narrlit.measures.matching import Matching, PassageVectors
+from narrlit.measures.names import READ_PASSAGES, MeasureName
 from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
 from narrlit.measures.representations import Contents, Representation, passages_of
-from narrlit.metrics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
-from narrlit.metrics.names import READ_PASSAGES, MeasureName
+from narrlit.statistics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 
 KEEP_HUBS = ("centered", "cosine")
 """Measures without a correction for hubness."""

@@ -16,7 +16,7 @@ from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
-from narrlit.metrics.words import StopWords, lower_case, stop_words_of, vectorizer_for
+from narrlit.statistics.words import StopWords, lower_case, stop_words_of, vectorizer_for
 
 HASHED_WORDS = 2**18
 """Number of columns for words that are in no reference."""

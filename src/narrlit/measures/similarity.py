@@ -18,10 +18,10 @@ from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, nearest
 from narrlit.measures.matching import Matching, match_score
-from narrlit.metrics.baselines import BASELINES
-from narrlit.metrics.meanmax import MeanMax, sentence_scores, vectors_by_story
-from narrlit.metrics.words import WEIGHTED, StopWords, stop_words_of
+from narrlit.measures.meanmax import MeanMax, sentence_scores, vectors_by_story
 from narrlit.preprocessing.passages import split_passages
+from narrlit.statistics.baselines import BASELINES
+from narrlit.statistics.words import WEIGHTED, StopWords, stop_words_of
 
 Scores = NDArray[np.float64]
 MEANMAX = "meanmax:"

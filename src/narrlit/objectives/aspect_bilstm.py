@@ -7,10 +7,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from narrlit.cache.sources import EmbeddingSource
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import ASPECTS, PADDING
 from narrlit.distributed import gather
+from narrlit.embedding_cache.sources import EmbeddingSource
 from narrlit.errors import OptionError
 from narrlit.losses.batch_hard import batch_hard, subspace_sizes, subspaces
 from narrlit.models.config import BiLSTMConfig, EncoderConfig

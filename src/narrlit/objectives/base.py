@@ -22,13 +22,13 @@ from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExampl
 from narrlit.distributed import averages, rank, summed
 from narrlit.errors import ModelError, OptionError
 from narrlit.losses.matryoshka import unit_prefixes
-from narrlit.metrics.triples import TripleAccuracy, answered_correctly
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.run_file import Evaluation
 from narrlit.models.weights import build_encoder
 from narrlit.seeds import run_seed, seed_step
+from narrlit.statistics.triples import TripleAccuracy, answered_correctly
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": torch.optim.AdamW,

@@ -10,11 +10,11 @@ from lightning.pytorch.trainer.states import TrainerFn
 from lightning_utilities.core.rank_zero import rank_zero_info
 from torch import Tensor, nn
 
-from narrlit.cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
-from narrlit.cache.sources import EmbeddingSource
 from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch, Packed, PackedFeatures
 from narrlit.data.schema import FloatArray, Role, Story
+from narrlit.embedding_cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
+from narrlit.embedding_cache.sources import EmbeddingSource
 from narrlit.errors import ModelError, OptionError
 from narrlit.models.config import EncoderConfig
 from narrlit.models.heads import apply_head, build_head

@@ -7,11 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from narrlit.cache.teacher import TeacherEmbeddings
 from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.schema import KINDS
 from narrlit.distributed import gather, summed
+from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.errors import OptionError
 from narrlit.losses.contrastive import candidate_cosines, info_nce
 from narrlit.losses.distillation import distillation_loss, linear_weight

@@ -13,8 +13,8 @@ Intervals are 95 % (Wilson) and assume independent items.
 p is from the exact paired McNemar test, which assumes independent items; intervals of differences are 95 %.
 """
 
-from narrlit.metrics.estimates import Difference, Estimate, Row, adjusted, difference, estimate, estimate_count
 from narrlit.results.notes import Note
 from narrlit.results.result import Result
+from narrlit.statistics.estimates import Difference, Estimate, Row, adjusted, difference, estimate, estimate_count
 
 __all__ = ["Difference", "Estimate", "Note", "Result", "Row", "adjusted", "difference", "estimate", "estimate_count"]

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from narrlit.metrics.estimates import Row
-from narrlit.metrics.set_checks import PROBES
 from narrlit.results.notes import Note
+from narrlit.statistics.estimates import Row
+from narrlit.statistics.set_checks import PROBES
 
 EASY = {("jaccard", "tfidf", "bm25"): 0.7, ("longer", "shorter"): 0.7, ("always_a", "always_b"): 0.55}
 """Groups of probes, with the accuracy above which a probe is a shortcut (by the lower end of its interval)."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from narrlit.metrics.estimates import Row, estimate_text
-from narrlit.metrics.significance import p_text
+from narrlit.statistics.estimates import Row, estimate_text
+from narrlit.statistics.significance import p_text
 
 FIGURES = ("system", "subset", "metric", "value", "low", "high", "n", "method")
 DIFFERENCES = ("system", "against", "subset", "metric", "value", "low", "high", "p", "p_adjusted", "test", "n")

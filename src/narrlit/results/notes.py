@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from narrlit.metrics.estimates import Row
 from narrlit.sentences import Words
+from narrlit.statistics.estimates import Row
 
 SENTENCES = {
     # Conclusions

@@ -14,12 +14,12 @@ import pandas as pd
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, reading
 from narrlit.files import write_text
-from narrlit.metrics.estimates import Estimate, Row, adjusted
+from narrlit.markdown import markdown_table
 from narrlit.optional import require
 from narrlit.results.formatting import ALL, DEVIATION, DIFFERENCES, FIGURES, Cells, shown_tables
 from narrlit.results.notes import Note, method_notes
 from narrlit.results.plots import interval_plot, write_svg
-from narrlit.tables import markdown_table
+from narrlit.statistics.estimates import Estimate, Row, adjusted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, Field
 
 from narrlit.explore.pair_decisions import ANONYMOUS, Decision
-from narrlit.metrics.estimates import Estimate
+from narrlit.statistics.estimates import Estimate
 
 MOST_PAIRS = 200
 LONGEST_NAME = 200

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, PlainSerializer, model_validator
 
 from narrlit.data.writers import is_exact
-from narrlit.metrics.names import MeasureName
+from narrlit.measures.names import MeasureName
 from narrlit.serving.passages import PlacedPassage
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from narrlit.data.readers import read_stories
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import mistake_behind, printable, reason, system_error
-from narrlit.explore.index import Index
-from narrlit.explore.index_writing import IndexingProgress
-from narrlit.explore.options import index_at
+from narrlit.library.index import Index
+from narrlit.library.index_writing import IndexingProgress
+from narrlit.library.options import index_at
 from narrlit.serving.import_models import Amount, EmbedJob, EmbedReport
 from narrlit.serving.messages import Message, hide, message_of
 from narrlit.serving.worker_process import receive_job, report

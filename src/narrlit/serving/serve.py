@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from narrlit.console import say
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError, reason
-from narrlit.explore.options import index_at
 from narrlit.files import exclusive
+from narrlit.library.options import index_at
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.optional import require
 from narrlit.serving.settings import ServerSettings, default_data_folder

@@ -16,11 +16,11 @@ import numpy as np
 from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
-from narrlit.explore.collection import metadata_columns
-from narrlit.explore.conditions import quoted
-from narrlit.explore.index import Index, IndexedCollection
-from narrlit.explore.options import index_at
 from narrlit.files import exclusive
+from narrlit.library.collection import metadata_columns
+from narrlit.library.conditions import quoted
+from narrlit.library.index import Index, IndexedCollection
+from narrlit.library.options import index_at
 from narrlit.serving.collection_models import CountedValue, Value
 from narrlit.serving.problems import RefusedError, missing
 

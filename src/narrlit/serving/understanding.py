@@ -12,7 +12,7 @@ from narrlit.data.readers import Stories, counts, parse_stories
 from narrlit.data.rows import Layout, Row, RowFile
 from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
-from narrlit.explore.collection import RESERVED
+from narrlit.library.collection import RESERVED
 from narrlit.preprocessing.languages import detect_languages
 from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord, RowRecord, StoryPreview
 from narrlit.serving.messages import Message, message_of

@@ -27,12 +27,12 @@ from narrlit.llm.client import LLM
 from narrlit.llm.judge import judge_triples, scored_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.measures import open_measure
-from narrlit.metrics.estimates import Estimate, estimate, estimate_count
-from narrlit.metrics.significance import seed_spread
 from narrlit.models.checkpoints import pseudonyms_of
 from narrlit.models.config import parse_fusion
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 from narrlit.prompts import load_prompt
+from narrlit.statistics.estimates import Estimate, estimate, estimate_count
+from narrlit.statistics.significance import seed_spread
 
 FIRST_SEED = 42
 AS_TRAINED = Loading(long="truncate")

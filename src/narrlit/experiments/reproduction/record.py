@@ -11,8 +11,8 @@ from narrlit.data.rows import file_digest
 from narrlit.errors import OptionError
 from narrlit.files import atomic_path, check_writable
 from narrlit.json_records import changed_settings, read_json
-from narrlit.metrics.estimates import Estimate
 from narrlit.models.run_file import Part
+from narrlit.statistics.estimates import Estimate
 
 RECORD, VERSION = "record.json", 1
 

@@ -9,8 +9,8 @@ from narrlit.errors import DataError
 from narrlit.experiments.reproduction.record import Record, RecordedCell
 from narrlit.experiments.reproduction.tables import Cell, PaperTables
 from narrlit.experiments.systems import flag_words
-from narrlit.metrics.significance import difference_interval
 from narrlit.results import Difference, Note, Result, Row
+from narrlit.statistics.significance import difference_interval
 
 PUBLISHED = "published"
 UNLABELED = str(DataError("labels_not_given"))

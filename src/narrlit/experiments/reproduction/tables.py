@@ -11,7 +11,7 @@ from narrlit.configuration import read_yaml
 from narrlit.errors import OptionError, nearest
 from narrlit.experiments.reproduction.backbones import model_name
 
-TABLES = Path(__file__).parents[2] / "tables"
+TABLES = Path(__file__).parents[2] / "published"
 SYSTEMS = sorted(file.stem for file in TABLES.glob("*.yaml"))
 PUBLISHED_N = {"dev A": 200, "dev B": 200, "test A": 400, "test B": 400}
 """Number of triples in the task's splits; the papers don't say how many their cross-validations (CV) evaluate."""

@@ -1,0 +1,188 @@
+"""Updates of an index: new and changed stories are embedded and committed in spans of a second or two."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from narrlit.console import counted, say
+from narrlit.data.readers import Stories
+from narrlit.data.schema import Story, normal_form
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.errors import DataError, NarrlitError, on_interrupt
+from narrlit.library.collection import content_digests, languages, stories_of, story_frame
+from narrlit.library.index_snapshot import DIGEST
+from narrlit.library.index_storage import EmbeddedStories, IndexStorage
+
+SECONDS_PER_SPAN = 1.5
+"""Seconds to embed and commit a span; a process that is killed loses at most one span."""
+FEWEST_WORDS = 200
+"""Minimum number of words in a span, and size of the first one; a longer story forms its own span."""
+
+
+@dataclass(frozen=True, eq=False)
+class NewStories:
+    """Stories to index.
+
+    Attributes:
+        frame: their columns, and digests of their content.
+        rows: the stories as they were read.
+        attached: the stories with their views, if the model reads views.
+    """
+
+    frame: pd.DataFrame
+    rows: Stories
+    attached: Sequence[Story]
+
+    @classmethod
+    def of(cls, stories: Stories | pd.DataFrame | Sequence[str], encoder: StoryEncoder) -> "NewStories":
+        """Tabulate stories.
+
+        Raises:
+            DataError: if the model reads views and a story has none.
+        """
+        rows = stories if isinstance(stories, Stories) else stories_of(stories)
+        frame = story_frame(rows)
+        attached = list(rows) if encoder.texts.views is None else encoder.prepare(list(rows))
+        frame[DIGEST] = content_digests(frame, attached)
+        return cls(frame, rows, attached)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def fresh(self, digests: Mapping[str, str], path: Path) -> list[int]:
+        """Return the positions of stories that are new to an index, or changed.
+
+        Args:
+            digests: digests of the stories in the index, by id.
+            path: the index, for messages.
+
+        Raises:
+            DataError: if the stories have no ids, and their numbers are ids of other stories.
+        """
+        known = self.frame["id"].map(digests)
+        fresh: list[int] = np.flatnonzero(self.frame[DIGEST] != known).tolist()
+        if not any(self.rows.ids) and known.notna().any() and len(fresh) == len(self):
+            raise DataError("no_ids", path=self.rows.report.path, index=path)
+        return fresh
+
+    def words(self, positions: Sequence[int]) -> list[int]:
+        """Count the words of some of the stories."""
+        return [len(self.attached[position].text.split()) for position in positions]
+
+    def prepared(self, positions: Sequence[int], encoder: StoryEncoder) -> list[Story]:
+        """Prepare some of the stories for the model; only a few at a time, because finding names takes long."""
+        stories = [self.attached[position] for position in positions]
+        return stories if encoder.texts.views is not None else encoder.prepare(stories)
+
+
+@dataclass(frozen=True)
+class IndexingProgress:
+    """Stories that are in the index, those that were there unchanged included, and their words."""
+
+    stories: int
+    words: int
+
+
+OnProgress = Callable[[IndexingProgress], None]
+
+
+def add_stories(
+    storage: IndexStorage,
+    encoder: StoryEncoder,
+    new: NewStories,
+    progress: bool,
+    on_progress: OnProgress = lambda _: None,
+) -> None:
+    """Embed and commit new and changed stories.
+
+    Args:
+        storage: the index.
+        encoder: encoder with which the index was made.
+        new: the stories.
+        progress: print messages, and show a progress bar in words, on stderr.
+        on_progress: function to call at the beginning and whenever stories are committed.
+    """
+    known = storage.digests()
+    stored_ids = {normal_form(id): id for id in known}  # indexes of earlier releases may have others
+    new.frame["id"] = [stored_ids.get(id, id) for id in new.frame["id"]]
+    fresh = new.fresh(known, storage.path)
+    unchanged = len(new) - len(fresh)
+    if progress and unchanged:
+        say(f"{storage.path}: {unchanged:,} of {counted(len(new), 'story')} are unchanged")
+    sample = languages(encoder, new.frame["text"].tolist())
+    if len(new) >= len(known):  # a few additional stories are not representative
+        storage.set_languages(sample)
+    columns = storage.columns(new.frame)
+    is_known = new.frame["id"].isin(known).to_numpy()
+    words = new.words(fresh)
+    unchanged_words = sum(new.words(range(len(new)))) - sum(words)
+    on_progress(IndexingProgress(unchanged, unchanged_words))
+    bar = tqdm(
+        total=sum(words), desc="indexing", unit="word", unit_scale=True, miniters=1, disable=not progress, delay=0.5
+    )
+    with bar, on_interrupt("committed stories are kept: repeat the command to resume"), _removed_if_empty(storage):
+        start, size = 0, FEWEST_WORDS
+        while start < len(fresh):
+            end = span_end(words, start, size)
+            span = fresh[start:end]
+            start_time = time.monotonic()
+            embedded = embed_stories(encoder, new.prepared(span, encoder))
+            storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
+            span_words = sum(words[start:end])
+            bar.update(span_words)
+            on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end])))
+            start, size = end, next_size(size, span_words, time.monotonic() - start_time)
+    storage.finish(changed=len(fresh) > 0)
+
+
+@contextmanager
+def _removed_if_empty(storage: IndexStorage) -> Iterator[None]:
+    """Remove an index that is empty after an error; its settings would rule out the remedy, such as long windows."""
+    try:
+        yield
+    except NarrlitError:
+        if not len(storage):
+            shutil.rmtree(storage.path)
+        raise
+
+
+def embed_stories(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:
+    """Embed prepared stories and their passages."""
+    vectors, coverage = encoder.read(stories, ["story"] * len(stories))
+    passages = encoder.passages_prepared(stories) if encoder.facts.reads == "text" else None
+    return EmbeddedStories(unit_vectors(vectors), passages, coverage)
+
+
+def span_end(words: Sequence[int], start: int, size: int) -> int:
+    """Return the end of a span that has at most `size` words, or a single story.
+
+    >>> span_end([5, 5, 5, 5], 1, size=10), span_end([50, 5], 0, size=10)
+    (3, 1)
+    """
+    end, total = start + 1, words[start]
+    while end < len(words) and total + words[end] <= size:
+        total += words[end]
+        end += 1
+    return end
+
+
+def next_size(size: int, done: int, seconds: float) -> int:
+    """Choose the number of words in the next span, which should take SECONDS_PER_SPAN; it grows in steps.
+
+    Args:
+        size: maximum number of words in the last span.
+        done: actual number of words in it.
+        seconds: time that it took.
+
+    >>> next_size(1000, 900, 0.1), next_size(8000, 8000, 3.0), next_size(2000, 1000, 10.0)
+    (4000, 4000, 200)
+    """
+    wanted = round(done * SECONDS_PER_SPAN / max(seconds, 1e-3))
+    return max(FEWEST_WORDS, min(4 * size, wanted))

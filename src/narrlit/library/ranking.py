@@ -1,0 +1,225 @@
+"""Ranking of the stories of an index for a query, and the table of results.
+
+Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from narrlit.data.schema import Floats, IntArray, normal_text
+from narrlit.encoding.story_encoder import Passages
+from narrlit.library.collection import RESERVED
+from narrlit.library.index_fit import READ_WORDS, IndexFit, contents
+from narrlit.library.index_snapshot import IndexSnapshot
+from narrlit.library.index_storage import COMPARED_ALL
+from narrlit.library.options import SearchOptions
+from narrlit.measures.candidates import Candidates, highest_of
+from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.corrections import centered
+from narrlit.measures.matching import Matching, matches
+from narrlit.measures.readers import PassageReader, passage_reader
+from narrlit.measures.representations import Contents
+from narrlit.preprocessing.sentences import split_sentences
+
+OF_VECTORS = ("csls", "centered", "cosine")
+"""Measures by which a query is compared with all stories, however large the index is."""
+CANDIDATES = 200
+"""Number of stories of a larger index that are compared with a query."""
+CANDIDATES_BY_WORDS = 100
+"""Number of additional candidates, by BM25, for a measure that compares words."""
+WORDS_OF_QUERY = 100
+"""Maximum number of words in a query for which BM25 chooses candidates; a whole story would take half a second."""
+WIDENING = 4
+"""Factor by which the number of candidates grows if too few are left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Text or story of the index with which stories are compared.
+
+    Attributes:
+        contents: contents of this single story, with passages if the index has them.
+        row: row of the story in the index; None for a text.
+    """
+
+    contents: Contents
+    row: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredIndex:
+    """N stories of an index with a fitted measure, by which they are compared with queries.
+
+    Attributes:
+        snapshot: the stories.
+        fit: the fitted measure.
+    """
+
+    snapshot: IndexSnapshot
+    fit: IndexFit
+
+    def nearest(self, query: Query, options: SearchOptions) -> tuple[IntArray, Floats]:
+        """Find the stories most similar to a query, excluding the query itself.
+
+        Returns:
+            Rows of up to k stories, best first, and their similarities.
+        """
+        allowed = self._allowed(query, options)
+        limit = max(CANDIDATES, 2 * options.k)
+        while True:
+            rows = self._candidates(query, allowed, limit, options.where)
+            exhausted = len(rows) == len(allowed)
+            similarities = self._similarities(query, rows)
+            order = np.argsort(-similarities, kind="stable")
+            if options.distinct is not None:
+                order = self._without_copies(query, rows, order, options)
+            if len(order) >= options.k or exhausted:
+                best = order[: options.k]
+                return rows[best], similarities[best]
+            limit *= WIDENING
+
+    @cached_property
+    def similarities(self) -> CollectionSimilarity:
+        """Similarities of all stories."""
+        return self._of(None)
+
+    @cached_property
+    def _hubs(self) -> Floats:
+        return self.fit.hubs_of(self.snapshot.digests)
+
+    @cached_property
+    def _centered(self) -> Floats:
+        return centered(self.snapshot.vectors, self.fit.measure.mean)
+
+    @cached_property
+    def _by_passages(self) -> Candidates | None:
+        """Candidates by passages; None for a measure without passages."""
+        kept = self.fit.passages
+        if kept is None:
+            return None
+        passages = kept.of(self.snapshot.digests)
+        return Candidates(kept.reader, kept.components, passages, self._hubs)
+
+    @property
+    def _compares_all(self) -> bool:
+        """True if a query is compared with all stories instead of candidates."""
+        if len(self.snapshot) <= COMPARED_ALL:
+            return True
+        return self.fit.measure.measure in OF_VECTORS and not self.snapshot.has_vector_index
+
+    def _of(self, rows: IntArray | None) -> CollectionSimilarity:
+        """Return the similarities of the stories in `rows`; None: of all stories."""
+        hubs = self._hubs if rows is None else self._hubs[rows]
+        stories = contents(self.snapshot, self.fit.measure.measure, rows)
+        return CollectionSimilarity(self.fit.measure, stories, hubs)
+
+    def _allowed(self, query: Query, options: SearchOptions) -> IntArray:
+        """Return the rows of the stories that may be results."""
+        is_allowed = np.ones(len(self.snapshot), dtype=bool)
+        if options.where is not None:
+            is_allowed = self.snapshot.matching(options.where)
+        if options.leave_out_text:
+            query_text = normal_text(query.contents.texts[0])
+            is_allowed &= [normal_text(text) != query_text for text in self.snapshot.texts()]
+        if query.row is not None:
+            is_allowed[query.row] = False
+        return np.flatnonzero(is_allowed)
+
+    def _candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
+        """Return the rows of the stories that are compared with a query, in ascending order."""
+        if self._compares_all or len(allowed) <= limit:
+            return allowed
+        nearest = self._nearest_candidates(query, allowed, limit, where)
+        text = query.contents.texts[0]
+        uses_words = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
+        if not uses_words or len(text.split()) > WORDS_OF_QUERY:
+            return nearest
+        by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
+        return np.union1d(nearest, np.intersect1d(by_words, allowed))
+
+    def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
+        """Choose candidates by passages or, for a measure without passages, by vectors; in ascending order.
+
+        LanceDB compares the vectors as they are stored, not centered. A centered query has about the same neighbors
+        among them, because subtracting the mean changes the cosines of a query with all stories by about the same.
+        """
+        if self._by_passages is not None:
+            return self._by_passages.nearest(query.contents, allowed, limit)
+        if self.fit.measure.measure == "cosine":
+            query_vector = query.contents.vectors[0]
+        else:
+            query_vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
+        if self.snapshot.has_vector_index:
+            return np.intersect1d(self.snapshot.by_vector(query_vector, limit, where), allowed)
+        cosines = self._centered[allowed] @ query_vector
+        return np.sort(allowed[highest_of(cosines, limit)])
+
+    def _similarities(self, query: Query, rows: IntArray) -> Floats:
+        """Return the similarities (R,) of a query with the stories in `rows`."""
+        if not len(rows):
+            return np.empty(0, np.float32)
+        similarities: Floats
+        if self._compares_all and query.row is None:
+            similarities = self.similarities.of_queries(query.contents)[0, rows]
+        elif self._compares_all:
+            similarities = self.similarities.rows(np.array([query.row]))[0, rows]
+        elif query.row is None:
+            similarities = self._of(rows).of_queries(query.contents)[0]
+        else:
+            with_query = self._of(np.array([query.row, *rows]))
+            similarities = with_query.between(np.array([0]), np.arange(1, len(rows) + 1))[0]
+        return similarities
+
+    def _without_copies(self, query: Query, rows: IntArray, order: IntArray, options: SearchOptions) -> IntArray:
+        """Exclude stories whose cosine with a better story, or with the story of the query, reaches the threshold."""
+        is_story = query.row is not None or options.leave_out_text
+        better = [query.contents.vectors[0]] if is_story else []
+        distinct: list[int] = []
+        for start in range(0, len(order), CANDIDATES):
+            positions = order[start : start + CANDIDATES]
+            vectors = self.snapshot.vectors_at(rows[positions])
+            for position, vector in zip(positions.tolist(), vectors, strict=True):
+                if all(vector @ other < options.distinct for other in better):
+                    distinct.append(position)
+                    better.append(vector)
+                if len(distinct) == options.k:
+                    return np.array(distinct, dtype=np.int64)
+        return np.array(distinct, dtype=np.int64)
+
+    def snippets(self, query: Query, rows: IntArray) -> list[str]:
+        """Return the best matching passage of each story in `rows` (R,) or, without passages, its first sentence."""
+        if query.contents.passages is None:
+            return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
+        reader = passage_reader(self.fit.measure.reader)
+        if reader is None:
+            reader = PassageReader(np.zeros_like(self.fit.measure.mean), Matching())
+        query_vectors = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
+        return [_best_passage(query_vectors, story, reader) for story in self.snapshot.passages(rows)]
+
+    def table(self, query: Query, options: SearchOptions) -> pd.DataFrame:
+        """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
+        rows, similarities = self.nearest(query, options)
+        frame = self.snapshot.frame(rows)
+        ranked = frame.assign(
+            rank=range(1, len(rows) + 1),
+            similarity=similarities.astype(float),
+            snippet=np.array(self.snippets(query, rows), dtype=object),
+        )
+        return ranked[["rank", "id", "title", "similarity", "snippet", *metadata(frame)]]
+
+
+def metadata(columns: Sequence[str]) -> list[str]:
+    """List the columns that contain metadata."""
+    return [name for name in columns if name not in RESERVED]
+
+
+def _best_passage(query_vectors: Floats, story: Passages, reader: PassageReader) -> str:
+    """Return the passage of a story that best matches any passage of a query (S, D)."""
+    passages = centered(story.vectors, reader.mean)
+    weights = matches(query_vectors, passages, reader.matching)
+    best = int(weights.max(axis=0).argmax())
+    return story.texts[best]

@@ -1,0 +1,236 @@
+"""Writing of a vector table: parts of the input are embedded, and one process commits them to the LanceDB table.
+
+A commit contains all rows of a part, or none. Workers never write to the table, so that a part that two workers have
+embedded, because one of them seemed lost, is still committed once. The rows themselves record which parts are
+committed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+from tqdm import tqdm
+
+from narrlit.console import counted, say, say_truncated
+from narrlit.data.readers import Stories
+from narrlit.encoding.story_encoder import unit_vectors
+from narrlit.errors import DataError, OptionError, on_interrupt, reading
+from narrlit.library.arrow_columns import column_arrays, fitted_columns, vector_array
+from narrlit.library.collection import story_frame
+from narrlit.library.index_record import DIMENSIONS_OF_BITS, IndexSettings
+from narrlit.library.index_snapshot import VECTOR
+from narrlit.library.options import TableOptions
+from narrlit.library.part_source import EmbeddedPart, InputPart, PartCoverage, PartSource
+from narrlit.library.ray_parts import by_ray
+from narrlit.models.coverage import Coverage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = "narrlit vector table 1"
+ROW = "row"
+"""Column with the number of the row in the input, from 0."""
+INDEXED_FROM = 100_000
+"""Minimum number of stories for which a vector index is made; fewer are compared one by one in less time."""
+
+
+class VectorTableRecord(BaseModel):
+    """Record of a vector table, which its schema contains.
+
+    Attributes:
+        format: version of the format.
+        model_path: the model.
+        settings: how the model reads stories.
+        source: settings of the parts, and the input files with their sizes.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    format: str
+    model_path: str
+    settings: IndexSettings
+    source: dict[str, object]
+
+
+@dataclass(frozen=True, eq=False)
+class TablePart:
+    """Finished part.
+
+    Attributes:
+        number: number of the part, from 0.
+        stop: number of the first row after the part.
+        rows: the stories with their vectors; None if the part has none, or is already committed.
+        dropped: number of rows without a text.
+        read: share of the text that was read; None if the part is already committed.
+    """
+
+    number: int
+    stop: int
+    rows: "pa.Table | None" = None
+    dropped: int = 0
+    read: PartCoverage | None = None
+
+
+@dataclass(frozen=True)
+class TableRun:
+    """Embedding of the parts that a vector table lacks; workers of Ray get a copy of it.
+
+    Attributes:
+        source: the stories.
+        committed: numbers of the parts in the table.
+    """
+
+    source: PartSource
+    committed: frozenset[int]
+
+    def unfinished(self) -> Iterator[InputPart]:
+        """Read the input in order, and yield its parts, with rows only for those that the table lacks."""
+        return self.source.unfinished(lambda number: number not in self.committed)
+
+    def embed_part(self, part: InputPart) -> TablePart:
+        """Embed the rows of a part, if it has rows."""
+        if part.rows is None:
+            return TablePart(part.number, part.stop)
+        embedded = self.source.embed(part.number, part.stop, part.rows)
+        rows = None if embedded.stories is None else arrow_rows(embedded, embedded.stories)
+        dropped = len(part.rows) - len(embedded.numbers)
+        return TablePart(part.number, part.stop, rows, dropped, embedded.read)
+
+    def for_worker(self) -> "TableRun":
+        """Return this run for another process, which may have another working directory."""
+        return replace(self, source=self.source.for_worker())
+
+
+def arrow_rows(part: EmbeddedPart, stories: Stories) -> "pa.Table":
+    """Convert the stories of a part to Arrow: id, title, text, metadata, row, vector."""
+    import pyarrow as pa
+
+    columns = story_columns(stories, part.numbers)
+    columns[ROW] = pa.array(part.numbers, pa.int64())
+    columns[VECTOR] = vector_array(unit_vectors(part.embeddings))
+    return pa.table(columns)
+
+
+def story_columns(stories: Stories, numbers: Sequence[int]) -> "dict[str, pa.Array]":
+    """Return id, title, text and metadata of N stories.
+
+    Args:
+        stories: the stories; one without an id gets the number of its row, counted from 1.
+        numbers: (N,) numbers of their rows in the input, from 0.
+
+    Raises:
+        DataError: if two of the stories have the same id, or a column has a reserved name.
+    """
+    ids: list[str | None] = [id or str(number + 1) for id, number in zip(stories.ids, numbers, strict=True)]
+    return column_arrays(story_frame(replace(stories, ids=ids)))
+
+
+def guarded(address: str) -> AbstractContextManager[None]:
+    """Convert exceptions of LanceDB to a NarrlitError."""
+    return reading("vector_table_failed", address)
+
+
+@dataclass(eq=False)
+class TableWriter:
+    """The only writer of a vector table.
+
+    Attributes:
+        address: address of the table, for messages.
+        table: the LanceDB table.
+        part_rows: number of rows per part.
+    """
+
+    address: str
+    table: Any
+    part_rows: int
+
+    def __post_init__(self) -> None:
+        self._version = self.table.version
+
+    def committed_parts(self) -> frozenset[int]:
+        """Return the numbers of the parts in the table."""
+        parts: set[int] = set()
+        with guarded(self.address):
+            for batch in self.table.search().select([ROW]).to_batches():
+                numbers = batch[ROW].to_numpy() // self.part_rows
+                parts.update(np.unique(numbers).tolist())
+        return frozenset(parts)
+
+    def commit(self, part: TablePart) -> None:
+        """Write the rows of a part.
+
+        Raises:
+            DataError: if a column has another type in the table.
+            OptionError: if another run writes to the table.
+        """
+        if part.rows is None:
+            return
+        arrays = dict(zip(part.rows.column_names, part.rows.itercolumns(), strict=True))
+        with guarded(self.address):
+            self._require_only_writer(self.table.version)
+            rows = fitted_columns(self.table, arrays, self.address)
+            expected = self.table.version + 1
+            self._version = expected
+            version = self.table.add(rows.select(self.table.schema.names)).version
+            if version != expected:  # the part may be there twice: the next run embeds it again
+                start = part.number * self.part_rows
+                self.table.delete(f"{ROW} >= {start} AND {ROW} < {start + self.part_rows}")
+                self._require_only_writer(version)
+
+    def _require_only_writer(self, version: int) -> None:
+        """Raise OptionError if the table has another version than after the last commit."""
+        if version != self._version:
+            raise OptionError("table_in_use", address=self.address)
+
+    def finish(self) -> None:
+        """Merge the files of the commits, and make a vector index if the table is large."""
+        from lancedb.index import IvfRq, IvfSq
+
+        with guarded(self.address):
+            self.table.optimize(cleanup_older_than=timedelta(minutes=10))
+            indexed = [index for index in self.table.list_indices() if VECTOR in index.columns]
+            if not indexed and self.table.count_rows() >= INDEXED_FROM:
+                say(f"{self.address}: making the vector index")
+                dimension = self.table.schema.field(VECTOR).type.list_size
+                kind = IvfRq if dimension % DIMENSIONS_OF_BITS == 0 else IvfSq
+                self.table.create_index(VECTOR, config=kind(distance_type="cosine"))
+
+
+def write_stories(writer: TableWriter, source: PartSource, options: TableOptions) -> None:
+    """Embed the parts that a vector table lacks, and commit each as soon as it is embedded.
+
+    Args:
+        writer: writer of the table.
+        source: the stories.
+        options: engine and workers.
+
+    Raises:
+        DataError: if a story can't be read.
+        OptionError: if another run writes to the table.
+    """
+    run = TableRun(source, writer.committed_parts())
+    parts = by_ray(run, options.workers) if options.engine == "ray" else map(run.embed_part, run.unfinished())
+    number_of_parts, dropped, coverage, last = 0, 0, Coverage(), None
+    with (
+        tqdm(desc="indexing", unit="story", delay=0.5) as bar,
+        on_interrupt("committed parts are kept: repeat the command to resume"),
+    ):
+        for part in parts:
+            writer.commit(part)
+            number_of_parts, dropped = number_of_parts + 1, dropped + part.dropped
+            bar.update(0 if part.rows is None else len(part.rows))
+            if part.read is not None:
+                coverage, last = coverage + part.read.coverage, part.read
+    if last is not None:
+        say_truncated(coverage, last.limit, *last.unit)
+    if not writer.table.count_rows():
+        raise DataError("no_text_in_column", path=source.stories, column=source.text_column)
+    if last is None:
+        say(f"{writer.address}: {counted(number_of_parts, 'part')} are already there")
+    if dropped:
+        say(f"{source.stories}: left out {counted(dropped, 'row')} without a text")
+    writer.finish()

@@ -1,1 +1,0 @@
-"""Metrics: accuracy over triples, intervals and tests, baselines, and checks of data."""

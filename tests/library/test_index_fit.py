@@ -1,0 +1,217 @@
+"""Fits of measures that an index stores: their content, when they are repeated, and how hubs are found."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from random_contents import random_contents
+from tiny_models import world_texts
+
+import narrlit
+from narrlit.library import index_fit
+from narrlit.library.index_fit import IndexFit
+from narrlit.measures import MEASURES, collection
+from narrlit.measures.collection import CollectionSimilarity, reference_rows
+from narrlit.measures.corrections import centered
+from narrlit.measures.names import READ_PASSAGES
+from narrlit.measures.representations import Contents
+
+
+@dataclass
+class Stories:
+    """Stories in memory, with what a fit reads of an index."""
+
+    contents: Contents
+    digests: list[str]
+    path: Path = Path()
+    has_passages: ClassVar[bool] = True
+    was_read: set[int] = field(default_factory=set)
+
+    def __len__(self):
+        return len(self.digests)
+
+    @property
+    def vectors(self):
+        return self.contents.vectors
+
+    def vectors_at(self, rows):
+        return self.contents.vectors[rows]
+
+    def texts(self, rows):
+        return self.contents.take(rows).texts
+
+    def passage_vectors(self, rows):
+        self.was_read.update(rows.tolist())
+        return self.contents.take(rows).passages
+
+    def take(self, rows):
+        rows = np.array(rows)
+        return Stories(self.contents.take(rows), [self.digests[row] for row in rows], self.path)
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    """25 stories, whose digests are in no order."""
+    order = np.random.default_rng(1).permutation(25)
+    return Stories(random_contents(25), [f"{number:064d}" for number in order], tmp_path)
+
+
+@pytest.mark.parametrize("measure", [name for name in MEASURES if name != "cosine"])
+def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, measure):
+    expected = CollectionSimilarity.of(measure, snapshot.contents)
+    fit = IndexFit.current(measure, snapshot)
+    again = IndexFit.read(snapshot.path / "fits" / f"{measure}.npz", measure)
+    for each in (fit, again):
+        np.testing.assert_allclose(each.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
+        similarity = CollectionSimilarity(each.measure, snapshot.contents, each.hubs_of(snapshot.digests))
+        np.testing.assert_allclose(similarity.matrix(), expected.matrix(), atol=1e-5)
+        assert each.record == expected.record
+        assert (each.passages is not None) == (measure in READ_PASSAGES)
+
+    if fit.passages is not None:
+        kept = [each.passages.of(snapshot.digests).vectors for each in (fit, again)]
+        assert np.array_equal(*kept)
+
+    assert sorted(again.references) == sorted(snapshot.digests)
+
+    snapshot.was_read.clear()
+    assert IndexFit.current(measure, snapshot).hubs == again.hubs
+    assert snapshot.was_read == set()
+
+
+def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
+    fewer = snapshot.take(range(20))
+    before = IndexFit.updated("passages", fewer)
+    after = IndexFit.updated("passages", snapshot, before)
+    fresh = IndexFit.updated("passages", snapshot)
+
+    assert after.hubs == fresh.hubs
+    assert before.hubs != IndexFit.updated("passages", fewer, fresh)
+    assert IndexFit.updated("passages", fewer, fresh).hubs == before.hubs
+
+
+def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(snapshot, monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 10)
+    monkeypatch.setattr(index_fit, "REFERENCES", 10)
+    fewer = snapshot.take(range(15))
+    before = IndexFit.updated("passages", fewer)
+
+    assert set(before.references) == set(sorted(fewer.digests)[:10])
+
+    snapshot.was_read.clear()
+    after = IndexFit.updated("passages", snapshot, before)
+    rows = [row for row, digest in enumerate(snapshot.digests) if digest in before.references]
+
+    assert snapshot.was_read == {*rows, *range(15, 25)}
+    assert after.measure is before.measure
+    assert after.passages.components is before.passages.components
+
+    along = after.passages.of(snapshot.digests)
+    moved = after.measure.reader.represent(snapshot.contents).passages
+    np.testing.assert_allclose(along.vectors, moved.vectors @ after.passages.components, atol=2e-3)  # half precision
+    assert along.starts.tolist() == moved.starts.tolist()
+    assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
+
+    moved = after.measure.reader.represent(snapshot.contents)
+    similarities = moved.similarities(moved.take(np.array(rows)))
+    for row, digest in enumerate(snapshot.digests):
+        others = [similarities[row, place] for place, reference in enumerate(rows) if reference != row]
+        assert after.hubs[digest] == pytest.approx(np.mean(sorted(others)[-10:]), abs=1e-5)  # float32
+
+
+def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubled(snapshot, monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 10)
+    monkeypatch.setattr(index_fit, "REFERENCES", 10)
+    fit = IndexFit.updated("csls", snapshot.take(range(12)))
+    assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
+    assert fit.is_outdated([*fit.references[2:], *"abcdefghij"])
+
+    others = [f"other {number}" for number in range(15)]
+    assert not fit.is_outdated([*fit.references, *others[:14]])
+    assert fit.is_outdated([*fit.references, *others])
+    assert fit.is_outdated(fit.references)  # few enough to be fitted on all
+
+
+def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch):
+    monkeypatch.setattr(index_fit, "HUB_CANDIDATES", 12)
+    fit = IndexFit.updated("passages", snapshot)
+    represented = fit.measure.reader.represent(snapshot.contents)
+    scores = represented.similarities(represented)
+    moved = centered(snapshot.vectors, snapshot.vectors.mean(axis=0))
+    for row, digest in enumerate(snapshot.digests):
+        others = [other for other in np.argsort(-(moved @ moved[row])) if other != row][:12]
+        assert fit.hubs[digest] == pytest.approx(np.mean(sorted(scores[row, others])[-10:]), abs=1e-5)  # float32
+
+
+def test_references_do_not_depend_on_the_order_of_stories(monkeypatch):
+    monkeypatch.setattr(collection, "REFERENCES", 3)
+    monkeypatch.setattr(index_fit, "REFERENCES", 3)
+    digests = ["d", "a", "e", "c", "b"]
+    assert reference_rows(digests).tolist() == [1, 3, 4]
+    assert reference_rows(digests[::-1]).tolist() == [0, 1, 3]
+
+
+def test_one_story_has_no_hubs(snapshot):
+    assert set(IndexFit.updated("passages", snapshot.take([3])).hubs.values()) == {0.0}
+
+
+@pytest.mark.parametrize("measure", ["csls", "passages"])
+def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot, capsys, measure):
+    fit = IndexFit.current(measure, snapshot)
+    path = snapshot.path / "fits" / f"{measure}.npz"
+    whole = path.read_bytes()
+    with np.load(path) as arrays:
+        earlier = {name: arrays[name] for name in arrays if name not in ("components", "hubs")}
+    np.savez(path, **earlier)
+    for _ in range(2):
+        assert IndexFit.current(measure, snapshot).hubs == fit.hubs
+        assert f"{measure}.npz: " in (line := capsys.readouterr().err)
+        assert "it is computed again" in line
+        assert path.read_bytes() == whole
+        path.write_bytes(b"x")
+
+
+@pytest.mark.parametrize("measure", ["fused", "lexical"])
+def test_words_that_an_earlier_version_weighted_in_another_way_are_weighted_again(snapshot, capsys, measure):
+    fit = IndexFit.current(measure, snapshot)
+    path = snapshot.path / "fits" / f"{measure}.npz"
+    whole = path.read_bytes()
+    with np.load(path) as arrays:
+        earlier = {name: arrays[name] for name in arrays if name not in ("words", "stop_words")}
+    earlier["rarity"] = np.ones(2**18)
+    np.savez(path, **earlier)
+
+    assert IndexFit.current(measure, snapshot).hubs == fit.hubs
+    assert capsys.readouterr().err.count("it is computed again") == 1
+    assert path.read_bytes() == whole
+
+
+def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapshot):
+    IndexFit.current("cosine", snapshot)
+    assert not (snapshot.path / "fits").exists()
+
+    (snapshot.path / "fits").write_text("a file where a folder should be made")
+    expected = CollectionSimilarity.of("csls", snapshot.contents)
+    fit = IndexFit.current("csls", snapshot)
+
+    np.testing.assert_allclose(fit.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["csls", "lexical", "passages", "fused"])
+def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(tiny, tmp_path, monkeypatch, measure):
+    """Also beyond the number of references, and although the index lists its stories in another order."""
+    monkeypatch.setattr(collection, "REFERENCES", 12)
+    monkeypatch.setattr(index_fit, "REFERENCES", 12)
+    frame = pd.DataFrame({"id": [f"t{number}" for number in range(30)], "text": world_texts(10), "year": range(30)})
+    encoder = narrlit.load(tiny())
+    of_file = narrlit.Collection.of(frame, encoder).similarities_by(measure)
+    index = narrlit.Index.create(tmp_path / "i", frame[::-1], encoder)
+    in_order = np.array(index.collection().frame["id"].map(frame.set_index("id").index.get_loc))
+    found = index.collection().similarities_by(measure)
+
+    assert of_file.record["fitted_on"] == found.record["fitted_on"] == 12
+    # The index keeps vectors of passages in half precision.
+    np.testing.assert_allclose(found.matrix(), of_file.matrix()[np.ix_(in_order, in_order)], atol=5e-3)
