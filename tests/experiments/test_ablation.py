@@ -226,7 +226,7 @@ def test_a_system_without_ablations_names_the_packaged_ones(ablate):
 
 
 def refuse(run, config):
-    raise OptionError("no fit")
+    raise OptionError("fit_without_folder")
 
 
 def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypatch):
