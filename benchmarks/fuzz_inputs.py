@@ -244,7 +244,7 @@ def jobs(url: str) -> list[Job]:
         ),
         *(f"embed {name} {MODEL} --out e.jsonl" for name in ("story.docx", "story.epub", "story.pdf", "story.md")),
         f"embed tales {MODEL} --out e.csv",
-        f"embed stories.txt {MODEL} --one-per-line --out e.xlsx",
+        f"embed stories.txt {MODEL} --split lines --out e.xlsx",
         f"embed stories.jsonl {MODEL} --out parts --part-rows 5",
         f"embed stories.csv {MODEL} --out new_parts --part-rows 4 --format npy",
         f"embed world/validation_stories.jsonl {MODEL} {VIEWS} --out e.npy",

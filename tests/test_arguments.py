@@ -190,9 +190,11 @@ def test_parameters_of_the_library_become_options(narrlit, make):
     for options, message in (
         ([], "choose one, such as --text-column plot"),
         (["--text-column", "story"], "give --text-column one of these"),
-        (["--text-column", "plot", "--by-blank-line"], "--by-blank-line divides text files, and s.csv is none"),
+        (
+            ["--text-column", "plot", "--split", "blank-lines"],
+            "--split blank-lines divides text files, and s.csv is none",
+        ),
         (["--text-column", "plot", "--fit-on", "s.csv"], "--fit-on and --transductive need --postprocess"),
-        (["--one-per-line", "--by-blank-line"], "give --one-per-line or --by-blank-line, not both"),
     ):
         found = narrlit(*embed, *options)
         assert found.code == 2, found.err

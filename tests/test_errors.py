@@ -102,10 +102,10 @@ def test_the_words_of_the_catalog_are_spelled_right():
 
 
 def test_an_error_has_a_code_and_values_and_its_sentence_shows_them_on_one_line():
-    error = DataError("missing_column", path="a\nb.csv", column="t", found=["x", "y"], option="layout.text")
+    error = DataError("missing_column", path="a\nb.csv", column="t", found=["x", "y"], option="text_column")
     assert (error.code, error.values["column"]) == ("missing_column", "t")
-    assert str(error) == 'a b.csv: column "t" is missing; found: x, y; give `layout.text` one of these'
-    assert error.options == ["layout.text"]
+    assert str(error) == 'a b.csv: column "t" is missing; found: x, y; give `text_column` one of these'
+    assert error.options == ["text_column"]
 
 
 def test_options_are_written_as_the_library_or_the_command_line_writes_them():

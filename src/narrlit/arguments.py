@@ -26,13 +26,8 @@ _OPTIONS = {
     "pseudonyms": "pseudonymize",
     "backbones": "backbone",
     "tasks": "mteb",
-    "layout.text": "text_column",
-    "layout.id": "id_column",
-    "layout.title": "title_column",
-    "layout.split=lines": "one_per_line",
-    "layout.split=blank-lines": "by_blank_line",
 }
-"""Options with other names than the library's parameters, keyed by parameter or by `parameter=value`."""
+"""Options with other names than the library's parameters."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 """Names of value types in help, keyed by those of cyclopts."""
 
@@ -81,8 +76,6 @@ def _flags_of(command: Command) -> WriteOption:
     write_other = setting_flag if takes_settings else as_parameter
 
     def write_option(name: str, value: str) -> str:
-        if names.get(f"{name}={value}") in options:  # a flag, which takes no value
-            return _flag(names[f"{name}={value}"].replace("_", "-"), "")
         option = names.get(name, name)
         return _flag(option.replace("_", "-"), value) if option in options else write_other(name, value)
 

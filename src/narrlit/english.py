@@ -17,12 +17,12 @@ SENTENCES = {
     "unreadable_names": (
         "names {path}: {reason}; give JSON Lines with text and names, as narrlit storyworld writes *_views.jsonl"
     ),
-    "several_text_columns": "{path}: {columns} could each be the text; choose one, such as {--layout.text:{column}}",
+    "several_text_columns": "{path}: {columns} could each be the text; choose one, such as {--text_column:{column}}",
     "missing_column": '{path}: column "{column}" is missing; found: {found}; give {option!o} one of these',
     "row_without_columns": "{path}:{line}: {found} instead of a row with columns; known: {known}",
     "no_header": "{path}:1: the first line is a row of data, not a header; add a line of columns: {known}",
     "no_text_column": "{path}:{line}: unknown columns: {found}; known: {known}",
-    "repeated_id": "{path}: rows {first} and {second} have the id {id}; rename one, or give {--layout.id}",
+    "repeated_id": "{path}: rows {first} and {second} have the id {id}; rename one, or give {--id_column}",
     "unusable_row": "{place}: {reason}; correct the row",
     "no_usable_row": "{path}: no row can be used ({dropped}); correct them",
     "labels_of_read_triples": "{--labels} belong to a file of triples; give them to read_triples instead",
@@ -41,7 +41,7 @@ SENTENCES = {
     "no_rows": "{path} has no rows; name a file with data in it",
     "unknown_file_type": "{path}: unknown file type '{suffix}'; name a folder, or a {known} file",
     "empty_file": "{path} is empty; name a file with data in it",
-    "split_of_other_file": "{--layout.split:{split}} divides text files, and {path} is none: leave it out",
+    "split_of_other_file": "{--split:{split}} divides text files, and {path} is none: leave it out",
     "broken_parquet": "Parquet file {path}: {reason}; write it again",
     "broken_file": "file {path}: {reason}; write it again, as UTF-8 where it is text",
     "unreadable_folder": "folder {path}: {reason}; check the path",
@@ -523,10 +523,7 @@ SENTENCES = {
     "no_pair": "a single story has no pair: give two stories or more",
     "unreadable_stories": "stories {path}: {reason}; check the path",
     "no_file_of_parts": "{path}: no {suffixes} file; stories of other kinds can't be embedded in parts",
-    "whole_files_in_parts": (
-        "{--transductive}, {--layout.split:lines} and {--layout.split:blank-lines} read all stories at once: name a "
-        "file, {--out:FILE}"
-    ),
+    "whole_files_in_parts": ("{--transductive} and {--split} read all stories at once: name a file, {--out:FILE}"),
     "other_embeddings": "{folder} contains embeddings with other settings ({change}): name a new folder",
     "folder_without_manifest": "{folder} is not empty and has no {manifest}: name a new folder",
     "no_query": "give a text, or {--like:ID} with the id of a story in the index or a file with one story",
@@ -546,10 +543,7 @@ SENTENCES = {
     "postprocessed_table": (
         "{--postprocess}: export a model with post-processing (narrlit export), and use that model for the table"
     ),
-    "whole_files_in_table": (
-        "{--layout.split:lines} and {--layout.split:blank-lines} read all stories at once: leave them out, or name a "
-        "folder as {--out}"
-    ),
+    "whole_files_in_table": "{--split} reads all stories at once: leave it out, or name a folder as {--out}",
     "other_stories_in_table": "{address} contains stories with other settings ({change}): name a new address",
     "not_an_address": (
         "{--address:{address}}: give an address, such as file:///data/plots or s3://bucket/plots; for a folder, use "
@@ -762,7 +756,6 @@ SENTENCES = {
     "options_of_address": (
         "{--out:{out}}: {--part_rows}, {--engine} and {--workers} apply to an address only, such as file:///data/plots"
     ),
-    "lines_and_blank_lines": "give {--one_per_line} or {--by_blank_line}, not both",
     "options_need_pseudonymize": (
         "{--scope}, {--pipeline}, {--coref}, {--coref_model} and {--cluster} need {--pseudonymize}"
     ),

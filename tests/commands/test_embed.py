@@ -120,7 +120,7 @@ def test_embed_reads_a_folder_and_standard_input(narrlit, tiny, tmp_path, monkey
     assert [row.value["title"] for row in read_rows("v.columns.csv").rows] == ["", "Title"]
 
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"A b.\nC d.\n")))
-    found = narrlit("embed", "-", "--one-per-line", "--model", tiny(), "--out", "w.npy")
+    found = narrlit("embed", "-", "--split", "lines", "--model", tiny(), "--out", "w.npy")
     assert found.code == 0
     assert "standard input: 2 rows" in found.err
     assert not (tmp_path / "w.columns.csv").exists()

@@ -70,9 +70,9 @@ def test_examples_tables_and_lines(run, narrlit, tmp_path):
     assert TEXTS[0] in (tmp_path / "r.csv").read_text()
 
     (tmp_path / "s.txt").write_text("\n".join(TEXTS) + "\n")
-    assert run("s.txt", "p.txt", "--one-per-line").code == 0
+    assert run("s.txt", "p.txt", "--split", "lines").code == 0
     assert "Character_A left Location_1." in (tmp_path / "p.txt").read_text()
-    assert run("s.txt", "p.xlsx", "--one-per-line").code == 0
+    assert run("s.txt", "p.xlsx", "--split", "lines").code == 0
     assert read_rows(tmp_path / "p.xlsx").rows[1].value == {"text": "Character_A left Location_1."}
 
     found = run("s.txt", "p.txt", "--overwrite")

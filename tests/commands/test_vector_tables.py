@@ -53,8 +53,8 @@ def test_options_that_do_not_apply_are_refused(narrlit, tiny, rows, tmp_path):
 
     parts = narrlit("index", "rows.jsonl", *model, "--out", "folder", "--workers", 2)
     assert "--part-rows, --engine and --workers apply to an address only" in parts.err
-    lines = narrlit("index", "rows.jsonl", *model, "--out", address, "--one-per-line")
-    assert "--one-per-line and --by-blank-line read all stories at once" in lines.err
+    lines = narrlit("index", "rows.jsonl", *model, "--out", address, "--split", "lines")
+    assert "--split reads all stories at once" in lines.err
     assert narrlit("index", "rows.jsonl", *model, "--out", address).code == 0
     measure = narrlit("search", address, "A king.", "--measure", "fused")
     assert measure.code == 2

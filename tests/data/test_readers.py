@@ -381,7 +381,7 @@ def test_ids_columns_and_values_have_one_form_and_texts_are_copied(make):
     decomposed = unicodedata.normalize("NFD", "König")
     rows = [{"Erzählung": f"Ein {decomposed}.", "id": decomposed, "Ort": f"{decomposed}\u00a07", "Jahr": 7}]
     path = make("s.jsonl", rows)
-    stories = read_stories(path, layout=Layout(text=unicodedata.normalize("NFD", "Erzählung")))
+    stories = read_stories(path, layout=Layout(text_column=unicodedata.normalize("NFD", "Erzählung")))
     assert stories.story_ids == ["König"]
     assert stories.metadata == [{"Ort": "König 7", "Jahr": 7}]
     assert (stories[0].id, stories[0].text, stories.values) == (decomposed, rows[0]["Erzählung"], rows)

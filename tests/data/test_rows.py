@@ -250,7 +250,7 @@ def test_columns_of_text_id_and_title_may_be_named(make):
     assert stories.titles == ["King", None]
     assert stories.metadata == [{"summary": "k"}, {"summary": "f"}]
     with refused("missing_column", path="s.csv", column="no", found="plot, summary, nr, name"):
-        read_stories(path, layout=Layout("plot", id="no"))
+        read_stories(path, layout=Layout("plot", id_column="no"))
 
 
 def test_ids_are_unique_or_refused_with_both_rows(make):

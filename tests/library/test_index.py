@@ -14,7 +14,8 @@ from json_files import read_json
 from refusals import refused
 
 from narrlit.commands.collections import read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
+from narrlit.data.rows import Layout
 from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
@@ -533,7 +534,7 @@ def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
 
 def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny, tmp_path):
     tales.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
-    one = read_collection(str(made.path), ModelOptions(), StoryOptions(), InputOptions())
+    one = read_collection(str(made.path), ModelOptions(), StoryOptions(), Layout())
     other = Collection.read(tmp_path / "t.jsonl", tiny())
 
     assert np.allclose(one.vectors, other.vectors, atol=1e-6)
@@ -542,7 +543,7 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
         name: value for name, value in other.about.items() if name not in ("source", "model")
     }
     with refused("other_setting"):
-        read_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), InputOptions())
+        read_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), Layout())
 
 
 LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]

@@ -8,7 +8,7 @@ from narrlit.data.rows import Layout
 from narrlit.library.story_finder import StoryFinder
 
 ROWS = [{"id": "snow", "title": "Snow", "plot": "A girl steals bread."}, {"id": "fox", "title": "", "plot": "A fox."}]
-LAYOUT = Layout(title="title")
+LAYOUT = Layout(title_column="title")
 
 
 def test_ids_come_before_files_and_files_before_texts(make, monkeypatch, tmp_path):

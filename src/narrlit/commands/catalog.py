@@ -4,8 +4,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import counted, print_result, say
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.measures.names import MeasureName
@@ -26,7 +27,7 @@ def catalog(  # noqa: PLR0913 (options)
     filled: Annotated[str | None, Output(suffixes=TABLES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Propose values of a column, such as the tale type, for stories that lack it, from similar stories that have it.
 

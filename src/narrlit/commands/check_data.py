@@ -3,8 +3,9 @@
 from typing import Annotated
 
 import narrlit
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 
@@ -19,7 +20,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
     out: Annotated[str | None, Output.result("check_data")] = None,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Check files for shared stories, and for triples that word overlap, length or position alone can solve.
 
@@ -46,7 +47,7 @@ def check_data(  # noqa: PLR0913 - its parameters are the command's options
         labels=labels,
         threshold=threshold,
         encoder=encoder,
-        layout=files.layout,
+        layout=files,
         progress=True,
     )
     print(result)

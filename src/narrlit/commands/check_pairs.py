@@ -4,8 +4,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
+from narrlit.commands.options import ModelOptions, StoryOptions, listed
 from narrlit.console import counted, say
+from narrlit.data.rows import Layout
 from narrlit.files import Output
 from narrlit.measures.names import MeasureName
 
@@ -24,7 +25,7 @@ def check_pairs(  # noqa: PLR0913 (options)
     triples: Annotated[str | None, Output(suffixes=TABLES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """List likely versions of one story for readers to decide, and make training and test data from their decisions.
 

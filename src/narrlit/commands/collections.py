@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import narrlit
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.library.options import index_at, is_address
 from narrlit.measures.names import MeasureName
@@ -22,7 +23,7 @@ APPLICABLE = ("model", "device", "trust_remote_code")
 
 
 def read_collection(
-    source: str, loading: ModelOptions, reading: StoryOptions, files: InputOptions, measure: MeasureName | None = None
+    source: str, loading: ModelOptions, reading: StoryOptions, files: Layout, measure: MeasureName | None = None
 ) -> "Collection":
     """Read the stories of an index with their embeddings, or embed the stories of a file or folder.
 
@@ -40,14 +41,14 @@ def read_collection(
     if index_at(source):
         return open_index(source, loading, reading, files).collection().compared_by(measure)
     encoder = reading.load(loading.model or DEFAULT_MODEL, loading)
-    return narrlit.Collection.read(source, encoder, measure=measure, layout=files.layout, progress=True)
+    return narrlit.Collection.read(source, encoder, measure=measure, layout=files, progress=True)
 
 
 def open_index(
     path: str | Path,
     loading: ModelOptions = ModelOptions(),
     reading: StoryOptions = StoryOptions(),
-    files: InputOptions = InputOptions(),
+    files: Layout = Layout(),
 ) -> "Index":
     """Open an index with the options of a command.
 
@@ -68,7 +69,7 @@ def open_index(
 
 
 def open_searchable(
-    source: str, loading: ModelOptions = ModelOptions(), files: InputOptions = InputOptions()
+    source: str, loading: ModelOptions = ModelOptions(), files: Layout = Layout()
 ) -> "Index | VectorTable":
     """Open an index or, at an address, a vector table.
 
@@ -91,7 +92,7 @@ def open_searchable(
 
 
 def _refuse_changed(
-    path: str | Path, settings: Mapping[str, str], loading: ModelOptions, reading: StoryOptions, files: InputOptions
+    path: str | Path, settings: Mapping[str, str], loading: ModelOptions, reading: StoryOptions, files: Layout
 ) -> None:
     """Raise OptionError if an option is given that does not apply to an index, which has settings of its own."""
     options = []
@@ -102,7 +103,7 @@ def _refuse_changed(
         raise OptionError("options_of_made_index", path=path, settings=settings, options=options)
 
 
-def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list[str]:
+def changed_options(options: ModelOptions | StoryOptions | Layout) -> list[str]:
     """List the options that differ from their defaults.
 
     >>> changed_options(ModelOptions(model="minilm", max_length=64))
@@ -112,7 +113,7 @@ def changed_options(options: ModelOptions | StoryOptions | InputOptions) -> list
 
 
 def read_collections(
-    sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, files: InputOptions, with_queries: bool
+    sources: Sequence[str], loading: ModelOptions, reading: StoryOptions, files: Layout, with_queries: bool
 ) -> "dict[str, Collection]":
     """Read collections, keyed by system name: the model, or the source if several sources have the same model.
 
@@ -128,15 +129,15 @@ def read_collections(
     for source in sources:
         # If files are read, an index ignores the options that apply to them.
         ignores_files = reads_files and index_at(source)
-        collection = read_collection(source, loading, reading, InputOptions() if ignores_files else files)
+        collection = read_collection(source, loading, reading, Layout() if ignores_files else files)
         model = str(collection.about["model"])
         collections[source if model in collections else model] = collection
     return collections
 
 
-def read_queries(path: str, collections: "Mapping[str, Collection]", files: InputOptions) -> "dict[str, Collection]":
+def read_queries(path: str, collections: "Mapping[str, Collection]", files: Layout) -> "dict[str, Collection]":
     """Read a file of queries for each collection, encoded in the same way as the collection."""
     queries = {}
     for system, collection in collections.items():
-        queries[system] = narrlit.Collection.read(path, collection.encoder, layout=files.layout, progress=True)
+        queries[system] = narrlit.Collection.read(path, collection.encoder, layout=files, progress=True)
     return queries

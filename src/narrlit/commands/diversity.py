@@ -2,8 +2,9 @@
 
 import narrlit
 from narrlit.commands.collections import read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import print_result
+from narrlit.data.rows import Layout
 
 
 def diversity(
@@ -14,7 +15,7 @@ def diversity(
     json: bool = False,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Measure how varied a collection is: Vendi score, similarity of nearest neighbors, near-duplicates.
 

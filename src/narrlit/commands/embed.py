@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import narrlit
-from narrlit.commands.options import InputOptions, LoadOptions, StoryOptions
+from narrlit.commands.options import LoadOptions, StoryOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.library.options import PartOptions, embedding_files
@@ -29,7 +30,7 @@ def embed(  # noqa: PLR0913 (options)
     out: Annotated[str, Output(written=_files)],
     loading: LoadOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
     parts: PartOptions,
     role: Role | None = None,
     drop_invalid: bool = False,
@@ -53,10 +54,9 @@ def embed(  # noqa: PLR0913 (options)
             embeddings of anchors with embeddings of candidates.
         drop_invalid: drop and count rows without a text instead of stopping at the first one.
     """
-    layout = files.layout
     if _is_folder(out):
         encoder = reading.load(model, loading, cache=None)
-        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, parts=parts)
+        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=files, drop_invalid=drop_invalid, parts=parts)
         return
     if parts != PartOptions():
         raise OptionError("options_of_folder", out=out)
@@ -64,7 +64,7 @@ def embed(  # noqa: PLR0913 (options)
     say(
         str(
             narrlit.embed_to_file(
-                stories, out, encoder, role=role, layout=layout, drop_invalid=drop_invalid, progress=True
+                stories, out, encoder, role=role, layout=files, drop_invalid=drop_invalid, progress=True
             )
         )
     )

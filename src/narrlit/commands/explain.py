@@ -4,8 +4,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import open_index, read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.errors import printable
 from narrlit.files import Output
 from narrlit.library.options import index_at
@@ -23,7 +24,7 @@ def explain(  # noqa: PLR0913 (options)
     check: bool = False,
     out: Annotated[str | None, Output()] = None,
     loading: ModelOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Explain by links between passages why two stories are similar, or why A is closer to an anchor than B.
 
@@ -42,12 +43,12 @@ def explain(  # noqa: PLR0913 (options)
     collection: narrlit.Collection | None = None
     encoder = None
     if stories is None:
-        finder = StoryFinder(layout=files.layout)
+        finder = StoryFinder(layout=files)
     elif index_at(stories):
         collection = open_index(stories, loading).collection()
-        finder = StoryFinder.of(collection, files.layout)
+        finder = StoryFinder.of(collection, files)
     else:
-        finder = StoryFinder.read(stories, files.layout)
+        finder = StoryFinder.read(stories, files)
     # A wrong name is reported before any story is embedded.
     named = [finder.find(name) for name in (a, b, other) if name is not None]
     if stories is None:

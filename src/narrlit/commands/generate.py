@@ -3,8 +3,8 @@
 from typing import Annotated, Literal
 
 import narrlit
-from narrlit.commands.options import InputOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.files import Output, OutputOptions
 from narrlit.llm.options import GenerationOptions, LLMOptions
 
@@ -17,7 +17,7 @@ def generate(
     *,
     out: Annotated[str, Output(*FILES, continued=True)],
     output_options: OutputOptions,
-    files: InputOptions,
+    files: Layout,
     generation: GenerationOptions,
     llm: LLMOptions,
 ) -> int:
@@ -43,7 +43,7 @@ def generate(
         llm=llm,
         out=out,
         options=generation,
-        layout=files.layout,
+        layout=files,
         overwrite=output_options.overwrite,
         progress=True,
     )

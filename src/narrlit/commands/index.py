@@ -3,8 +3,10 @@
 from typing import Annotated
 
 import narrlit
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import counted, say
+from narrlit.data.readers import read_stories
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output, OutputOptions
 from narrlit.library.options import TableOptions, VectorFormat, is_address
@@ -17,7 +19,7 @@ def index(
     out: Annotated[str, Output(continued=True)],
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
     parts: TableOptions,
     vectors: VectorFormat | None = None,
     output_options: OutputOptions,
@@ -45,12 +47,13 @@ def index(
         if vectors is not None or output_options.overwrite:
             raise OptionError("options_of_index_folder", out=out)
         encoder = reading.load(model, loading, cache=None)
-        table = narrlit.VectorTable.create(out, stories, encoder, layout=files.layout, options=parts)
+        table = narrlit.VectorTable.create(out, stories, encoder, layout=files, options=parts)
         say(f"{out}: {counted(len(table), 'story')}")
         return
     if parts != TableOptions():
         raise OptionError("options_of_address", out=out)
-    source = files.read(stories)
+    source = read_stories(stories, strict=True, layout=files)
+    say(source.report.summary())
     encoder = reading.load(model, loading)
     overwrite = output_options.overwrite
     result = narrlit.Index.create(out, source, encoder, vectors=vectors, overwrite=overwrite, progress=True)

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import open_index, read_collection
-from narrlit.commands.options import InputOptions, LabelOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import LabelOptions, ModelOptions, StoryOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.files import PAGE_SUFFIXES, Output
 from narrlit.library.options import index_at
 from narrlit.measures.names import MeasureName
@@ -24,7 +25,7 @@ def map(  # noqa: PLR0913 (options)
     k: int = 10,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
     labels: LabelOptions,
 ) -> None:
     """Draw a collection with its groups: up to 300 stories as a dendrogram with a heat map, more as a scatter plot.

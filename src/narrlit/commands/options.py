@@ -5,9 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import narrlit
-from narrlit.console import say
-from narrlit.data.readers import Stories, read_stories
-from narrlit.data.rows import Layout
 from narrlit.data.schema import Track
 from narrlit.encoding.options import CACHE, Device
 from narrlit.encoding.postprocessing import Postprocessing, postprocessing_of
@@ -53,46 +50,6 @@ class ModelOptions(LoadOptions):
     """
 
     model: str | None = None
-
-
-@dataclass(frozen=True)
-class InputOptions:
-    """Options for reading files of stories.
-
-    Attributes:
-        text_column: column with the text; default: text, story, plot, summary, synopsis or description.
-        id_column: column with the ids; default: id.
-        title_column: column with the titles; default: title.
-        one_per_line: read each line of a text file as a story.
-        by_blank_line: split a text file into stories at blank lines.
-    """
-
-    text_column: str | None = None
-    id_column: str | None = None
-    title_column: str | None = None
-    one_per_line: bool = False
-    by_blank_line: bool = False
-
-    def __post_init__(self) -> None:
-        if self.one_per_line and self.by_blank_line:
-            raise OptionError("lines_and_blank_lines")
-
-    @property
-    def layout(self) -> Layout:
-        """Layout of the file, for the readers."""
-        split: Literal["lines", "blank-lines"] = "lines" if self.one_per_line else "blank-lines"
-        divided = self.one_per_line or self.by_blank_line
-        return Layout(self.text_column, self.id_column, self.title_column, split if divided else None)
-
-    def read(self, path: str, strict: bool = True) -> Stories:
-        """Read the stories of a file, folder or standard input, and print their number and how they were read.
-
-        Raises:
-            DataError: as `read_stories` does.
-        """
-        stories = read_stories(path, strict, layout=self.layout)
-        say(stories.report.summary())
-        return stories
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import read_collection
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import counted, say
+from narrlit.data.rows import Layout
 from narrlit.files import Output
 from narrlit.library.options import PAIR_SUFFIXES
 from narrlit.measures.names import MeasureName
@@ -20,7 +21,7 @@ def pairs(
     out: Annotated[str | None, Output("{path}", "{stem}-groups{suffix}", suffixes=PAIR_SUFFIXES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Find the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 import narrlit
-from narrlit.commands.options import InputOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.data.text_rows import TextRows
 from narrlit.errors import OptionError
 from narrlit.files import Output
@@ -18,7 +18,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     file: str,
     *,
     out: Annotated[str, Output()],
-    files: InputOptions,
+    files: Layout,
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
@@ -50,7 +50,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model, cluster) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
         raise OptionError("options_of_restore")
-    rows = TextRows.read(file, files.layout, progress=True)
+    rows = TextRows.read(file, files, progress=True)
     rows.check_output(out)
     result: Pseudonymized | Restored
     if restore is not None:

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 import narrlit
 from narrlit.commands.collections import read_collections, read_queries
-from narrlit.commands.options import InputOptions, ModelOptions, StoryOptions, listed
+from narrlit.commands.options import ModelOptions, StoryOptions, listed
 from narrlit.console import print_result, say
+from narrlit.data.rows import Layout
 from narrlit.files import Output
 from narrlit.measures.names import check_measure
 
@@ -23,7 +24,7 @@ def retrieval(  # noqa: PLR0913 (options)
     out: Annotated[str | None, Output.result("retrieval")] = None,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
 ) -> None:
     """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 

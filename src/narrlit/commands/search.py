@@ -4,8 +4,9 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import open_searchable
-from narrlit.commands.options import InputOptions, ModelOptions
+from narrlit.commands.options import ModelOptions
 from narrlit.console import counted, say
+from narrlit.data.rows import Layout
 from narrlit.files import Output
 from narrlit.library.options import SEARCH_SUFFIXES, SearchOptions
 
@@ -16,7 +17,7 @@ def search(
     *,
     options: SearchOptions,
     loading: ModelOptions,
-    files: InputOptions,
+    files: Layout,
     like: str | None = None,
     out: Annotated[str | None, Output(suffixes=SEARCH_SUFFIXES)] = None,
 ) -> None:
@@ -31,8 +32,8 @@ def search(
         loading: path of the model, if it has moved since the index was made, and device.
         files: columns and lines of the file given as --like.
     """
-    stories = open_searchable(index, loading, files=files if like is None else InputOptions())
-    results = narrlit.search(stories, text, like=like, layout=files.layout, progress=True, **vars(options))
+    stories = open_searchable(index, loading, files=files if like is None else Layout())
+    results = narrlit.search(stories, text, like=like, layout=files, progress=True, **vars(options))
     if out is None:
         print(results)
         return

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import narrlit
-from narrlit.commands.options import InputOptions, ModelOptions, ScorerOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, ScorerOptions, StoryOptions
 from narrlit.console import say
+from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 
@@ -21,7 +22,7 @@ def submit(  # noqa: PLR0913 (options)
     *,
     loading: ModelOptions,
     reading: StoryOptions,
-    files: InputOptions,
+    files: Layout,
     scoring: ScorerOptions,
     track_a: str | None = None,
     track_b: str | None = None,
@@ -48,7 +49,7 @@ def submit(  # noqa: PLR0913 (options)
     if check is not None:
         if encodes or answers is not None or out is not None:
             raise OptionError("options_of_check")
-        say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files.layout)))
+        say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files)))
         return
     if answers is not None and scoring.scorer != "cosine":
         raise OptionError("answers_and_scorer")
@@ -60,7 +61,7 @@ def submit(  # noqa: PLR0913 (options)
         track_a=track_a,
         track_b=track_b,
         answers=answers,
-        layout=files.layout,
+        layout=files,
         out=out or DEFAULT,
         progress=True,
     )

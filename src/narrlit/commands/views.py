@@ -3,11 +3,11 @@
 from typing import Literal
 
 import narrlit
-from narrlit.commands.options import InputOptions
 from narrlit.console import print_result
+from narrlit.data.rows import Layout
 
 
-def views(action: Literal["check"], file: str, stories: str, *, files: InputOptions, json: bool = False) -> int:
+def views(action: Literal["check"], file: str, stories: str, *, files: Layout, json: bool = False) -> int:
     """Check that a file of views covers all stories; the exit code is 1 if views are missing.
 
     Args:
@@ -18,6 +18,6 @@ def views(action: Literal["check"], file: str, stories: str, *, files: InputOpti
         files: columns and lines of the file of stories.
         json: print one JSON object to stdout, and nothing else.
     """
-    result = narrlit.check_views(file, stories, layout=files.layout)
+    result = narrlit.check_views(file, stories, layout=files)
     print_result(result, json)
     return int(bool(result.missing))

@@ -55,7 +55,7 @@ UNMISTAKABLE_COLUMNS = ("text", "story")
 """Columns that always hold the text, whatever other columns a file has."""
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
 
-STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (`layout.text` names another)"
+STORIES_KNOWN = f"{', '.join(TEXT_COLUMNS[:-1])} or {TEXT_COLUMNS[-1]} (`text_column` names another)"
 TRIPLES_KNOWN = "anchor_text,text_a,text_b[,text_a_is_closer] or anchor_story,similar_story,dissimilar_story"
 EXAMPLES_KNOWN = f"{TRIPLES_KNOWN} or anchor,positive[,negatives] or anchor,positive,neg_theme_1,neg_action_1,..."
 
@@ -295,7 +295,7 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
     columns = file.columns
     by_form = {normal_form(column): column for column in columns}
     story_columns = {}
-    for role, wanted in (("text", layout.text), ("id", layout.id), ("title", layout.title)):
+    for role, wanted in (("text", layout.text_column), ("id", layout.id_column), ("title", layout.title_column)):
         if wanted is None:
             column = _usual_column(file, columns, role)
         else:
@@ -306,7 +306,7 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
                 path=file.path,
                 column=wanted,
                 found=_listed(columns, "no columns"),
-                option=f"layout.{role}",
+                option=f"{role}_column",
             )
         if column is not None:
             story_columns[role] = column

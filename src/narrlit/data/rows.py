@@ -110,21 +110,25 @@ class RowFile:
         return f"{row.path or self.path}:{row.line}"
 
 
+Split = Literal["lines", "blank-lines"]
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a file of stories.
+    """Options for reading files of stories.
 
     Attributes:
-        text: column of the texts; None: the one that is in TEXT_COLUMNS.
-        id: column of the ids; None: `id`, if there is one.
-        title: column of the titles; None: `title`, if there is one.
-        split: how a text file is divided into stories; None: the file is one story.
+        text_column: column with the text; default: text, story, plot, summary, synopsis or description.
+        id_column: column with the ids; default: id.
+        title_column: column with the titles; default: title.
+        split: how a text file is divided into stories: each line is one, or they are separated by blank lines; default:
+            the file is one story.
     """
 
-    text: str | None = None
-    id: str | None = None
-    title: str | None = None
-    split: Literal["lines", "blank-lines"] | None = None
+    text_column: str | None = None
+    id_column: str | None = None
+    title_column: str | None = None
+    split: Split | None = None
 
 
 def cells_of(value: object) -> Mapping[str, Any]:
@@ -428,7 +432,7 @@ def _suffix_of(text: str, layout: Layout) -> str:
         return ".json"
     cells = first_line.split(_delimiter(first_line))
     names = {cell.strip(' "\r').casefold() for cell in cells}
-    text_columns = {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text).casefold()}
+    text_columns = {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text_column).casefold()}
     return ".csv" if names & text_columns else ".txt"
 
 
@@ -465,9 +469,7 @@ def _json(path: Path, line: _Line) -> Any:
         raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _text_rows(
-    path: Path, text: str, split: Literal["lines", "blank-lines"] | None, notes: list[ReadingNote]
-) -> list[Row]:
+def _text_rows(path: Path, text: str, split: Split | None, notes: list[ReadingNote]) -> list[Row]:
     """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":

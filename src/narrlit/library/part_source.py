@@ -203,7 +203,7 @@ class PartSource:
         """Embed N rows, (N, D), and return their stories and the share of their text that was read."""
         if not rows:
             return None, np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
-        layout = Layout(self.sample.columns.get("text"), self.layout.id, self.layout.title)
+        layout = Layout(self.sample.columns.get("text"), self.layout.id_column, self.layout.title_column)
         parsed = parse_stories(RowFile(Path(self.stories), rows), strict=True, layout=layout)
         stories = self.loaded.prepare(list(parsed))
         embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
