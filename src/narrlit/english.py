@@ -752,7 +752,9 @@ SENTENCES = {
     "options_need_fit_on": (
         "{--views}, {--pseudonymize} and their options only apply to the stories of {--fit_on}: leave them out"
     ),
-    "options_of_index_folder": "{--out:{out}}: {--vectors} and {--overwrite} apply to an index in a folder only",
+    "options_of_index_folder": (
+        "{--out:{out}}: {--vectors}, {--update} and {--overwrite} apply to an index in a folder only"
+    ),
     "options_of_address": (
         "{--out:{out}}: {--part_rows}, {--engine} and {--workers} apply to an address only, such as file:///data/plots"
     ),

@@ -24,6 +24,7 @@ from narrlit.library import index_storage, index_writing, ranking
 from narrlit.library.collection import Collection
 from narrlit.library.index import Index
 from narrlit.library.index_storage import IndexStorage
+from narrlit.library.index_writing import Changes
 from narrlit.library.options import SearchOptions
 from narrlit.measures import MEASURES
 from narrlit.measures.corrections import centered
@@ -424,6 +425,66 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     assert len(index) == len(Index(copied)) == count
     assert "new" not in index
     assert index.search("A knight finds the grail at home.", k=30)["id"].tolist().count("new") == 0
+
+
+def test_an_update_adds_replaces_and_removes_and_embeds_no_unchanged_story(copied, tales, embedded, capfd):
+    index = Index(copied)
+    stories = tales.drop(index=[0, 12]).reset_index(drop=True)
+    stories.loc[0, "text"] = "A knight finds the grail at home."
+    stories.loc[len(stories)] = ["new", "Pearl", "A diver seeks a pearl.", "France", 1900]
+
+    changes = index.update(stories, progress=True)
+    assert changes == Changes(added=1, replaced=1, removed=2, unchanged=27)
+    assert embedded == ["A knight finds the grail at home.", "A diver seeks a pearl."]
+    assert sorted(Index(copied).collection().frame["id"]) == sorted(stories["id"])
+    assert "i: 1 added, 1 replaced, 2 removed, 27 unchanged" in capfd.readouterr().err
+    assert index.search("A knight finds the grail at home.", k=29).id.tolist()[0] == stories["id"][0]
+    assert index.update(stories) == Changes(added=0, replaced=0, removed=0, unchanged=29)
+
+    fresh = index.update(["Bread was sold.", "A ship sank."])  # numbers are no ids of stories that remain
+    assert fresh == Changes(added=2, replaced=0, removed=29, unchanged=0)
+    assert index.update(["A boat sank.", "A house burned."]) == Changes(added=0, replaced=2, removed=0, unchanged=0)
+
+
+def test_an_interrupted_update_has_removed_nothing_and_is_repeated(copied, tales, monkeypatch):
+    stories = tales[1:].assign(text=[f"{text} Yes." for text in tales["text"][1:]])
+    committed = []
+
+    def interrupted(storage, rows, *options, **named):
+        if committed:
+            raise KeyboardInterrupt
+        committed.extend(rows["id"].to_pylist())
+        commit(storage, rows, *options, **named)
+
+    commit = IndexStorage.commit
+    monkeypatch.setattr(IndexStorage, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Index(copied).update(stories)
+    assert 0 < len(committed) < 29
+    assert "s0" in Index(copied)
+
+    monkeypatch.undo()
+    left = 29 - len(committed)
+    assert Index(copied).update(stories) == Changes(added=0, replaced=left, removed=1, unchanged=len(committed))
+
+
+def test_stories_whose_files_are_gone_are_named_and_removed_by_an_option(narrlit, make, tmp_path):
+    folder = tmp_path / "tales"
+    folder.mkdir()
+    for name in ("fox", "ring", "shoe"):
+        (folder / f"{name}.txt").write_text(f"A {name} was lost, and a girl found it.", encoding="utf-8")
+    narrlit("index", folder, "--out", "i", "--model", "minilm")
+    (folder / "fox.txt").unlink()
+    (folder / "ring.txt").rename(folder / "gold_ring.txt")
+
+    again = narrlit("index", folder, "--out", "i", "--model", "minilm")
+    assert "2 stories of the index are not in tales; --update removes them" in again.err
+    updated = narrlit("index", folder, "--out", "i", "--model", "minilm", "--update")
+    assert "i: 0 added, 0 replaced, 2 removed, 2 unchanged" in updated.err
+    assert sorted(Index(tmp_path / "i").collection().frame["id"]) == ["gold_ring", "shoe"]
+
+    other = make("other.jsonl", [{"id": "sea", "text": "A ship sank in the sea."}])
+    assert "--update" not in narrlit("index", other, "--out", "i", "--model", "minilm").err
 
 
 def test_an_index_that_grew_and_shrank_ranks_as_a_fresh_one(tales, tiny, tmp_path):

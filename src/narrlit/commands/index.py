@@ -13,7 +13,7 @@ from narrlit.library.options import TableOptions, VectorFormat, is_address
 from narrlit.models.config import DEFAULT_MODEL
 
 
-def index(
+def index(  # noqa: PLR0913 (options)
     stories: str,
     *,
     out: Annotated[str, Output(continued=True)],
@@ -22,6 +22,7 @@ def index(
     files: Layout,
     parts: TableOptions,
     vectors: VectorFormat | None = None,
+    update: bool = False,
     output_options: OutputOptions,
 ) -> None:
     """Create an index of stories, or add stories to an existing one; a story with a known id replaces the old version.
@@ -40,11 +41,12 @@ def index(
         parts: size and workers of the parts of a vector table.
         vectors: number format of the stories' vectors; int8 and binary are float16 with an index of 8 bits or 1 bit
             per dimension, which selects candidates in an index of more than 1,000 stories; default: float32.
+        update: remove stories of the index that are not in this file or folder; unchanged ones are not embedded again.
         output_options: option to replace an index by one of these stories alone, with any model.
     """
     model = loading.model or DEFAULT_MODEL
     if is_address(out):
-        if vectors is not None or output_options.overwrite:
+        if vectors is not None or update or output_options.overwrite:
             raise OptionError("options_of_index_folder", out=out)
         encoder = reading.load(model, loading, cache=None)
         table = narrlit.VectorTable.create(out, stories, encoder, layout=files, options=parts)
@@ -56,6 +58,8 @@ def index(
     say(source.report.summary())
     encoder = reading.load(model, loading)
     overwrite = output_options.overwrite
-    result = narrlit.Index.create(out, source, encoder, vectors=vectors, overwrite=overwrite, progress=True)
+    result = narrlit.Index.create(
+        out, source, encoder, vectors=vectors, overwrite=overwrite, update=update, progress=True
+    )
     result.prepare_search()
     say(f"{out}: {counted(len(result), 'story')}")

@@ -34,7 +34,7 @@ from narrlit.library.index_fit import IndexFit, all_contents
 from narrlit.library.index_record import IndexRecord, IndexSettings, identity
 from narrlit.library.index_snapshot import IndexSnapshot
 from narrlit.library.index_storage import IndexStorage, check_name
-from narrlit.library.index_writing import NewStories, OnProgress, add_stories
+from narrlit.library.index_writing import Changes, NewStories, OnProgress, write_stories
 from narrlit.library.options import SearchOptions, VectorFormat, index_at
 from narrlit.library.ranking import MeasuredIndex, Query
 from narrlit.measures.collection import CollectionSimilarity
@@ -103,6 +103,7 @@ class Index:
         *,
         vectors: VectorFormat | None = None,
         overwrite: bool = False,
+        update: bool = False,
         progress: bool = False,
         on_progress: OnProgress = lambda _: None,
     ) -> "Index":
@@ -120,6 +121,7 @@ class Index:
                 `float16` with an index of 8 bits or 1 bit per dimension that selects candidates in a large index; None:
                 `float32`, or the format of the index.
             overwrite: replace an index by one of these stories alone.
+            update: remove the stories of an index that are not among these, as the method `update` does.
             progress: print messages and a progress bar on stderr.
             on_progress: function that is called with the number of stories and words in the index, at the beginning and
                 whenever stories are committed.
@@ -145,16 +147,26 @@ class Index:
             index._check_settings(record.settings.model_dump())
             index._check_format(vectors)
             index._encoder = encoder
-            index._add(new, progress, on_progress)
+            index._write(new, update, progress, on_progress)
         return index
 
-    def _add(self, new: NewStories, progress: bool, on_progress: OnProgress) -> None:
-        """Embed and commit new and changed stories."""
-        add_stories(self._storage, self._encoder, new, progress, on_progress)
+    def _write(self, new: NewStories, removes_others: bool, progress: bool, on_progress: OnProgress) -> Changes:
+        """Embed and commit new and changed stories, and remove others if they are to be removed."""
+        changes = write_stories(
+            self._storage,
+            self._encoder,
+            new,
+            removes_others=removes_others,
+            progress=progress,
+            on_progress=on_progress,
+        )
         self._fit()
         if progress:
+            if removes_others:
+                say(f"{self.path}: {changes}")
             facts = self._encoder.facts
             say_truncated(self.coverage, facts.max_length, *facts.unit)
+        return changes
 
     @property
     def about(self) -> dict[str, Any]:
@@ -260,12 +272,45 @@ class Index:
             DataError: if a story or a column can't be indexed.
             OptionError: if another process writes to the index, or the model has changed.
         """
+        return self._rewrite(stories, False, progress, on_progress).added
+
+    def update(
+        self,
+        stories: Stories | pd.DataFrame | Sequence[str],
+        *,
+        progress: bool = False,
+        on_progress: OnProgress = lambda _: None,
+    ) -> Changes:
+        """Make these stories the only ones of the index: add new ones, replace changed ones, and remove all others.
+
+        Unchanged stories are not embedded again. Others are removed at the end: after an interruption, repeat the call.
+
+        Args:
+            stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
+            progress: print messages and a progress bar on stderr.
+            on_progress: as in `create`.
+
+        Returns:
+            Numbers of stories: `.added`, `.replaced`, `.removed`, `.unchanged`.
+
+        Raises:
+            DataError: if a story or a column can't be indexed.
+            OptionError: if another process writes to the index, or the model has changed.
+        """
+        return self._rewrite(stories, True, progress, on_progress)
+
+    def _rewrite(
+        self,
+        stories: Stories | pd.DataFrame | Sequence[str],
+        removes_others: bool,
+        progress: bool,
+        on_progress: OnProgress,
+    ) -> Changes:
+        """Write stories to the newest version of the index, which another process may have changed."""
         new = NewStories.of(stories, self.encoder)
         with exclusive(self.path):
-            self._storage = IndexStorage(self.path)  # another process may have changed it
-            before = len(self)
-            self._add(new, progress, on_progress)
-            return len(self) - before
+            self._storage = IndexStorage(self.path)
+            return self._write(new, removes_others, progress, on_progress)
 
     def add(self, stories: Stories | pd.DataFrame | Sequence[str], *, progress: bool = False) -> int:
         """Add new stories, as `upsert` does.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -56,21 +57,24 @@ class NewStories:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def fresh(self, digests: Mapping[str, str], path: Path) -> list[int]:
-        """Return the positions of stories that are new to an index, or changed.
+    def fresh(self, digests: Mapping[str, str]) -> list[int]:
+        """Return the positions of stories that are new to an index with these digests by id, or changed."""
+        fresh: list[int] = np.flatnonzero(self.frame[DIGEST] != self.frame["id"].map(digests)).tolist()
+        return fresh
+
+    def require_ids(self, digests: Mapping[str, str], fresh: Sequence[int], path: Path) -> None:
+        """Refuse stories without ids whose numbers are ids of other stories in an index.
 
         Args:
             digests: digests of the stories in the index, by id.
+            fresh: positions of the stories that are new to it, or changed.
             path: the index, for messages.
 
         Raises:
-            DataError: if the stories have no ids, and their numbers are ids of other stories.
+            DataError: if all numbers that the index knows are of other stories.
         """
-        known = self.frame["id"].map(digests)
-        fresh: list[int] = np.flatnonzero(self.frame[DIGEST] != known).tolist()
-        if not any(self.rows.ids) and known.notna().any() and len(fresh) == len(self):
+        if not any(self.rows.ids) and len(fresh) == len(self) and self.frame["id"].isin(digests).any():
             raise DataError("no_ids", path=self.rows.report.path, index=path)
-        return fresh
 
     def words(self, positions: Sequence[int]) -> list[int]:
         """Count the words of some of the stories."""
@@ -93,26 +97,44 @@ class IndexingProgress:
 OnProgress = Callable[[IndexingProgress], None]
 
 
-def add_stories(
+class Changes(NamedTuple):
+    """Numbers of stories that an index got, replaced, lost and kept as they were."""
+
+    added: int
+    replaced: int
+    removed: int
+    unchanged: int
+
+    def __str__(self) -> str:
+        """Format the numbers as one line."""
+        return ", ".join(f"{number:,} {name}" for name, number in self._asdict().items())
+
+
+def write_stories(
     storage: IndexStorage,
     encoder: StoryEncoder,
     new: NewStories,
-    progress: bool,
+    *,
+    removes_others: bool = False,
+    progress: bool = False,
     on_progress: OnProgress = lambda _: None,
-) -> None:
-    """Embed and commit new and changed stories.
+) -> Changes:
+    """Embed and commit new and changed stories, then remove others if they are to be removed.
 
     Args:
         storage: the index.
         encoder: encoder with which the index was made.
         new: the stories.
+        removes_others: remove the stories of the index that are not among `new`.
         progress: print messages, and show a progress bar in words, on stderr.
         on_progress: function to call at the beginning and whenever stories are committed.
     """
     known = storage.digests()
     stored_ids = {normal_form(id): id for id in known}  # indexes of earlier releases may have others
     new.frame["id"] = [stored_ids.get(id, id) for id in new.frame["id"]]
-    fresh = new.fresh(known, storage.path)
+    fresh = new.fresh(known)
+    if not removes_others:
+        new.require_ids(known, fresh, storage.path)
     unchanged = len(new) - len(fresh)
     if progress and unchanged:
         say(f"{storage.path}: {unchanged:,} of {counted(len(new), 'story')} are unchanged")
@@ -139,7 +161,16 @@ def add_stories(
             bar.update(span_words)
             on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end])))
             start, size = end, next_size(size, span_words, time.monotonic() - start_time)
-    storage.finish(changed=len(fresh) > 0)
+    others = sorted(set(known).difference(new.frame["id"]))
+    if removes_others:
+        storage.delete(others)
+    elif progress and others and is_known.any():  # otherwise these stories are a further part of the index
+        source = new.rows.report.path.name
+        say(f"{storage.path}: {counted(len(others), 'story')} of the index are not in {source}; --update removes them")
+    removed = len(others) if removes_others else 0
+    storage.finish(changed=bool(fresh) or removed > 0)
+    replaced = int(is_known[fresh].sum())
+    return Changes(len(fresh) - replaced, replaced, removed, unchanged)
 
 
 @contextmanager
