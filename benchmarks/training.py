@@ -43,7 +43,7 @@ from transformers import PrinterCallback, TrainerCallback
 from narrlit.data.batch import ExampleBatch
 from narrlit.data.sampling import DistinctBatchSampler
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, TrainingExamples, Triples
-from narrlit.datamodules import Loading, StoryData
+from narrlit.datamodules import LoaderOptions, StoryData
 from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.losses.contrastive import info_nce
 from narrlit.losses.matching import passage_scores
@@ -83,7 +83,7 @@ class Examples(StoryData):
     """Consecutive texts as training examples, and the seconds that preparing them took."""
 
     def __init__(self, texts: Sequence[str], batch_size: int, each: int = 3, **options: Any) -> None:
-        super().__init__(Loading(batch_size=batch_size), **options)
+        super().__init__(LoaderOptions(batch_size=batch_size), **options)
         self._texts, self._each, self.preparation = texts, each, 0.0
 
     def read_examples(self, stories: StoryTable) -> TrainingExamples:

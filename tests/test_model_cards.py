@@ -14,7 +14,7 @@ from narrlit import objectives
 from narrlit.exporting.card import FLAGS, CardFacts, metadata, model_card
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.origin import MINILM, AverageFile, Origin
-from narrlit.models.run_file import Flags, RunFile
+from narrlit.models.run_file import RunFile, RunFlags
 from narrlit.results import Estimate, Result
 
 RECORD = {
@@ -149,7 +149,7 @@ def test_a_card_contains_no_path_and_no_command_line(run):
 
 
 def test_every_flag_has_its_sentence(run):
-    assert FLAGS.keys() == Flags.model_fields.keys()
+    assert FLAGS.keys() == RunFlags.model_fields.keys()
 
     text = card_of(run(mined_validation=True, transductive=True)).text
     for flag in ("mined_validation", "transductive"):

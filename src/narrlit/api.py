@@ -12,12 +12,15 @@ from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.models.config import DEFAULT_MODEL, Role
 
-Model: TypeAlias = str | PathLike[str] | StoryEncoder
-Stories: TypeAlias = Sequence[str] | Sequence[Story]
+EncoderLike: TypeAlias = str | PathLike[str] | StoryEncoder
 
 
 def embed(
-    stories: Stories, model: Model = DEFAULT_MODEL, *, role: Role = "story", progress: bool = False
+    stories: Sequence[str] | Sequence[Story],
+    model: EncoderLike = DEFAULT_MODEL,
+    *,
+    role: Role = "story",
+    progress: bool = False,
 ) -> NDArray[np.float32]:
     """Embed stories.
 
@@ -41,7 +44,7 @@ def embed(
     return encoder_of(model).embed(stories, role, progress)
 
 
-def similarity(stories: Stories, model: Model = DEFAULT_MODEL) -> NDArray[np.float32]:
+def similarity(stories: Sequence[str] | Sequence[Story], model: EncoderLike = DEFAULT_MODEL) -> NDArray[np.float32]:
     """Compute the cosine similarity of every pair of stories.
 
     Args:
@@ -66,6 +69,6 @@ def similarity(stories: Stories, model: Model = DEFAULT_MODEL) -> NDArray[np.flo
     return cosines
 
 
-def encoder_of(model: Model) -> StoryEncoder:
+def encoder_of(model: EncoderLike) -> StoryEncoder:
     """Load the encoder with the given name; return an encoder unchanged."""
     return model if isinstance(model, StoryEncoder) else load(model)

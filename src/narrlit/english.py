@@ -1,8 +1,8 @@
 """English sentences by code: of errors (place, problem and remedy), and of notes on how files were read.
 
-Values are named in braces, with the formats of `narrlit.sentences.Words`. Parameters are written as `{--name}` or
-`{--name:value}`, and as `{option!o:{value}}` where a value names them: the library shows `name=value`, the command line
-`--name value`.
+Values are named in braces, with the formats of `narrlit.sentences.SentenceFormatter`. Parameters are written as
+`{--name}` or `{--name:value}`, and as `{option!o:{value}}` where a value names them: the library shows `name=value`,
+the command line `--name value`.
 """
 
 SENTENCES = {

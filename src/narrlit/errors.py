@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from narrlit.english import SENTENCES
-from narrlit.sentences import Words
+from narrlit.sentences import SentenceFormatter
 
 LONGEST_MESSAGE, LONGEST_WORD, LONGEST_VALUE = 300, 150, 1000
 """Maximum length in characters of a quoted library message, of a single word in it, such as a file name, and of a value
@@ -119,7 +119,7 @@ class _Option(str):
     """Name of an option in a sentence."""
 
 
-class _ErrorWords(Words):
+class _ErrorWords(SentenceFormatter):
     """Formatter of the sentences of errors.
 
     Options are `{--name:value}`, and, where values name them, `{option!o:{value}}`, `{options!o}` for a list of names,
@@ -304,7 +304,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("trian", ["train", "test"]), did_you_mean("x", ["train"])
     (' (did you mean train?)', '')
     """
-    return Words().format("{near:?}", near=nearest(name, known))
+    return SentenceFormatter().format("{near:?}", near=nearest(name, known))
 
 
 @contextmanager

@@ -10,19 +10,19 @@ from pydantic import BaseModel, ValidationError
 
 from narrlit.errors import DataError, NarrlitError, printable, reading
 
-Record = TypeVar("Record", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
 LONGEST_SETTING = 80
 """Maximum length in characters of a setting in a message; lists of files are longer."""
 
 
 def read_json(
     path: Path,
-    model: type[Record],
+    model: type[R],
     code: str,
     *,
     error: type[NarrlitError] = DataError,
     **values: object,
-) -> Record:
+) -> R:
     """Read and validate a record from a JSON file.
 
     Args:

@@ -15,10 +15,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {noun}"
 
 
-class Words(Formatter):
+class SentenceFormatter(Formatter):
     """Formatter of sentences: lists are joined by commas, `#thing` counts things, and `?` suggests a name, if any.
 
-    >>> Words().format("{n:#row} in {files}: no column txt{near:?}", n=2, files=["a.csv", "b.csv"], near="text")
+    >>> sentence = "{n:#row} in {files}: no column txt{near:?}"
+    >>> SentenceFormatter().format(sentence, n=2, files=["a.csv", "b.csv"], near="text")
     '2 rows in a.csv, b.csv: no column txt (did you mean text?)'
     """
 

@@ -60,7 +60,7 @@ class Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Contents:
+class SubmissionContents:
     """Contents of a valid submission; None for an absent track."""
 
     track_a_rows: int | None
@@ -68,7 +68,7 @@ class Contents:
     dimension: int | None
 
     @classmethod
-    def of(cls, tracks: Tracks) -> "Contents":
+    def of(cls, tracks: Tracks) -> "SubmissionContents":
         """Count the rows of both tracks."""
         track_a_rows = None if tracks.answers is None else len(tracks.answers)
         if tracks.embeddings is None:
@@ -114,7 +114,7 @@ class Submission:
     """
 
     path: Path
-    contents: Contents
+    contents: SubmissionContents
     answers: list[bool] | None
     embeddings: FloatArray | None
 
@@ -206,7 +206,7 @@ def check_submission(
     triples, stories = _read_tracks(track_a, track_b, layout)
     path = Path(path)
     tracks = read_submission(path)
-    contents = Contents.of(tracks)
+    contents = SubmissionContents.of(tracks)
     contents.check_rows(_count(triples), _count(stories), path)
     return Submission(path, contents, *tracks)
 
@@ -278,7 +278,7 @@ def write_submission(
     track_b: FloatArray | None,
     rows_a: int | None = None,
     rows_b: int | None = None,
-) -> Contents:
+) -> SubmissionContents:
     """Write a submission zip, and check it before it replaces an earlier file.
 
     Args:
@@ -300,7 +300,7 @@ def write_submission(
                 buffer = io.BytesIO()
                 np.save(buffer, track_b, allow_pickle=False)
                 archive.writestr(TRACK_B, buffer.getvalue())
-        contents = Contents.of(read_submission(temporary, path))
+        contents = SubmissionContents.of(read_submission(temporary, path))
         contents.check_rows(rows_a, rows_b, path)
         return contents
 

@@ -10,14 +10,23 @@ from narrlit.data.batch import TokenizedStories, TokenizedViews
 from narrlit.data.sampling import (
     DistinctBatchSampler,
     ExampleCollator,
+    ProcessShare,
     PseudoLabelCollator,
-    Share,
     TripleCollator,
     ViewCollator,
     distinct_batches,
     padded_share,
 )
-from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples, Triple, Triples, Views
+from narrlit.data.schema import (
+    NEGATIVE_KINDS,
+    Story,
+    StoryTable,
+    TrainingExample,
+    TrainingExamples,
+    Triple,
+    Triples,
+    Views,
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -38,7 +47,7 @@ def test_processes_share_a_batch_without_overlap_and_order_depends_on_seed_and_e
     positives = np.arange(20, 40)
 
     def batches(rank, world, epoch=0, seed=1):
-        sampler = DistinctBatchSampler(anchors, positives, 3, seed, Share(rank, world))
+        sampler = DistinctBatchSampler(anchors, positives, 3, seed, ProcessShare(rank, world))
         sampler.set_epoch(epoch)
         return list(sampler)
 
@@ -61,7 +70,7 @@ def test_every_epoch_has_equally_many_batches_where_stories_recur(world):
     random = np.random.default_rng(0)
     anchors = random.integers(0, 40, 300)
     positives = np.arange(100, 400)
-    samplers = [DistinctBatchSampler(anchors, positives, 8, 1, Share(rank, world)) for rank in range(world)]
+    samplers = [DistinctBatchSampler(anchors, positives, 8, 1, ProcessShare(rank, world)) for rank in range(world)]
     counts = set()
     for epoch in range(6):
         shares = []
@@ -83,7 +92,7 @@ def test_weights_say_how_often_an_example_is_drawn():
     anchors = np.arange(40)
     positives = np.arange(40, 80)
     weights = np.where(np.arange(40) < 10, 3.0, 1.0)
-    samplers = [DistinctBatchSampler(anchors, positives, 5, 1, Share(rank, 2), weights) for rank in range(2)]
+    samplers = [DistinctBatchSampler(anchors, positives, 5, 1, ProcessShare(rank, 2), weights) for rank in range(2)]
     alone = DistinctBatchSampler(anchors, positives, 10, 1, None, weights)
     drawn, orders = [], set()
     for epoch in range(200):
@@ -104,7 +113,7 @@ def test_weights_say_how_often_an_example_is_drawn():
 
 @pytest.mark.parametrize(("count", "world"), [(5, 2), (4, 2), (1, 3), (7, 3)])
 def test_shares_are_equal_and_hold_everything_once(count, world):
-    shares = [padded_share(count, Share(rank, world)) for rank in range(world)]
+    shares = [padded_share(count, ProcessShare(rank, world)) for rank in range(world)]
     assert len({len(share) for share in shares}) == 1
     assert sorted(place for share in shares for place in share if place >= 0) == list(range(count))
 
@@ -134,7 +143,7 @@ def test_example_collator_matches_its_rows():
     assert index[batch.negatives[0, 0]] == 7
     assert batch.negatives[0, 1] == -1
     assert index[batch.negatives[1]].tolist() == [2, 3]
-    assert batch.kinds.tolist() == [[KINDS.index("mined"), -1], [KINDS.index("theme"), -1]]
+    assert batch.kinds.tolist() == [[NEGATIVE_KINDS.index("mined"), -1], [NEGATIVE_KINDS.index("theme"), -1]]
     assert sorted(index.tolist()) == [0, 1, 2, 3, 5, 7]
 
 

@@ -16,7 +16,7 @@ from triples import triples_of
 
 from narrlit.data.readers import read_examples, read_stories, read_triples
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import KINDS, Story, StoryTable, TrainingExample, TrainingExamples
+from narrlit.data.schema import NEGATIVE_KINDS, Story, StoryTable, TrainingExample, TrainingExamples
 from narrlit.data.writers import check_rows, write_examples, write_rows, write_stories, write_table, write_triples
 
 TABLES = ["f.jsonl", "f.csv", "f.tsv"]
@@ -59,7 +59,7 @@ def test_examples_come_back(data):
     table, rows = StoryTable(), []
     for _ in range(data.draw(st.integers(1, 4))):
         anchor, positive, *others = map(table.add, data.draw(st.lists(texts, min_size=2, max_size=5, unique=True)))
-        kinds = tuple(data.draw(st.sampled_from([None, *KINDS])) for _ in others)
+        kinds = tuple(data.draw(st.sampled_from([None, *NEGATIVE_KINDS])) for _ in others)
         rows.append(TrainingExample(anchor, positive, tuple(others), kinds, data.draw(st.none() | texts)))
 
     written = TrainingExamples(table, rows)

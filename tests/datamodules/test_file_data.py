@@ -6,7 +6,7 @@ from refusals import refused
 
 from narrlit.data.schema import Views
 from narrlit.data.views import ViewFiles
-from narrlit.datamodules import Extra, FileData, Loading, PseudoLabels, StoryWorldData
+from narrlit.datamodules import Extra, FileData, LoaderOptions, PseudoLabels, StoryWorldData
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 TRIPLE = {"anchor_text": "Tale one. Its end.", "text_a": "Tale two.", "text_b": "Tale three.", "text_a_is_closer": True}
@@ -64,7 +64,7 @@ def test_views_are_attached_to_anchors_and_evaluated_stories(make):
 
 @pytest.mark.parametrize("scope", ["story", "triple"])
 def test_names_are_replaced_with_one_mapping_per_scope(scope):
-    options = Loading(pseudonyms=PseudonymOptions("given", scope))
+    options = LoaderOptions(pseudonyms=PseudonymOptions("given", scope))
     data = StoryWorldData(6, 4, views=True, loading=options)
     fit(data, reads_views=True)
 
@@ -90,7 +90,7 @@ def test_names_are_replaced_with_one_mapping_per_scope(scope):
 def test_true_labels_are_known_after_pseudonymization():
     plain = StoryWorldData(6, 2, pseudo_labels=PseudoLabels("truth"))
     renamed = StoryWorldData(
-        6, 2, pseudo_labels=PseudoLabels("truth"), loading=Loading(pseudonyms=PseudonymOptions("given"))
+        6, 2, pseudo_labels=PseudoLabels("truth"), loading=LoaderOptions(pseudonyms=PseudonymOptions("given"))
     )
     labels = []
     for data in (plain, renamed):

@@ -10,7 +10,7 @@ from refusals import refused
 
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, triple_of
 from narrlit.data.splits import story_groups
-from narrlit.datamodules import FoldData, Loading, StoryData, StoryWorldData
+from narrlit.datamodules import FoldData, LoaderOptions, StoryData, StoryWorldData
 from narrlit.datamodules.provenance import Provenance
 from narrlit.errors import OptionError
 
@@ -19,7 +19,7 @@ class Given(StoryData):
     """Data of given rows: anchor, positive, {negative: kind}, group."""
 
     def __init__(self, rows, synthetic=0):
-        super().__init__(Loading())
+        super().__init__(LoaderOptions())
         self.given = rows
         self.synthetic_rows = synthetic
 

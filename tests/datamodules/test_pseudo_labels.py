@@ -8,7 +8,7 @@ from lightning.pytorch.loggers import CSVLogger
 from refusals import refused
 from threadpoolctl import threadpool_limits
 
-from narrlit.data.sampling import Share
+from narrlit.data.sampling import ProcessShare
 from narrlit.datamodules import Clusters, PseudoLabels, StoryWorldData
 from narrlit.datamodules.pseudo_labels import LABELS_FILE, cluster, positional_labels, read_labels, write_labels
 from narrlit.preprocessing.sentences import positional_segments, split_sentences
@@ -101,7 +101,7 @@ def test_processes_have_equal_shares_of_unlabeled_stories(monkeypatch):
         data = StoryWorldData(10, 4, 3, pseudo_labels=PseudoLabels("positional", CLUSTERS, transductive=True))
         attach(data)
         data.setup("fit")
-        monkeypatch.setattr(data, "_share", lambda rank=rank: Share(rank, 4))
+        monkeypatch.setattr(data, "_share", lambda rank=rank: ProcessShare(rank, 4))
         shares.append(set(data.train_dataloader().collate_fn.unlabelled.tolist()))
 
     assert [len(share) for share in shares] == [2] * 4  # of 9 stories

@@ -6,7 +6,7 @@ from fake_reader import FakeReader, attach, fit, trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from refusals import refused
 
-from narrlit.datamodules import Extra, FileData, HardExampleSampling, Loading, PseudoLabels, StoryWorldData
+from narrlit.datamodules import Extra, FileData, HardExampleSampling, LoaderOptions, PseudoLabels, StoryWorldData
 
 TRIPLES = [
     {"anchor_text": f"x {i}", "text_a": f"p {i}", "text_b": f"q {i}", "text_a_is_closer": bool(i % 2)} for i in range(9)
@@ -59,7 +59,7 @@ def test_a_check_warns_once_about_a_shared_story_and_counts_labels(files):
 
 
 def test_loaders_tokenize_once_and_yield_every_example(files):
-    data = FileData(*files, loading=Loading(5, 4))
+    data = FileData(*files, loading=LoaderOptions(5, 4))
     reader = attach(data)
     data.setup("fit")
     loader = data.train_dataloader()
@@ -88,7 +88,7 @@ def test_a_fit_resumed_within_an_epoch_gets_the_remaining_batches(files, tmp_pat
         return [batch.stories.indices.tolist() for batch in reader.seen]
 
     def run(ckpt_path=None, **settings):
-        data = FileData(*files, loading=Loading(2, 4))
+        data = FileData(*files, loading=LoaderOptions(2, 4))
         return fit(data, ckpt_path=ckpt_path, enable_checkpointing=True, default_root_dir=tmp_path, **settings)
 
     whole = batches(run(max_epochs=2, callbacks=[ModelCheckpoint(tmp_path / "a", save_last=True)]))
@@ -113,7 +113,7 @@ def test_errors_about_missing_data_name_the_option(files, make):
 
     FileData(predict=path).setup("predict")
     with refused("batch_sizes"):
-        Loading(batch_size=0)
+        LoaderOptions(batch_size=0)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_batches_are_divided_among_processes(files, monkeypatch):
 
 
 def test_an_epoch_of_fewer_samples_has_a_new_sample_each_time(files):
-    data = FileData(*files, loading=Loading(2, 4, samples_per_epoch=4))
+    data = FileData(*files, loading=LoaderOptions(2, 4, samples_per_epoch=4))
     seen = fit(data, max_epochs=4).seen
     assert len(seen) == 8
 

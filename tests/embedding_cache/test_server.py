@@ -26,7 +26,7 @@ from embedding_server import (
 from hostile_server import REPLIES, hostile_server
 from refusals import refused
 
-from narrlit.embedding_cache.server import Server, ServerOptions
+from narrlit.embedding_cache.server import EmbeddingServer, ServerOptions
 from narrlit.errors import ModelError, OptionError
 
 TEXTS = [f"story number {i}" for i in range(10)]
@@ -49,7 +49,7 @@ def server(monkeypatch):
 
 def client(server, **options):
     settings = {"batch_size": 4, "concurrency": 3, "max_retries": 2, "timeout": 20, "model": "served", **options}
-    return Server(server.url + "/", "model", ServerOptions(**settings))
+    return EmbeddingServer(server.url + "/", "model", ServerOptions(**settings))
 
 
 def refusal_of(server, **options):

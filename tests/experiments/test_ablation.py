@@ -19,7 +19,7 @@ from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
 from narrlit.experiments import plan
-from narrlit.experiments.ablation import System, ablation_result, find_overlays
+from narrlit.experiments.ablation import AblatedSystem, ablation_result, find_overlays
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.run import Run
 from narrlit.models.registry import load_encoder
@@ -297,7 +297,7 @@ def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, cod
 
 def test_each_row_is_compared_with_the_full_system(tmp_path):
     wrong = {"full": [0, 1, 2], "a": [0, 3, 4, 5]}
-    systems = [System(name, None, {}, [f"x: {name}"], {}, "") for name in wrong]
+    systems = [AblatedSystem(name, None, {}, [f"x: {name}"], {}, "") for name in wrong]
     fits = [finished_fit(tmp_path, name, in_all_epochs(wrong[name]), system=name) for name in wrong]
     result = ablation_result(tmp_path, systems, fits)
     assert result.settings["systems"][1] == {"system": "a", "overlay": None, "changes": ["x: a"]}

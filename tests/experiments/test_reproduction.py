@@ -20,13 +20,13 @@ from narrlit.experiments.reproduction.backbones import Backbone
 from narrlit.experiments.reproduction.cells import Computation, averaged
 from narrlit.experiments.reproduction.fits import RowFits
 from narrlit.experiments.reproduction.inputs import FILES, find_files
-from narrlit.experiments.reproduction.record import Record, RecordedCell
+from narrlit.experiments.reproduction.record import RecordedCell, ReproductionRecord
 from narrlit.experiments.reproduction.report import reproduction_result, why_not_compared
 from narrlit.experiments.reproduction.reproduce import Reproduction
 from narrlit.experiments.reproduction.tables import (
     SYSTEMS,
-    Cell,
     PaperRow,
+    TableCell,
     choose_cells,
     list_tables,
     read_tables,
@@ -181,7 +181,7 @@ def reproduction(folder, tmp_path):
     """reproduction(system, numbers, ...): begin one in out/SYSTEM, or resume it."""
 
     def begin(system="mendel292", numbers=("1",), seeds=1, options=(), backbones=("minilm",), labels=()):
-        settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=list(options))
+        settings = ReproductionRecord(system=system, backbones=list(backbones), seeds=seeds, options=list(options))
         cells = choose_cells(system, numbers)
         return Reproduction.begin(settings, cells, folder, dict(labels), tmp_path / "out" / system)
 
@@ -486,9 +486,9 @@ def test_seeds_are_averaged():
 
 def compared(result, published=0.55, published_n=200, column="dev B"):
     """A cell of 200 triples, its result, and the reproduction of the cell alone."""
-    cell = Cell("1", "row", column, published, published_n, PaperRow(published={}))
+    cell = TableCell("1", "row", column, published, published_n, PaperRow(published={}))
     recorded = RecordedCell(**{"n": 200, "accuracy": 0.55, **result})
-    record = Record(system="mendel292", backbones=[], seeds=1, options=[], cells={cell.key: recorded})
+    record = ReproductionRecord(system="mendel292", backbones=[], seeds=1, options=[], cells={cell.key: recorded})
     return cell, recorded, reproduction_result(read_tables("mendel292"), record, [cell])
 
 

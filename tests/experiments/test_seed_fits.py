@@ -8,13 +8,13 @@ from results import check_result
 from run_helpers import fit_arguments
 
 from narrlit.experiments import ablation
-from narrlit.experiments.ablation import System, ablate
+from narrlit.experiments.ablation import AblatedSystem, ablate
 from narrlit.experiments.plan import Plan
 from narrlit.results import Result
 
 
 def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
-    systems = [System(name, None, {"seed_everything": 42, "a": 1}, [], {}, "") for name in ("full", "scale")]
+    systems = [AblatedSystem(name, None, {"seed_everything": 42, "a": 1}, [], {}, "") for name in ("full", "scale")]
     wrong = {"full_seed_7": [0], "scale_seed_7": [0, 1], "full_seed_8": [], "scale_seed_8": [5]}
 
     def run(plan):

@@ -14,7 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from narrlit.data.batch import ExampleBatch, PackedParts, PackedStories, UnlabelledBatch, ViewBatch
 from narrlit.datamodules import StoryWorldData, story_tables
-from narrlit.datamodules.story_data import Loading
+from narrlit.datamodules.story_data import LoaderOptions
 from narrlit.distributed import averages, rank, world_size
 from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.errors import OptionError
@@ -121,10 +121,10 @@ def pseudonymized():
         return original(*arguments, **options)
 
     story_tables.pseudonymize_texts = counted
-    data = StoryWorldData(train=4, validation=0, loading=Loading(pseudonyms=PseudonymOptions("given")))
+    data = StoryWorldData(train=4, validation=0, loading=LoaderOptions(pseudonyms=PseudonymOptions("given")))
     data.setup("fit")
     try:
-        StoryWorldData(train=4, validation=0, loading=Loading(pseudonyms=PseudonymOptions("given"))).setup("fit")
+        StoryWorldData(train=4, validation=0, loading=LoaderOptions(pseudonyms=PseudonymOptions("given"))).setup("fit")
     except OptionError as error:
         return len(calls), [story.text for story in data.stories], error.code
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from narrlit.llm.checks import (
     NEGATIVE_CHECKS,
     VIEW_CHECKS,
-    Source,
+    SourceStory,
     is_placeholder,
     is_refusal,
     overlap,
@@ -32,7 +32,7 @@ COPY = (
     "refused to sail. A doctor from Oberwald begged her, for there was fever on the other shore. Nobody had crossed in "
     "such water yet. She went at night, alone, and lost the ferry on the way home. The village built her a road."
 )
-WIDE = Source(ANCHOR, length_ratio=1e9)  # for what is short or long by its nature
+WIDE = SourceStory(ANCHOR, length_ratio=1e9)  # for what is short or long by its nature
 NEGATIVES = {
     "empty": [(" \n", WIDE)],
     "broken characters": [(f"{SOUND} \ufffd", None), (f"{SOUND}\x07", None), (f"{SOUND}\ud800", None)],
@@ -63,8 +63,8 @@ NEGATIVES = {
     ],
     "language": [(GERMAN, None), (SOUND.replace("He left before the end.", "他在结束之前就离开了音乐厅。"), None)],
     "duplicate": [
-        (SOUND, Source(ANCHOR, [GERMAN, SOUND])),
-        (SOUND, Source(ANCHOR, [SOUND.replace("Bergamo", "Parma").replace("Ilaria", "Paola")])),
+        (SOUND, SourceStory(ANCHOR, [GERMAN, SOUND])),
+        (SOUND, SourceStory(ANCHOR, [SOUND.replace("Bergamo", "Parma").replace("Ilaria", "Paola")])),
     ],
 }
 VIEWS = [
@@ -96,29 +96,29 @@ def faults(texts, source, checks):
 @pytest.mark.parametrize(("reason", "example"), [(r, e) for r, examples in NEGATIVES.items() for e in examples])
 def test_each_fault_of_a_negative_is_found_by_its_check_alone(reason, example):
     text, source = example
-    assert faults([text], source or Source(ANCHOR), NEGATIVE_CHECKS) == [reason]
+    assert faults([text], source or SourceStory(ANCHOR), NEGATIVE_CHECKS) == [reason]
 
 
 @pytest.mark.parametrize("reason", VIEW_FAULTS)
 def test_each_fault_of_views_is_found_by_its_check_alone(reason):
-    assert faults(VIEW_FAULTS[reason], Source(ANCHOR), VIEW_CHECKS) == [reason]
+    assert faults(VIEW_FAULTS[reason], SourceStory(ANCHOR), VIEW_CHECKS) == [reason]
 
 
 def test_a_valid_story_and_valid_views_have_no_faults():
-    assert faults([SOUND], Source(ANCHOR, [GERMAN, COPY]), NEGATIVE_CHECKS) == []
-    assert faults(VIEWS, Source(ANCHOR), VIEW_CHECKS) == []
+    assert faults([SOUND], SourceStory(ANCHOR, [GERMAN, COPY]), NEGATIVE_CHECKS) == []
+    assert faults(VIEWS, SourceStory(ANCHOR), VIEW_CHECKS) == []
 
 
 def test_options_move_the_limits():
     named = SOUND.replace("Ilaria", "Marta")
-    assert faults([named], Source(ANCHOR, allow_names=True), NEGATIVE_CHECKS) == []
+    assert faults([named], SourceStory(ANCHOR, allow_names=True), NEGATIVE_CHECKS) == []
     ratio = max(len(ANCHOR), len(SOUND)) / min(len(ANCHOR), len(SOUND))
     for factor, expected in ((ratio * 1.01, []), (ratio * 0.999, ["length"])):
-        assert faults([SOUND], Source(ANCHOR, length_ratio=factor), NEGATIVE_CHECKS) == expected
+        assert faults([SOUND], SourceStory(ANCHOR, length_ratio=factor), NEGATIVE_CHECKS) == expected
 
 
 def test_views_of_a_very_short_story_may_be_longer_than_it():
-    assert faults(VIEWS, Source("She sailed at night and lost the ferry."), VIEW_CHECKS) == []
+    assert faults(VIEWS, SourceStory("She sailed at night and lost the ferry."), VIEW_CHECKS) == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from narrlit.llm.generator import (
     ACCEPTED,
     GenerationSummary,
     Rejected,
-    StoryViews,
+    ViewsReply,
     generate_negatives,
     generate_views,
     negative_generators,
@@ -45,7 +45,7 @@ def anchors(writer):
     ],
 )
 def test_the_object_of_a_reply_is_read_with_any_text_around_it(text):
-    assert parse_reply(text, StoryViews) == StoryViews(**VIEWS)
+    assert parse_reply(text, ViewsReply) == ViewsReply(**VIEWS)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_object_of_a_reply_is_read_with_any_text_around_it(text):
 )
 def test_replies_that_do_not_fit_have_a_short_reason(text, reason):
     with pytest.raises(Rejected, match=reason):
-        parse_reply(text, StoryViews)
+        parse_reply(text, ViewsReply)
 
 
 def test_negatives_of_each_aspect_under_the_published_keys(model, writer, llm):
@@ -175,7 +175,7 @@ def test_the_work_of_reading_a_reply_grows_with_its_length(monkeypatch, piece):
     for count in (2_000, 8_000):
         read.clear()
         with pytest.raises(Rejected):
-            parse_reply(piece * count, StoryViews)
+            parse_reply(piece * count, ViewsReply)
         work.append(sum(read))
 
     assert work[1] <= 5 * work[0]

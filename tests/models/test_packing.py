@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModel
 from narrlit.models import packing
 from narrlit.models.config import EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.packing import Options
+from narrlit.models.packing import AttentionOptions
 from narrlit.models.pretrained import set_dropout
 
 LENGTHS = (7, 1, 12)
@@ -74,7 +74,7 @@ def test_outputs_and_gradients_match_the_definition_with_the_same_mask(monkeypat
     target = torch.randn(1, 4, sum(LENGTHS), 8, generator=torch.Generator().manual_seed(3))
     ours = inputs(requires_grad=True)
     theirs = inputs(requires_grad=True)
-    found = packing._attend_each(ours, LENGTHS, Options(scaling, dropout, causal=False))
+    found = packing._attend_each(ours, LENGTHS, AttentionOptions(scaling, dropout, causal=False))
     wanted = reference(theirs, masks, dropout, scaling or 8**-0.5)
 
     assert torch.allclose(found.double(), wanted, atol=1e-5)
@@ -114,14 +114,15 @@ def test_dropout_scales_by_the_actual_probability():
     value = torch.ones(1, 1, 1, 2)
     torch.manual_seed(0)
     outputs = {
-        float(packing._attend((q, q, value), (1,), Options(None, 0.1, causal=False))[0, 0, 0, 0]) for _ in range(200)
+        float(packing._attend((q, q, value), (1,), AttentionOptions(None, 0.1, causal=False))[0, 0, 0, 0])
+        for _ in range(200)
     }
 
     assert sorted(outputs) == pytest.approx([0, 1 / (1 - 6554 / 65536)])
 
 
 def test_without_dropout_only_training_in_bfloat16_uses_matrix_products(sdpa_calls, masks_drawn):
-    plain = Options(None, 0.0, causal=False)
+    plain = AttentionOptions(None, 0.0, causal=False)
     exact = packing._attend_each(inputs(requires_grad=True), LENGTHS, plain)
     assert sdpa_calls == [0.0] * len(LENGTHS)
 
@@ -323,7 +324,9 @@ def test_flash_attention_is_used_for_half_precision_without_dropout_on_recent_gp
     def fits(dtype=torch.bfloat16, size=32, is_cuda=True, **changes):
         """Whether a call on a GPU takes flash attention."""
         query = SimpleNamespace(is_cuda=is_cuda, dtype=dtype, shape=(1, 4, 9, size), device="cuda")
-        return packing._flash_fits(query, Options(None, 0.0, causal=False, ends=torch.zeros(3))._replace(**changes))
+        return packing._flash_fits(
+            query, AttentionOptions(None, 0.0, causal=False, ends=torch.zeros(3))._replace(**changes)
+        )
 
     assert fits()
     assert fits(torch.float16, causal=True, window=3)
@@ -339,7 +342,7 @@ def test_flash_attention_is_used_for_half_precision_without_dropout_on_recent_gp
 def test_torchs_flash_attention_accepts_the_arguments():
     query, key = (torch.empty(1, heads, 9, 32, dtype=torch.bfloat16, device="meta") for heads in (4, 2))
     ends = torch.empty(3, dtype=torch.int32, device="meta")
-    options = Options(0.1, 0.0, causal=True, window=3, ends=ends)
+    options = AttentionOptions(0.1, 0.0, causal=True, window=3, ends=ends)
     assert packing._attend_flash((query, key, key), (4, 5), options).shape == query.shape
 
 

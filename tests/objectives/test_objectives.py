@@ -10,7 +10,7 @@ from refusals import refused
 from tiny_models import world_texts
 
 from narrlit.data.batch import ExampleBatch, PackedStories, TripleBatch
-from narrlit.data.schema import KINDS
+from narrlit.data.schema import NEGATIVE_KINDS
 from narrlit.losses.contrastive import ranking_loss
 from narrlit.models.config import EncoderConfig, Prompts
 from narrlit.objectives import (
@@ -228,7 +228,7 @@ def test_triplets_need_negatives(build):
 def test_with_negatives_triple_only_the_dissimilar_story_is_used(build):
     objective = build(Triplet, negatives="triple")
     batch = batch_of(objective)
-    batch.kinds[:, 0], batch.kinds[:, 1] = KINDS.index("triple"), KINDS.index("theme")
+    batch.kinds[:, 0], batch.kinds[:, 1] = NEGATIVE_KINDS.index("triple"), NEGATIVE_KINDS.index("theme")
     smaller = objective.on_before_batch_transfer(batch, 0)
 
     assert (smaller.negatives >= 0).sum(1).tolist() == [1, 1, 1, 1]

@@ -12,13 +12,13 @@ from tiny_models import world_texts
 
 from narrlit.data.batch import ExampleBatch, TokenizedStories
 from narrlit.data.sampling import ExampleCollator
-from narrlit.data.schema import ASPECTS, KINDS, StoryTable
+from narrlit.data.schema import ASPECTS, NEGATIVE_KINDS, StoryTable
 from narrlit.data.storyworld import StoryWorld, synthetic_examples
 from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.models.config import EncoderConfig, LoRA
 from narrlit.objectives import Distillation, SelfDistillation
 
-THEME, OUTCOME, MINED, TRIPLE = (KINDS.index(name) for name in ("theme", "outcome", "mined", "triple"))
+THEME, OUTCOME, MINED, TRIPLE = (NEGATIVE_KINDS.index(name) for name in ("theme", "outcome", "mined", "triple"))
 B, K, STORIES = 4, 3, 14
 
 
@@ -73,7 +73,7 @@ class ByHand:
         found = [(int(positive), "in_batch") for positive in self.batch.positives]
         for negative, kind in zip(self.batch.negatives[i].tolist(), self.batch.kinds[i].tolist(), strict=True):
             if negative >= 0:
-                found.append((negative, KINDS[kind] if kind >= 0 else "unknown"))
+                found.append((negative, NEGATIVE_KINDS[kind] if kind >= 0 else "unknown"))
         return [(story, kind) for story, kind in found if self.rows[story] not in own]
 
     def passes(self, i, candidate):

@@ -6,7 +6,7 @@ import narrlit
 from narrlit.commands.options import ComparedTripleOptions, LoadOptions, StoryOptions, listed
 from narrlit.commands.systems import open_systems
 from narrlit.console import say
-from narrlit.experiments.options import Projection
+from narrlit.experiments.options import ProjectionMethod
 from narrlit.files import PAGE_SUFFIXES, Output
 
 
@@ -18,7 +18,7 @@ def report(  # noqa: PLR0913 (options)
     reading: StoryOptions,
     labels: ComparedTripleOptions,
     by: str = "overlap,length",
-    projection: Projection = "auto",
+    projection: ProjectionMethod = "auto",
     margin: float | None = None,
     out: Annotated[str, Output(suffixes=PAGE_SUFFIXES)],
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from narrlit.data.schema import PADDING, FloatArray, IntArray, Role, Story, StoryTable, TrainingExamples
+from narrlit.data.schema import PADDING, FloatArray, IntArray, Story, StoryTable, TrainingExamples, TripleRole
 from narrlit.errors import DataError
 
 
@@ -124,7 +124,7 @@ class ExampleBatch(Batch):
     anchors: Tensor  # (B,) int64
     positives: Tensor  # (B,) int64
     negatives: Tensor  # (B, K) int64, PADDING where an example has fewer
-    kinds: Tensor  # (B, K) int64, the index of each negative's kind in KINDS; PADDING if unknown or without negative
+    kinds: Tensor  # (B, K) int64, the index of each negative's kind in NEGATIVE_KINDS; PADDING if unknown or missing
     groups: Tensor  # (U,) int64, stories of the same group are never each other's negatives
     # (U, 3) int64, pseudo-labels of each story's aspects, PADDING where a label is missing
     pseudo_labels: Tensor | None = None
@@ -202,7 +202,7 @@ class StoryInputs(ABC, Generic[P]):
     def select(self, positions: IntArray) -> P:
         """Pack the stories at positions (U,), in this order; their `indices` are `positions % num_stories`."""
 
-    def pack(self, columns: Sequence[tuple[IntArray, Role]]) -> tuple[P, list[Tensor]]:
+    def pack(self, columns: Sequence[tuple[IntArray, TripleRole]]) -> tuple[P, list[Tensor]]:
         """Pack each distinct story of several columns once.
 
         Args:
@@ -222,7 +222,7 @@ class StoryInputs(ABC, Generic[P]):
             pointers.append(torch.from_numpy(own.reshape(column.shape)))
         return self.select(unique[num_padding:]), pointers
 
-    def _positions(self, indices: IntArray, role: Role) -> IntArray:
+    def _positions(self, indices: IntArray, role: TripleRole) -> IntArray:
         """Return the positions of stories in a role; PADDING stays PADDING."""
         has_own_prompt = role == "candidate" and not self.symmetric
         offset = self.num_stories if has_own_prompt else 0
@@ -232,7 +232,7 @@ class StoryInputs(ABC, Generic[P]):
 Tokenize = Callable[[Sequence[str], Any], tuple[list[list[int]], int]]
 """Function that maps texts and their role to token ids and the number of truncated texts."""
 
-ROLES: tuple[Role, Role] = ("anchor", "candidate")
+ROLES: tuple[TripleRole, TripleRole] = ("anchor", "candidate")
 TEXTS_PER_CALL = 4096
 
 
@@ -335,7 +335,7 @@ class StoryReader(Protocol):
     def collator(self, examples: TrainingExamples, inputs: StoryInputs[Any]) -> Collator:
         """Return a collator that makes training batches from positions in the examples."""
 
-    def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
+    def text_embeddings(self, texts: Sequence[str], role: TripleRole = "anchor") -> FloatArray:
         """Compute the embeddings (N, D) of N texts by a frozen encoder.
 
         Raises:

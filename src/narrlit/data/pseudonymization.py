@@ -13,15 +13,15 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
 from narrlit.console import counted
-from narrlit.data.readers import Texts
+from narrlit.data.readers import TextsByPlace
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.text_rows import TextRows
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.files import atomic_path
 from narrlit.preprocessing.pseudonyms import (
-    Backend,
     ClusterParts,
+    NameSource,
     PseudonymOptions,
     Replacement,
     Scope,
@@ -171,7 +171,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     rows = source if isinstance(source, TextRows) else TextRows.read(source, layout, progress=progress)
     if rows.kind == "stories" and scope == "triple":
         raise OptionError("scope_of_stories", path=rows.file.path)
-    backend: Backend = "spacy" if names is None else "given"
+    backend: NameSource = "spacy" if names is None else "given"
     options = PseudonymOptions(backend, scope, pipeline, coref, coref_model, cluster)
     groups = rows.groups(scope)
     distinct_texts = list(dict.fromkeys(group.texts for group in groups))
@@ -179,7 +179,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     is_story = rows.kind == "stories"
     results = pseudonymize_texts(distinct_texts, options, names_of_texts, lead=is_story, progress=progress)
     result_of = dict(zip(distinct_texts, results, strict=True))
-    new_texts: list[Texts] = [{} for _ in rows.texts]
+    new_texts: list[TextsByPlace] = [{} for _ in rows.texts]
     replacements = []
     for group in groups:
         id = rows.file.rows[group.row].cells.get("id")
@@ -221,7 +221,7 @@ def restore_names(
     places = {(text.row, text.field) for text in replacements}
     if places != rows.places:
         raise DataError("map_of_other_rows", map=name, path=path)
-    originals: list[Texts] = [{} for _ in rows.texts]
+    originals: list[TextsByPlace] = [{} for _ in rows.texts]
     for text in replacements:
         try:
             originals[text.row][text.field] = restore(rows.texts[text.row][text.field], text.replacements)

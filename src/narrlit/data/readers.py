@@ -28,9 +28,9 @@ from narrlit.data.rows import (
     DELIMITERS,
     STANDARD_INPUT,
     TEXT_COLUMNS,
+    FileRow,
     Layout,
     ReadingNote,
-    Row,
     RowFile,
     cells_of,
     file_digest,
@@ -38,7 +38,7 @@ from narrlit.data.rows import (
 )
 from narrlit.data.schema import (
     ASPECTS,
-    KINDS,
+    NEGATIVE_KINDS,
     Story,
     StoryTable,
     TrainingExample,
@@ -95,7 +95,7 @@ def _kind(value: object) -> str | None:
     kind = "action" if value == "structure" else _filled(value)
     if kind is None:
         return None
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in NEGATIVE_KINDS:
         raise ValueError("unknown kind")
     return kind
 
@@ -103,7 +103,7 @@ def _kind(value: object) -> str | None:
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(_filled)]
 Label = Annotated[bool | None, BeforeValidator(_stripped)]
-Kind = Annotated[str | None, BeforeValidator(_kind)]
+NegativeKind = Annotated[str | None, BeforeValidator(_kind)]
 _LABEL_TYPE: TypeAdapter[bool | None] = TypeAdapter(Label)
 
 
@@ -149,7 +149,7 @@ class NegativeItem(BaseModel):
     """A negative of a training example."""
 
     text: Text
-    kind: Kind = Field(None, validation_alias=AliasChoices("kind", "dimension"))
+    kind: NegativeKind = Field(None, validation_alias=AliasChoices("kind", "dimension"))
 
     @model_validator(mode="before")
     @classmethod
@@ -167,13 +167,13 @@ class _NegativeColumn(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int]:
-        """Position of the kind in KINDS, where unknown kinds come last, and the number."""
-        position = len(KINDS) if self.kind is None else KINDS.index(self.kind)
+        """Position of the kind in NEGATIVE_KINDS, where unknown kinds come last, and the number."""
+        position = len(NEGATIVE_KINDS) if self.kind is None else NEGATIVE_KINDS.index(self.kind)
         return position, self.number
 
 
 def _negative_columns(row: Mapping[str, object]) -> list[_NegativeColumn]:
-    """Find the numbered columns of negatives that are not empty, in the order of KINDS and of their numbers.
+    """Find the numbered columns of negatives that are not empty, in the order of NEGATIVE_KINDS and of their numbers.
 
     Raises:
         ValueError: if the kind in a column's name is unknown.
@@ -235,11 +235,11 @@ class TripleRow(ExampleRow):
         return [self.anchor, self.positive, self.other, *self.negative_texts]
 
 
-Model = type[BaseModel]
+RowModel = type[BaseModel]
 
 
 @lru_cache(maxsize=8)
-def _columns(model: Model) -> dict[str, list[str]]:
+def _columns(model: RowModel) -> dict[str, list[str]]:
     """List the columns from which each field of a model can be read."""
     columns = {}
     for name, info in model.model_fields.items():
@@ -252,13 +252,13 @@ def _columns(model: Model) -> dict[str, list[str]]:
 
 
 @lru_cache(maxsize=8)
-def _required_columns(model: Model) -> list[list[str]]:
+def _required_columns(model: RowModel) -> list[list[str]]:
     """List the columns from which each required field of a model can be read."""
     fields = model.model_fields
     return [columns for name, columns in _columns(model).items() if fields[name].is_required()]
 
 
-def _fits(model: Model, value: object) -> bool:
+def _fits(model: RowModel, value: object) -> bool:
     """Return True if a row has the required columns of a model; a text fits a model with one required field."""
     required = _required_columns(model)
     if isinstance(value, Mapping):
@@ -313,7 +313,7 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
     return story_columns
 
 
-def _story_model(story_columns: Mapping[str, str]) -> Model:
+def _story_model(story_columns: Mapping[str, str]) -> RowModel:
     """Make the row model of a file of stories whose text, id and title are in these columns."""
     text_column = story_columns.get("text", "text")
     text_columns = UNMISTAKABLE_COLUMNS if text_column in UNMISTAKABLE_COLUMNS else (text_column,)
@@ -328,7 +328,7 @@ def _story_model(story_columns: Mapping[str, str]) -> Model:
     return NamedRow
 
 
-def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[Model, ...]:
+def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -> tuple[RowModel, ...]:
     """Return the row models to try for a file.
 
     Args:
@@ -339,13 +339,13 @@ def models_of(file: RowFile, layout: Layout = Layout(), examples: bool = True) -
     Returns:
         The models of triples and training examples if a row fits one of them, else the model of stories.
     """
-    models: tuple[Model, ...] = (TripleRow, ExampleRow)
+    models: tuple[RowModel, ...] = (TripleRow, ExampleRow)
     if examples and _first_fitting(file, models) is not None:
         return models
     return (_story_model(_story_columns(file, layout)),)
 
 
-def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
+def _model(file: RowFile, models: Sequence[RowModel], known: str) -> RowModel:
     """Return the model of the first row that fits one of several models; the message lists the columns `known`."""
     model = _first_fitting(file, models)
     if model is None:
@@ -353,7 +353,7 @@ def _model(file: RowFile, models: Sequence[Model], known: str) -> Model:
     return model
 
 
-def _first_fitting(file: RowFile, models: Sequence[Model]) -> Model | None:
+def _first_fitting(file: RowFile, models: Sequence[RowModel]) -> RowModel | None:
     """Return the model of the first row that fits one of several models; None if no row fits."""
     for row in file.rows:
         for model in models:
@@ -472,7 +472,7 @@ class Stories(Sequence[Story]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def append(self, text: str, id: str | None, row: Row) -> None:
+    def append(self, text: str, id: str | None, row: FileRow) -> None:
         """Append a story that was read from a row."""
         self.rows.append(self.table.add(text, id=id))
         self.ids.append(id)
@@ -537,8 +537,8 @@ def counts(reasons: Mapping[str, int]) -> str:
 
 
 def collect(
-    file: RowFile, models: Sequence[Model], known: str, strict: bool, convert: Callable[[Any], Any] = lambda row: row
-) -> tuple[list[tuple[Row, Any]], ReadReport]:
+    file: RowFile, models: Sequence[RowModel], known: str, strict: bool, convert: Callable[[Any], Any] = lambda row: row
+) -> tuple[list[tuple[FileRow, Any]], ReadReport]:
     """Validate and convert the rows of a file by one model, the first that a row fits.
 
     Rows that are invalid, or for which `convert` raises a ValueError, are dropped and counted.
@@ -557,7 +557,7 @@ def collect(
         DataError: if no row fits a model, no row can be used, or `strict` is set and a row can't be used.
     """
     model = _model(file, models, known)
-    results: list[tuple[Row, Any]] = []
+    results: list[tuple[FileRow, Any]] = []
     dropped: Counter[str] = Counter()
     suspicious: Counter[str] = Counter()
     for row in file.rows:
@@ -577,7 +577,7 @@ def collect(
     return results, ReadReport(file.path, len(file.rows), dict(dropped), dict(suspicious), unread, file.notes)
 
 
-def _parsed(row: Row, model: Model) -> BaseModel:
+def _parsed(row: FileRow, model: RowModel) -> BaseModel:
     """Validate a row; a text becomes the one required field of its model.
 
     Raises:
@@ -590,7 +590,7 @@ def _parsed(row: Row, model: Model) -> BaseModel:
     raise ValueError("row is not an object")
 
 
-def _mojibake_columns(row: Row, parsed: BaseModel) -> Iterator[str]:
+def _mojibake_columns(row: FileRow, parsed: BaseModel) -> Iterator[str]:
     """Yield the columns of a row whose text was decoded in the wrong encoding."""
     columns = _columns(type(parsed))
     for name, content in parsed:
@@ -605,7 +605,7 @@ def _has_mojibake(content: object) -> bool:
     return isinstance(content, str) and _MOJIBAKE.search(content) is not None
 
 
-def _column_of(row: Row, columns: Sequence[str], default: str) -> str:
+def _column_of(row: FileRow, columns: Sequence[str], default: str) -> str:
     """Return the first of several columns that a row has; a row that is a text has all of them."""
     for column in columns:
         if isinstance(row.value, str) or column in row.value:
@@ -613,7 +613,7 @@ def _column_of(row: Row, columns: Sequence[str], default: str) -> str:
     return default
 
 
-def _unread_columns(row: Row, model: Model) -> tuple[str, ...]:
+def _unread_columns(row: FileRow, model: RowModel) -> tuple[str, ...]:
     """List the columns of a row from which a model reads no field."""
     known = set(chain.from_iterable(_columns(model).values()))
     return tuple(name for name in row.cells if name not in known and not _NUMBERED.fullmatch(name))
@@ -825,7 +825,7 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         place = f"{labels.path}:{label.line}"
         if isinstance(label.value, Mapping):
             _check_label_row(label.value, place, texts, f"{file.path}:{row.line}")
-        rows.append(Row(row.line, {**texts, LABEL: _label(label.value, place)}))
+        rows.append(FileRow(row.line, {**texts, LABEL: _label(label.value, place)}))
     return RowFile(file.path, rows, file.notes)
 
 
@@ -850,14 +850,14 @@ def _label(value: object, place: str) -> bool | None:
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
 
-Texts = dict[str, str]
+TextsByPlace = dict[str, str]
 """Texts by their place in a row, such as "text" or "negatives/0/text"; "" is the place of a row that is a text."""
 
 
 RowKind = Literal["stories", "triples", "examples"]
 
 
-def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[Texts]]:
+def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[TextsByPlace]]:
     """Find the kind of a file's rows, and the texts in each row that are not empty, the views of a story included."""
     model = _model(file, models_of(file, layout), f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}")
     columns = _text_columns(model)
@@ -872,7 +872,7 @@ def row_texts(file: RowFile, layout: Layout = Layout()) -> tuple[RowKind, list[T
     return "triples" if model is TripleRow else "examples", texts
 
 
-def _text_columns(model: Model) -> list[str]:
+def _text_columns(model: RowModel) -> list[str]:
     """List the columns of a model's fields that hold texts."""
     text_columns: list[str] = []
     for name, columns in _columns(model).items():
@@ -902,7 +902,7 @@ def _texts_below(value: object, place: str) -> Iterator[tuple[str, str]]:
             yield from _texts_below(item, f"{place}/{index}")
 
 
-def with_texts(value: Any, texts: Texts, place: str = "") -> Any:
+def with_texts(value: Any, texts: TextsByPlace, place: str = "") -> Any:
     """Copy a raw row with new texts at their places.
 
     >>> with_texts({"id": 1, "negatives": [{"text": "a", "kind": "theme"}]}, {"negatives/0/text": "b"})

@@ -46,7 +46,7 @@ LATIN_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """Row of a file.
 
     Attributes:
@@ -94,7 +94,7 @@ class RowFile:
     """Rows of a file in order, at least one, with notes on how they were read."""
 
     path: Path
-    rows: list[Row]
+    rows: list[FileRow]
     notes: tuple[ReadingNote, ...] = ()
 
     @property
@@ -103,7 +103,7 @@ class RowFile:
         names = column_names(row.cells for row in self.rows)
         return list(dict.fromkeys(map(str, names)))
 
-    def place(self, row: Row) -> str:
+    def place(self, row: FileRow) -> str:
         """Return the place of a row for messages: file and line, or the path of a file in a folder."""
         if row.path is None and self.path.is_dir():
             return str(self.path / row.value["file_name"])
@@ -136,9 +136,9 @@ def cells_of(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def numbered_rows(values: Iterable[object], path: Path | None = None) -> list[Row]:
+def numbered_rows(values: Iterable[object], path: Path | None = None) -> list[FileRow]:
     """Make rows of values, numbered from 1."""
-    return [Row(number, value, path) for number, value in enumerate(values, start=1)]
+    return [FileRow(number, value, path) for number, value in enumerate(values, start=1)]
 
 
 def column_names(records: Iterable[Mapping[str, object]]) -> list[str]:
@@ -184,7 +184,7 @@ def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
     return RowFile(path, rows, tuple(notes))
 
 
-def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Row]:
+def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
     """Read every row of a file or of standard input."""
     content = _bytes(path)
     suffix = path.suffix.lower()
@@ -195,7 +195,7 @@ def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Row
     if suffix == ".parquet":
         return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
-        return [Row(1, _document(path, notes))]
+        return [FileRow(1, _document(path, notes))]
     text = _text(path, content, notes)
     if not text.strip():
         raise DataError("empty_file", path=path)
@@ -211,22 +211,22 @@ def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Row
     return _text_rows(path, text, layout.split, notes)
 
 
-def _parquet_rows(path: Path, content: bytes) -> list[Row]:
+def _parquet_rows(path: Path, content: bytes) -> list[FileRow]:
     parquet = require("pyarrow.parquet", "parquet")
     with reading("broken_parquet", path):
         values = parquet.read_table(io.BytesIO(content)).to_pylist()
     return numbered_rows(values)
 
 
-def _json_rows(path: Path, suffix: str, text: str) -> list[Row]:
+def _json_rows(path: Path, suffix: str, text: str) -> list[FileRow]:
     """Read a JSON array, or one JSON value per line."""
     if suffix == ".json" and text.lstrip().startswith("["):
         return numbered_rows(_json(path, _Line(1, text)))
     lines = _lines(text.split("\n"))
-    return [Row(line.number, _json(path, line)) for line in lines]
+    return [FileRow(line.number, _json(path, line)) for line in lines]
 
 
-def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[Row | None]:
+def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[FileRow | None]:
     """Read the rows of a JSON Lines, CSV or Parquet file one by one, in constant memory.
 
     Args:
@@ -250,14 +250,14 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
             text = io.TextIOWrapper(file, _encoding(file), newline="")
             rows = _table_rows(path, _csv_records(path, text, DELIMITERS[suffix]))
             for number, row in enumerate(rows, start):
-                yield Row(row.line, row.value, path) if wanted(number) else None
+                yield FileRow(row.line, row.value, path) if wanted(number) else None
         else:
             lines = _lines(io.TextIOWrapper(file, _encoding(file), newline="\n"))
             for number, line in enumerate(lines, start):
-                yield Row(line.number, _json(path, line), path) if wanted(number) else None
+                yield FileRow(line.number, _json(path, line), path) if wanted(number) else None
 
 
-def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int) -> Iterator[Row | None]:
+def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int) -> Iterator[FileRow | None]:
     """Read the rows of a Parquet file in batches; batches without a wanted row are not converted."""
     parquet = require("pyarrow.parquet", "parquet")
     first = start
@@ -268,7 +268,7 @@ def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], 
             yield from repeat(None, len(batch))
             continue
         for number, value in zip(numbers, batch.to_pylist(), strict=True):
-            yield Row(number - start + 1, value, path) if wanted(number) else None
+            yield FileRow(number - start + 1, value, path) if wanted(number) else None
 
 
 def _encoding(file: IO[bytes]) -> str:
@@ -288,7 +288,7 @@ def _files(folder: Path) -> list[Path]:
         return sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in ".~")
 
 
-def _folder_rows(folder: Path, notes: list[ReadingNote]) -> list[Row]:
+def _folder_rows(folder: Path, notes: list[ReadingNote]) -> list[FileRow]:
     """Read one story per file, with the columns of tables that have a column file_name."""
     files = _files(folder)
     story_files = [file for file in files if _holds_a_story(file)]
@@ -300,7 +300,7 @@ def _folder_rows(folder: Path, notes: list[ReadingNote]) -> list[Row]:
     for number, file in enumerate(story_files, start=1):
         story = _document(file, story_notes)
         cells = columns.pop(normal_form(file.name), None) or columns.pop(normal_form(file.stem), {})
-        rows.append(Row(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
+        rows.append(FileRow(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
     for note, count in Counter(map(str, story_notes)).items():
         notes.append(ReadingNote.of("note_of_files", n=count, note=note))
     if columns:
@@ -469,17 +469,17 @@ def _json(path: Path, line: _Line) -> Any:
         raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _text_rows(path: Path, text: str, split: Split | None, notes: list[ReadingNote]) -> list[Row]:
+def _text_rows(path: Path, text: str, split: Split | None, notes: list[ReadingNote]) -> list[FileRow]:
     """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":
-        return [Row(line.number, line.text) for line in lines]
+        return [FileRow(line.number, line.text) for line in lines]
     if split == "blank-lines":
         blocks = map(str.strip, re.split(r"\n\s*\n", text))
         return numbered_rows(filter(None, blocks))
     if len(lines) > 1 and path.suffix.lower() != ".md":
         notes.append(ReadingNote.of("one_story", lines=len(lines)))
-    return [Row(1, _story(path, text))]
+    return [FileRow(1, _story(path, text))]
 
 
 def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]:
@@ -581,7 +581,7 @@ def _without_guard(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
-def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[Row]:
+def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[FileRow]:
     """Pair the cells of each record with the names in the first record; empty records are left out."""
     header: list[str] = []
     for line, cells in records:
@@ -592,7 +592,7 @@ def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[Row]:
         elif len(cells) > len(header):
             raise DataError("too_many_fields", path=path, line=line, found=len(cells), needed=len(header))
         else:
-            yield Row(line, dict(zip(header, cells, strict=False)))
+            yield FileRow(line, dict(zip(header, cells, strict=False)))
 
 
 def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:

@@ -18,7 +18,7 @@ EPOCHS_TRIED = 8
 
 
 @dataclass(frozen=True)
-class Share:
+class ProcessShare:
     """Share of one process in distributed training, by its rank among `world` processes."""
 
     rank: int = 0
@@ -31,7 +31,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Settings:
+class StorySettings:
     """Settings of N examples: what their stories share apart from the plot.
 
     Attributes:
@@ -60,10 +60,10 @@ class DistinctBatchSampler(Sampler[list[int]]):
         positives: IntArray,
         batch_size: int,
         seed: int,
-        share: Share | None = None,
+        share: ProcessShare | None = None,
         weights: NDArray[np.float64] | None = None,
         limit: int | None = None,
-        settings: Settings | None = None,
+        settings: StorySettings | None = None,
         near: Sequence[Sequence[int]] | None = None,
     ) -> None:
         """Initialize the sampler of N examples.
@@ -88,7 +88,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         self._batch_size = batch_size
         self._seed = seed
         self._limit = limit
-        self._share = share or Share()
+        self._share = share or ProcessShare()
         self._epoch = 0
         self._plan: list[list[int]] | None = None
         self._length: int | None = None
@@ -146,7 +146,7 @@ class DistinctBatchSampler(Sampler[list[int]]):
         return order[: self._limit]
 
     def _batches_by_setting(
-        self, order: list[int], size: int, settings: Settings, rng: np.random.Generator
+        self, order: list[int], size: int, settings: StorySettings, rng: np.random.Generator
     ) -> list[list[int]]:
         """Put a share of the examples in batches with a single setting, and the rest in mixed batches.
 
@@ -227,10 +227,10 @@ def distinct_batches(
     return batches
 
 
-def padded_share(count: int, share: Share) -> list[int]:
+def padded_share(count: int, share: ProcessShare) -> list[int]:
     """Return this process's share of the positions 0 to count - 1, padded with -1 to the same length in every process.
 
-    >>> padded_share(5, Share(rank=1, world=2))
+    >>> padded_share(5, ProcessShare(rank=1, world=2))
     [1, 3, -1]
     """
     positions = list(range(share.rank, count, share.world))

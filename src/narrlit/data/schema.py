@@ -13,16 +13,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from narrlit.data.readers import ReadReport
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float32]
-Floats = npt.NDArray[np.floating]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float32]
+DoubleArray = NDArray[np.float64]
+Floats = NDArray[np.floating]
 """Array of floating-point numbers of any precision."""
-Role = Literal["anchor", "candidate"]
+TripleRole = Literal["anchor", "candidate"]
 """Role of a story in a comparison; asymmetric encoders have a prompt for each role."""
 Track = Literal["a", "b"]
 """Track of the shared task: in `a`, a system selects the closer candidate; in `b`, it embeds each story."""
@@ -31,7 +33,7 @@ Track = Literal["a", "b"]
 ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
 """The three aspects of narrative similarity; `action` is the course of action."""
 
-KINDS = (*ASPECTS, "mined", "triple")
+NEGATIVE_KINDS = (*ASPECTS, "mined", "triple")
 """Kinds of negatives. An aspect: similar to the anchor in this aspect only; `mined`: close to the anchor by a model's
 embeddings; `triple`: the dissimilar story of a triple. None stands for an unknown kind."""
 
@@ -201,7 +203,7 @@ class TrainingExample:
         anchor: anchor.
         positive: story that is similar to the anchor.
         negatives: stories that are not similar to the anchor.
-        kinds: kind of each negative (see KINDS).
+        kinds: kind of each negative (see NEGATIVE_KINDS).
         group: name of a group of examples that are versions of one story, or copies of one source such as
             back-translations; None: unknown.
         setting: what the anchor shares with stories of other groups, such as the place or the author; None: unknown.
@@ -332,7 +334,7 @@ class TrainingExamples(Rows[TrainingExample]):
 
     @cached_property
     def kinds(self) -> IntArray:
-        """Indices (N, K) of the negatives' kinds in KINDS; PADDING if unknown or without negative."""
+        """Indices (N, K) of the negatives' kinds in NEGATIVE_KINDS; PADDING if unknown or without negative."""
         return _padded([list(map(_kind_index, row.kinds)) for row in self.rows])
 
 
@@ -348,8 +350,8 @@ def connected(links: Sequence[tuple[int, int]], size: int) -> IntArray:
 
 
 def _kind_index(kind: str | None) -> int:
-    """Return the index of a kind in KINDS; PADDING if the kind is unknown."""
-    return PADDING if kind is None else KINDS.index(kind)
+    """Return the index of a kind in NEGATIVE_KINDS; PADDING if the kind is unknown."""
+    return PADDING if kind is None else NEGATIVE_KINDS.index(kind)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
@@ -360,11 +362,11 @@ def _padded(rows: Sequence[Sequence[int]]) -> IntArray:
     return padded
 
 
-def triple_cosines(vectors: FloatArray) -> npt.NDArray[np.float64]:
+def triple_cosines(vectors: FloatArray) -> NDArray[np.float64]:
     """Compute the cosines (N, 2) of the anchor with A and with B from embeddings (N, 3, D) of anchor, A and B."""
     anchors, pairs = np.split(vectors.astype(np.float64), [1], axis=1)
     lengths = np.linalg.norm(anchors, axis=-1) * np.linalg.norm(pairs, axis=-1)
-    cosines: npt.NDArray[np.float64] = (anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12)
+    cosines: NDArray[np.float64] = (anchors * pairs).sum(-1) / np.maximum(lengths, 1e-12)
     return cosines
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import Texts, row_texts, with_texts
+from narrlit.data.readers import TextsByPlace, row_texts, with_texts
 from narrlit.data.rows import JSON_SUFFIXES, Layout, RowFile, numbered_rows, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows
 from narrlit.errors import DataError, OptionError
@@ -34,7 +34,7 @@ class TextRows:
 
     file: RowFile
     kind: Literal["stories", "triples", "examples"]
-    texts: list[Texts]
+    texts: list[TextsByPlace]
 
     @classmethod
     def read(
@@ -101,6 +101,6 @@ class TextRows:
                 groups.append(TextGroup(row, tuple(texts), tuple(texts.values())))
         return groups
 
-    def with_texts(self, texts: Sequence[Texts]) -> list[Any]:
+    def with_texts(self, texts: Sequence[TextsByPlace]) -> list[Any]:
         """Copy the rows with new texts at their places."""
         return [with_texts(row.value, new) for row, new in zip(self.file.rows, texts, strict=True)]

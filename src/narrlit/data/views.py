@@ -48,7 +48,7 @@ class ViewFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class ViewCoverage:
     """Numbers of stories with and without views.
 
     Attributes:
@@ -109,7 +109,9 @@ class StoryViews:
                     first_views = self._views.setdefault(normal_text(story.text), story.views)
                     self.conflicts += first_views != story.views
 
-    def attach(self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()) -> Coverage:
+    def attach(
+        self, stories: StoryTable, indices: Iterable[int], name: str, optional: Iterable[int] = ()
+    ) -> ViewCoverage:
         """Attach views to stories of a table; stories that already have views keep them.
 
         Args:
@@ -155,7 +157,7 @@ class StoryViews:
             return positional_views(text)
         return views
 
-    def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> Coverage:
+    def coverage(self, stories: Sequence[Story], indices: Iterable[int] | None = None) -> ViewCoverage:
         """Count the stories with and without views, among all stories of a table or those at `indices`."""
         counted_indices = range(len(stories)) if indices is None else indices
         first_index: dict[str, int] = {}
@@ -165,7 +167,7 @@ class StoryViews:
         for text, index in first_index.items():
             if text not in self._views and stories[index].views is None:
                 missing.append(index)
-        return Coverage(
+        return ViewCoverage(
             stories=len(first_index),
             missing=tuple(missing),
             positional=len(missing) if self._allows_positional else 0,

@@ -12,7 +12,7 @@ from narrlit.console import counted
 from narrlit.data.readers import Stories, counts, read_any
 from narrlit.data.rows import Layout
 from narrlit.data.schema import Story
-from narrlit.data.views import Coverage, StoryViews, ViewFiles, read_views, suspicious_views
+from narrlit.data.views import StoryViews, ViewCoverage, ViewFiles, read_views, suspicious_views
 from narrlit.errors import printable
 
 SHOWN = 5
@@ -49,7 +49,7 @@ class ViewsCheck:
     views: str
     stories: str
     read: Mapping[str, str]
-    coverage: Coverage
+    coverage: ViewCoverage
     missing: Sequence[StoryWithoutViews]
     suspicious: Mapping[str, int]
     mean_words: Mapping[str, float]
@@ -146,7 +146,7 @@ def _paths(views: Path | Sequence[str | Path]) -> list[str]:
     return [str(views)] if isinstance(views, Path) else [str(path) for path in views]
 
 
-def _without_views(stories: Stories, coverage: Coverage) -> list[StoryWithoutViews]:
+def _without_views(stories: Stories, coverage: ViewCoverage) -> list[StoryWithoutViews]:
     """Find the line on which each story without views first occurs."""
     lines: dict[int, int] = {}
     for index, line in zip(stories.rows, stories.lines, strict=True):

@@ -9,11 +9,11 @@ from narrlit.data.readers import ReadReport, read_examples, read_stories, read_t
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triples
 from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.datamodules.hard_examples import HardExampleSampling
-from narrlit.datamodules.loaders import Loading
+from narrlit.datamodules.loaders import LoaderOptions
 from narrlit.datamodules.provenance import Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Stage, StoryData
-from narrlit.datamodules.story_versions import Versions, read_versions
+from narrlit.datamodules.story_versions import VersionSampling, read_versions
 from narrlit.errors import OptionError
 
 
@@ -46,11 +46,11 @@ class FileData(StoryData):
         test_labels: str | None = None,
         predict: str | None = None,
         extra: Extra = Extra(),
-        versions: Versions = Versions(),
+        versions: VersionSampling = VersionSampling(),
         views: ViewFiles = ViewFiles(),
         hard_examples: HardExampleSampling = HardExampleSampling(),
         pseudo_labels: PseudoLabels = PseudoLabels(),
-        loading: Loading = Loading(),
+        loading: LoaderOptions = LoaderOptions(),
         validation_share: float = 1.0,
     ) -> None:
         """Set the files and their use.

@@ -6,13 +6,10 @@ Letters in shapes: N examples, H hard examples, S stories of a table, U distinct
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from narrlit.data.batch import StoryReader
-from narrlit.data.schema import IntArray, Role, TrainingExamples
+from narrlit.data.schema import Floats, IntArray, TrainingExamples, TripleRole
 from narrlit.errors import OptionError
-
-Cosines = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ class HardExampleRecord:
     mined_validation: int | None = None
 
 
-def hard_examples(near: Cosines, far: Cosines, share: float) -> tuple[IntArray, int]:
+def hard_examples(near: Floats, far: Floats, share: float) -> tuple[IntArray, int]:
     """Select the incorrectly ranked examples with the smallest margins, up to a share of all examples.
 
     Args:
@@ -97,11 +94,13 @@ class _UnitVectors:
         rows: (S,) row of the vector of each story index; 0 for stories without a vector.
     """
 
-    vectors: Cosines
+    vectors: Floats
     rows: IntArray
 
     @classmethod
-    def embed(cls, examples: TrainingExamples, indices: IntArray, role: Role, reader: StoryReader) -> "_UnitVectors":
+    def embed(
+        cls, examples: TrainingExamples, indices: IntArray, role: TripleRole, reader: StoryReader
+    ) -> "_UnitVectors":
         """Embed the stories with these indices, each distinct one once."""
         distinct = np.unique(indices)
         rows = np.zeros(len(examples.stories), dtype=np.int64)
@@ -111,12 +110,12 @@ class _UnitVectors:
         lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
         return cls(embeddings / np.maximum(lengths, 1e-12), rows)
 
-    def of(self, indices: IntArray) -> Cosines:
+    def of(self, indices: IntArray) -> Floats:
         """Return the unit vectors (N, D) of stories by their indices (N,)."""
         return self.vectors[self.rows[indices]]
 
 
-def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Cosines, Cosines]:
+def example_cosines(examples: TrainingExamples, reader: StoryReader) -> tuple[Floats, Floats]:
     """Compute the cosines (N,) of each anchor with its positive, and with its closest negative (-inf without one)."""
     negatives = examples.negatives
     candidate_indices = np.concatenate([examples.positives, negatives[negatives >= 0]])

@@ -12,7 +12,7 @@ from narrlit.preprocessing.pseudonyms import PseudonymOptions
 
 
 @dataclass(frozen=True)
-class Loading:
+class LoaderOptions:
     """Settings of data loading.
 
     Attributes:

@@ -14,9 +14,9 @@ from narrlit.compat.lightning import undeclared, uses_distributed_sampler
 from narrlit.data.batch import Collator, StoryInputs, StoryReader
 from narrlit.data.sampling import (
     DistinctBatchSampler,
+    ProcessShare,
     PseudoLabelCollator,
-    Settings,
-    Share,
+    StorySettings,
     TripleCollator,
     padded_share,
 )
@@ -24,7 +24,7 @@ from narrlit.data.schema import PADDING, IntArray, StoryTable, TrainingExamples,
 from narrlit.data.splits import Overlap, overlap
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.hard_examples import HardExampleSampling
-from narrlit.datamodules.loaders import Loading, ResumableLoader
+from narrlit.datamodules.loaders import LoaderOptions, ResumableLoader
 from narrlit.datamodules.preparation import Preparation, Prepared, TrainingSet, TripleSet, divide
 from narrlit.datamodules.provenance import ContaminationFlags, DivisionRecord, Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
@@ -32,7 +32,7 @@ from narrlit.datamodules.story_tables import StoryTables
 from narrlit.errors import OptionError
 from narrlit.results.findings import with_verdict
 from narrlit.seeds import run_seed
-from narrlit.statistics.set_checks import Check, CheckedSet, check_sets
+from narrlit.statistics.set_checks import CheckedSet, CheckRecord, check_sets
 
 Stage = Literal["validation", "test", "predict"]
 STAGE_OF: Mapping[str, Stage] = {
@@ -68,7 +68,7 @@ class StoryData(L.LightningDataModule):
 
     def __init__(
         self,
-        loading: Loading,
+        loading: LoaderOptions,
         hard_examples: HardExampleSampling = HardExampleSampling(),
         pseudo_labels: PseudoLabels = PseudoLabels(),
     ) -> None:
@@ -266,7 +266,7 @@ class StoryData(L.LightningDataModule):
         """Return the validation triples before pseudonymization; empty if they were not read."""
         return self.sets["validation"].read if "validation" in self.sets else Triples(self.tables.source, [])
 
-    def check(self) -> Check:
+    def check(self) -> CheckRecord:
         """Check the data of a fit before pseudonymization, and warn about shortcuts and shared stories."""
         sets = [CheckedSet.of_examples("train", self._original_training_texts())]
         validation = self._original_validation()
@@ -309,11 +309,11 @@ class StoryData(L.LightningDataModule):
         self._loader.skip, self._skip = self._skip, 0
         return self._loader
 
-    def _settings(self, examples: TrainingExamples) -> Settings | None:
+    def _settings(self, examples: TrainingExamples) -> StorySettings | None:
         """Return the settings of the examples for batches with a single setting; None if they are not used."""
         if not self.setting_share or (examples.settings == PADDING).all():
             return None
-        return Settings(examples.settings, self.setting_share)
+        return StorySettings(examples.settings, self.setting_share)
 
     def _labeling(
         self, collator: Collator, inputs: StoryInputs[Any], labels: IntArray, unlabeled: IntArray
@@ -347,8 +347,8 @@ class StoryData(L.LightningDataModule):
             pin_memory=self._on_gpu(),
         )
 
-    def _share(self) -> Share:
-        return Share(self.trainer.global_rank, self.trainer.world_size) if self.trainer else Share()
+    def _share(self) -> ProcessShare:
+        return ProcessShare(self.trainer.global_rank, self.trainer.world_size) if self.trainer else ProcessShare()
 
     def _on_gpu(self) -> bool:
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"

@@ -17,7 +17,7 @@ from narrlit.data.storyworld import SyntheticStory
 from narrlit.distributed import from_first
 from narrlit.preprocessing.pseudonyms import PseudonymOptions, pseudonymize_texts
 
-Scope = tuple[int, ...]
+StoryGroup = tuple[int, ...]
 """Indices of stories with a common mapping of names."""
 
 
@@ -46,7 +46,7 @@ class StoryTables:
         self.source = StoryTable()
         self.stories = self.source if options.backend == "none" else StoryTable()
         self._synthetic_story = synthetic_story
-        self._converted: dict[Scope, dict[int, int]] = {}
+        self._converted: dict[StoryGroup, dict[int, int]] = {}
         self._source_of: dict[int, int] = {}
 
     @property
@@ -93,13 +93,13 @@ class StoryTables:
             converted.append(tuple(indices))
         return converted
 
-    def _scopes(self, row: tuple[int, ...]) -> list[Scope]:
+    def _scopes(self, row: tuple[int, ...]) -> list[StoryGroup]:
         """Return the scope of each story in a row: the story alone, or all stories of the row."""
         if self.options.scope == "story":
             return [(index,) for index in row]
         return [tuple(dict.fromkeys(row))] * len(row)
 
-    def _replace_names(self, scopes: Sequence[Scope]) -> None:
+    def _replace_names(self, scopes: Sequence[StoryGroup]) -> None:
         """Add the stories of scopes to `stories`, with placeholders instead of names."""
         groups = []
         for scope in scopes:
@@ -113,7 +113,7 @@ class StoryTables:
                 self._source_of.setdefault(added, index)
                 self._converted[scope][index] = added
 
-    def _names(self, scopes: Sequence[Scope]) -> list[Mapping[str, str]] | None:
+    def _names(self, scopes: Sequence[StoryGroup]) -> list[Mapping[str, str]] | None:
         """Collect the names in each scope for backend `given`; None for other backends or if a story has no names."""
         if self.options.backend != "given":
             return None

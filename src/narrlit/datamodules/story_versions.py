@@ -23,7 +23,7 @@ LEAST_DIFFERENCE = 0.01
 
 
 @dataclass(frozen=True)
-class Versions:
+class VersionSampling:
     """Stories with several versions, such as tales of a type, films of a work, or retellings of a plot.
 
     Attributes:
@@ -150,7 +150,7 @@ class ReadVersions:
         )
 
 
-def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> ReadVersions:
+def read_versions(settings: VersionSampling, strict: bool, stories: StoryTable) -> ReadVersions:
     """Read versions, and pair them.
 
     Args:
@@ -198,7 +198,9 @@ def read_versions(settings: Versions, strict: bool, stories: StoryTable) -> Read
     return ReadVersions(examples, reports, num_stories, num_groups, originals)
 
 
-def pair_versions(group: Group, name: str, settings: Versions, rng: np.random.Generator) -> Iterator[TrainingExample]:
+def pair_versions(
+    group: Group, name: str, settings: VersionSampling, rng: np.random.Generator
+) -> Iterator[TrainingExample]:
     """Create the training examples of a group: each version, as the anchor, with some of the others.
 
     Args:
@@ -265,7 +267,7 @@ class Columns:
     setting: str | None
 
     @classmethod
-    def of(cls, settings: Versions) -> "Columns":
+    def of(cls, settings: VersionSampling) -> "Columns":
         """Return the columns that settings name, in the form of metadata."""
         return cls(normal_form(settings.same), None if settings.setting is None else normal_form(settings.setting))
 
@@ -321,7 +323,7 @@ class GroupedVersions:
         self.groups.setdefault(row.group, Group()).add(story, row.changed)
 
 
-def _read_rows(settings: Versions, strict: bool) -> Iterator[tuple[Stories, list[VersionRow]]]:
+def _read_rows(settings: VersionSampling, strict: bool) -> Iterator[tuple[Stories, list[VersionRow]]]:
     """Read each file: its table, and its rows that have a group."""
     for source in settings.sources:
         if source == TWICE_TOLD:

@@ -8,7 +8,7 @@ from lightning_utilities.core.rank_zero import rank_zero_info
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
 from narrlit.data.storyworld import StoryWorld, SyntheticStory, SyntheticTriple, synthetic_examples, synthetic_triples
 from narrlit.datamodules.hard_examples import HardExampleSampling
-from narrlit.datamodules.loaders import Loading
+from narrlit.datamodules.loaders import LoaderOptions
 from narrlit.datamodules.provenance import Provenance, StoryWorldRecord
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_data import Stage, StoryData
@@ -28,7 +28,7 @@ class StoryWorldData(StoryData):
         views: bool = False,
         hard_examples: HardExampleSampling = HardExampleSampling(),
         pseudo_labels: PseudoLabels = PseudoLabels(),
-        loading: Loading = Loading(),
+        loading: LoaderOptions = LoaderOptions(),
     ) -> None:
         """Set the sizes.
 

@@ -13,7 +13,7 @@ from narrlit.data.batch import PackedFeatures, StoryInputs
 from narrlit.data.schema import FloatArray, IntArray, Story
 from narrlit.embedding_cache.filling import fill
 from narrlit.embedding_cache.shards import Readings
-from narrlit.embedding_cache.sources import EmbeddingSource, Source, check_agreement, open_source
+from narrlit.embedding_cache.sources import EmbeddingSource, EmbedTexts, check_agreement, open_source
 from narrlit.embedding_cache.space import EmbeddingSpace
 from narrlit.embedding_cache.storage import MappedEmbeddings, open_cache
 from narrlit.errors import DataError
@@ -50,7 +50,7 @@ class CachedEmbeddings:
         self._device = torch.device(device)
         parameters = options.server.parameters if options.kind == "server" else None
         self._space = EmbeddingSpace.of_frozen(config, options.dtype, parameters)
-        self._source: Source | None = None
+        self._source: EmbedTexts | None = None
         self.space = {**self._space.record, "prompts": dict(prompts)}
         self.source = options.source
         self.cache = open_cache(Path(options.folder), self._space, options.kind)
@@ -98,7 +98,7 @@ class CachedEmbeddings:
         step = max(1, len(cached) // COMPARED)
         return cached[::step][:COMPARED]
 
-    def _open_source(self) -> Source:
+    def _open_source(self) -> EmbedTexts:
         """Return the source of missing embeddings, which is opened on first use."""
         if self._source is None:
             self._source = open_source(self._config, self._options, self._prompts, self._device)

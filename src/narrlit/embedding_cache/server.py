@@ -61,7 +61,7 @@ class ServerOptions:
                 raise OptionError("reserved_field", option=f"{_OPTION}.parameters", field=name)
 
 
-class Server:
+class EmbeddingServer:
     """Frozen encoder on a server."""
 
     def __init__(self, url: str, model: str, options: ServerOptions) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from narrlit.data.schema import FloatArray
-from narrlit.embedding_cache.server import NAMES, Server, ServerOptions, stacked
+from narrlit.embedding_cache.server import NAMES, EmbeddingServer, ServerOptions, stacked
 from narrlit.embedding_cache.shards import READING_COLUMNS
 from narrlit.embedding_cache.space import CacheDtype
 from narrlit.errors import ModelError, OptionError, reading
@@ -22,7 +22,7 @@ from narrlit.models.encoder import Encoder
 from narrlit.models.packaged import packaged_minilm
 from narrlit.optional import require
 
-Source = Callable[[Sequence[str], Role], Embeddings]
+EmbedTexts = Callable[[Sequence[str], Role], Embeddings]
 """Function that embeds N texts in a role."""
 LEAST_COSINE = 0.999
 """Minimum cosine between two sources' embeddings of a text; half precision and different kernels stay above it."""
@@ -61,7 +61,7 @@ class EmbeddingSource:
 
 def open_source(
     config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str], device: torch.device
-) -> Source:
+) -> EmbedTexts:
     """Open a source; an encoder is loaded onto `device`.
 
     Raises:
@@ -78,7 +78,7 @@ def open_source(
     return opened
 
 
-def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: torch.device) -> Source:
+def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: torch.device) -> EmbedTexts:
     """Load the encoder onto a device; raise ModelError if it has other prompts."""
     encoder = Encoder(config).to(device).eval()
     for role, prompt in prompts.items():
@@ -87,11 +87,11 @@ def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: to
     return partial(embed, encoder, progress=False)
 
 
-def _open_server(config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str]) -> Source:
+def _open_server(config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str]) -> EmbedTexts:
     """Open vLLM or a server; raise OptionError for settings of the encoder that it does not follow."""
     if config.quantization is not None or config.normalize is not True:
         raise OptionError("source_without_quantization", source=source.source)
-    server = VLLM(config) if source.kind == "vllm" else Server(source.source, config.model, source.server)
+    server = VLLM(config) if source.kind == "vllm" else EmbeddingServer(source.source, config.model, source.server)
 
     def embed_on_server(texts: Sequence[str], role: Role) -> Embeddings:
         prompt = prompts[role]

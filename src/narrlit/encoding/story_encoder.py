@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from narrlit.embedding_cache.storage import EmbeddingCache
     from narrlit.models.encoder import Encoder
 
-Item = Story | str
+StoryOrText = Story | str
 """A prepared story, or a text that is embedded unchanged."""
 TRIPLE_ROLES: tuple[Role, Role, Role] = ("anchor", "candidate", "candidate")
 
@@ -349,7 +349,7 @@ class StoryEncoder:
         self.require_text()
         prepared = self.prepare(stories)
         split = [split_passages(story.text) for story in prepared]
-        items: list[Item] = [*prepared, *chain.from_iterable(split)]
+        items: list[StoryOrText] = [*prepared, *chain.from_iterable(split)]
         vectors = self.embed_prepared(items, [role] * len(items))
         return vectors[: len(prepared)], _grouped(split, vectors[len(prepared) :])
 
@@ -362,11 +362,13 @@ class StoryEncoder:
         """Attach views to stories and replace names in them, according to the settings."""
         return self.texts.prepare(list(map(_story, stories)))
 
-    def embed_prepared(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> FloatArray:
+    def embed_prepared(self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool = False) -> FloatArray:
         """Embed N prepared stories, or texts as they are, each in its role, (N, D)."""
         return self.read(items, roles, progress)[0]
 
-    def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
+    def read(
+        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool = False
+    ) -> tuple[FloatArray, Coverage]:
         """Embed N prepared items, each in its role, (N, D); also return the coverage of the distinct items."""
         vectors, coverage = self._vectors(items, roles, progress)
         self._coverage += coverage
@@ -493,7 +495,9 @@ class StoryEncoder:
                 copy.__dict__[name] = self.__dict__[name]
         return copy
 
-    def _vectors(self, items: Sequence[Item], roles: Sequence[Role], progress: bool) -> tuple[FloatArray, Coverage]:
+    def _vectors(
+        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool
+    ) -> tuple[FloatArray, Coverage]:
         """Embed N items without post-processing, (N, D); each item is embedded once per prompt."""
         facts = self.facts
         if self.texts.views is not None and facts.reads != "views":
@@ -522,7 +526,7 @@ class StoryEncoder:
             vectors[rows], readings[rows] = self._embedded(items, role, progress)
         return vectors, readings
 
-    def _embedded(self, items: Sequence[Item], role: Role, progress: bool) -> tuple[FloatArray, Readings]:
+    def _embedded(self, items: Sequence[StoryOrText], role: Role, progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items in one role with the model or, if there is one, with the exported encoder."""
         if self._exported is not None:
             texts = [item if isinstance(item, str) else item.text for item in items]
@@ -600,7 +604,7 @@ class _Request:
 
     prompt: str
     content: str
-    item: Item = field(compare=False)
+    item: StoryOrText = field(compare=False)
     role: Role = field(compare=False)
 
 
@@ -610,7 +614,7 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
     return unit
 
 
-def _story(item: Item) -> Story:
+def _story(item: StoryOrText) -> Story:
     """Return a story unchanged, and a text as a story."""
     return Story("", item) if isinstance(item, str) else item
 
@@ -621,7 +625,7 @@ def _grouped(split: Sequence[list[str]], vectors: FloatArray) -> list[Passages]:
     return list(map(Passages, split, np.split(unit_vectors(vectors), ends[:-1])))
 
 
-def _content(item: Item) -> str:
+def _content(item: StoryOrText) -> str:
     """Return everything that a model can read of an item, as one string."""
     if isinstance(item, str):
         return item

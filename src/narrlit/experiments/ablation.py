@@ -13,7 +13,7 @@ from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
-from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
+from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.json_records import changed_settings
@@ -29,7 +29,7 @@ WILDCARDS = frozenset("*?[")
 
 def ablate(
     config: Configs,
-    options: Options | None = None,
+    options: FitOptions | None = None,
     *,
     folder: str | Path,
     ablations: Sequence[str | Path] | None = None,
@@ -81,7 +81,7 @@ def ablate(
     return ablation_result(Path(folder), systems, finished)
 
 
-def ablation_result(folder: Path, systems: "Sequence[System]", fits: Sequence[FinishedFit]) -> FitsResult:
+def ablation_result(folder: Path, systems: "Sequence[AblatedSystem]", fits: Sequence[FinishedFit]) -> FitsResult:
     """Compare the fits of systems with those of the full one, which comes first, on the same triples."""
     answers = answers_of(fits)
     changes = []
@@ -93,7 +93,7 @@ def ablation_result(folder: Path, systems: "Sequence[System]", fits: Sequence[Fi
 
 
 @dataclass(frozen=True)
-class System:
+class AblatedSystem:
     """One row of an ablation.
 
     Attributes:
@@ -203,11 +203,11 @@ def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
 
 def read_systems(
     fit: Sequence[str], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
-) -> list[System]:
+) -> list[AblatedSystem]:
     """Parse every row and read its data before the first fit; overlays come last, and so override all options."""
     rows: dict[str, str | None] = {FULL: None}
     rows.update(overlays or {})
-    systems: list[System] = []
+    systems: list[AblatedSystem] = []
     sources: dict[str, KnownData] = {}
     for name, overlay in rows.items():
         arguments = [*fit] if overlay is None else [*fit, "--config", overlay]
@@ -221,13 +221,13 @@ def read_systems(
             continue
         changes = changed_settings(systems[0].config, config) if systems else []
         known = sources[key]
-        systems.append(System(name, overlay, config, changes, known.parts, known.triples))
+        systems.append(AblatedSystem(name, overlay, config, changes, known.parts, known.triples))
         if known.triples != systems[0].triples:
             raise OptionError("overlay_of_other_triples", path=overlay)
     return systems
 
 
-def _find_equal(config: Config, systems: Sequence[System]) -> System | None:
+def _find_equal(config: Config, systems: Sequence[AblatedSystem]) -> AblatedSystem | None:
     """Find the first system with the same configuration; None if there is none."""
     for system in systems:
         if system.config == config:

@@ -11,7 +11,7 @@ from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import answers_of, figures_by, fits_result, reference_differences
-from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, parse_fit
+from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.results import Note, Row
@@ -21,7 +21,7 @@ PURPOSE = "a cross-validation"
 
 def crossval(
     config: Configs,
-    options: Options | None = None,
+    options: FitOptions | None = None,
     *,
     folder: str | Path,
     folds: int = 5,

@@ -17,7 +17,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.board import board_rows
 from narrlit.experiments.combinations import ORACLE, combine
-from narrlit.experiments.facets import FACETS, Values, divide, margin_quartiles, read_facets
+from narrlit.experiments.facets import FACETS, FacetValues, divide, margin_quartiles, read_facets
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
@@ -160,7 +160,7 @@ def answers_of_all(
 def compare_answers(
     systems: Sequence[SystemAnswers],
     labeled: Triples,
-    facets: Mapping[str, Values | None],
+    facets: Mapping[str, FacetValues | None],
     settings: Mapping[str, object],
     board: Track | None = None,
 ) -> Result:
@@ -220,7 +220,7 @@ def _difference(system: SystemAnswers, first: SystemAnswers, shared: SharedStori
     return difference(system.correct, first.correct, shared).row(system.name, first.name, subset=subset)
 
 
-def _facet_figures(systems: Sequence[SystemAnswers], facet: str, values: Values | None) -> list[Row]:
+def _facet_figures(systems: Sequence[SystemAnswers], facet: str, values: FacetValues | None) -> list[Row]:
     """Compute accuracies by the bins of a facet; without values, by the quartiles of each system's margin."""
     figures = []
     for system in systems:

@@ -20,10 +20,10 @@ MOST_VALUES = 8
 """Maximum number of different numbers for which a column is divided by value instead of by quartile."""
 MOST_ROWS = 12
 """Maximum number of rows in a table by the values of a column; the rarest values share the last row."""
-Values = Sequence[Any] | NDArray[np.float64]
+FacetValues = Sequence[Any] | NDArray[np.float64]
 
 
-def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | None]:
+def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, FacetValues | None]:
     """Return the values of N triples for names in FACETS or columns of their file; None for `margin`.
 
     Raises:
@@ -31,7 +31,7 @@ def read_facets(names: Sequence[str], labeled: Triples) -> dict[str, Values | No
     """
     columns = [name for name in names if name not in FACETS]
     cells = _read_columns(columns, labeled) if columns else {}
-    facets: dict[str, Values | None] = {}
+    facets: dict[str, FacetValues | None] = {}
     for name in names:
         if name == "overlap":
             scores = jaccard_scores(labeled.texts())
@@ -84,7 +84,7 @@ class Bins(NamedTuple):
     names: list[str]
 
 
-def divide(values: Values, most: int = MOST_VALUES) -> Bins:
+def divide(values: FacetValues, most: int = MOST_VALUES) -> Bins:
     """Divide N values into quartiles if they are numbers with more than `most` different values, else by value.
 
     Equal numbers are in the same bin, so that bins may differ in size.
@@ -100,7 +100,7 @@ def divide(values: Values, most: int = MOST_VALUES) -> Bins:
     return _divide_by_value(values)
 
 
-def _finite_numbers(values: Values) -> NDArray[np.float64] | None:
+def _finite_numbers(values: FacetValues) -> NDArray[np.float64] | None:
     """Convert values to numbers; return None if one is not a finite number, or is a boolean."""
     if any(isinstance(value, bool) for value in values):
         return None
@@ -127,7 +127,7 @@ def _end(number: float) -> str:
     return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
 
 
-def _divide_by_value(values: Values) -> Bins:
+def _divide_by_value(values: FacetValues) -> Bins:
     """Divide values by equality, most frequent first; the rarest of many values become `others`."""
     names = [_value_name(value) for value in values]
     bin_of: dict[str, int] = {}

@@ -27,7 +27,7 @@ from narrlit.models.config import allow_remote_code
 
 Config = dict[str, Any]
 Configs = str | Path | Sequence[str | Path]
-Options = Mapping[str, Any] | Sequence[str]
+FitOptions = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
 """Function of an epoch (from 0) and its validation accuracy; it returns True to end the fit."""
 
@@ -35,7 +35,7 @@ DECIDING = ("EarlyStopping", "TeacherPromotion")
 """Callbacks whose decisions depend on validation accuracy."""
 
 
-def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Path | None = None) -> Run:
+def fit(config: Configs, options: FitOptions | None = None, *, checkpoint: str | Path | None = None) -> Run:
     """Train a system, as `narrlit fit` does.
 
     Args:
@@ -62,7 +62,7 @@ def fit(config: Configs, options: Options | None = None, *, checkpoint: str | Pa
     return Run.read(folder)
 
 
-def fit_arguments(config: Configs, options: Options | None = None) -> list[str]:
+def fit_arguments(config: Configs, options: FitOptions | None = None) -> list[str]:
     """Convert configs and options to arguments of `narrlit fit`.
 
     >>> fit_arguments("hits.yaml", {"data.train": "a.jsonl", "trainer.max_epochs": 1, "trainer.logger": False})

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from narrlit.api import Model, encoder_of
+from narrlit.api import EncoderLike, encoder_of
 from narrlit.configuration import read_yaml
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import read_labeled_triples
 from narrlit.data.rows import file_digest
-from narrlit.data.schema import FloatArray, IntArray, TrainingExamples, Triples, example_of
+from narrlit.data.schema import DoubleArray, FloatArray, IntArray, TrainingExamples, Triples, example_of
 from narrlit.data.splits import grouped_folds, story_groups, story_numbers
 from narrlit.encoding.model_loading import pick_device
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, reading
-from narrlit.experiments.fusion_weights import Weights, best_elsewhere, best_setting, fused_answers, simplex_grid
+from narrlit.experiments.fusion_weights import best_elsewhere, best_setting, fused_answers, simplex_grid
 from narrlit.models.checkpoints import seen_in_training
 from narrlit.models.config import PARTS, PRESETS, Fusion
 from narrlit.results import Note, Result, Row, difference, estimate
@@ -31,7 +31,7 @@ FULL_ONLY, ELSEWHERE, HERE = "full_only", "best on other folds", "best on these 
 
 def fuse(  # noqa: PLR0913 (options)
     triples: str | Path | Triples,
-    models: Sequence[Model],
+    models: Sequence[EncoderLike],
     *,
     settings: Mapping[str, Fusion] | str | Path | None = None,
     grid: float = 0.1,
@@ -142,7 +142,7 @@ def fusion_rows(
     triples: Triples,
     *,
     settings: Mapping[str, Fusion],
-    grid: Weights,
+    grid: DoubleArray,
     folds: Sequence[IntArray],
     stories: IntArray,
     seen: str | None = None,
@@ -209,7 +209,7 @@ def read_settings(path: str | Path) -> dict[str, Fusion]:
     return settings
 
 
-def _encoders(models: Sequence[Model]) -> list[StoryEncoder]:
+def _encoders(models: Sequence[EncoderLike]) -> list[StoryEncoder]:
     """Load the encoders of models.
 
     Raises:

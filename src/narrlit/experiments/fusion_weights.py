@@ -9,12 +9,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import BoolArray, DoubleArray, IntArray
 from narrlit.errors import OptionError
 from narrlit.models.config import PARTS
 
-Bools = NDArray[np.bool_]
-Weights = NDArray[np.float64]
 FINEST_STEP = 0.01
 """Smallest step of a grid: 176,851 weights."""
 
@@ -22,7 +20,7 @@ _WEIGHTS_PER_PASS = 1024
 _SHORTEST = 1e-12  # length of a fused vector, as in torch's `normalize`
 
 
-def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
+def simplex_grid(step: float, parts: int = len(PARTS)) -> DoubleArray:
     """List all weights (W, P) of P parts that are multiples of a step, at least 0, and sum to 1.
 
     >>> simplex_grid(1)
@@ -41,7 +39,7 @@ def simplex_grid(step: float, parts: int = len(PARTS)) -> Weights:
     return (distances - 1) / steps
 
 
-def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weights) -> Weights:
+def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: DoubleArray) -> DoubleArray:
     """Compute cosines (W, T, 2) of the anchor with A and with B for many weights (W, 4) of the parts.
 
     With unit vectors x_p, y_q of the parts of two stories, the product of the fused vectors is w^T G w with
@@ -64,7 +62,7 @@ def fused_scores(vectors: NDArray[np.float32], indices: IntArray, weights: Weigh
     return np.stack([with_a, with_b], axis=2)
 
 
-def _pair_cosines(unit: Weights, pairs: IntArray, weights: Weights) -> Weights:
+def _pair_cosines(unit: DoubleArray, pairs: IntArray, weights: DoubleArray) -> DoubleArray:
     """Compute cosines (W, N) of pairs of stories for many weights (W, P) of the parts.
 
     Args:
@@ -78,18 +76,18 @@ def _pair_cosines(unit: Weights, pairs: IntArray, weights: Weights) -> Weights:
     squared_lengths = weight_products @ _part_products(unit, unit).T
     lengths = np.maximum(np.sqrt(np.maximum(squared_lengths, 0)), _SHORTEST)
     products = weight_products @ _part_products(unit[first], unit[second]).T
-    cosines: Weights = products / (lengths[:, first] * lengths[:, second])
+    cosines: DoubleArray = products / (lengths[:, first] * lengths[:, second])
     return cosines
 
 
-def _part_products(first: Weights, second: Weights) -> Weights:
+def _part_products(first: DoubleArray, second: DoubleArray) -> DoubleArray:
     """Compute the products (N, P P) of each part of N stories (N, P, D) with each part of N others (N, P, D)."""
     return (first @ second.transpose(0, 2, 1)).reshape(len(first), -1)
 
 
 def fused_answers(
-    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: Weights
-) -> tuple[Bools, Bools]:
+    vectors: NDArray[np.float32], indices: IntArray, labels: IntArray, weights: DoubleArray
+) -> tuple[BoolArray, BoolArray]:
     """Answer triples by many weights.
 
     Args:
@@ -112,7 +110,7 @@ def fused_answers(
     return right, ties
 
 
-def best_setting(right: Bools, weights: Weights) -> int:
+def best_setting(right: BoolArray, weights: DoubleArray) -> int:
     """Find the row of the weights (W, P) with the most right answers (W, T).
 
     Ties are broken by the distance to equal weights, then by order.
@@ -124,7 +122,7 @@ def best_setting(right: Bools, weights: Weights) -> int:
     return int(most_right_first[0])
 
 
-def best_elsewhere(right: Bools, weights: Weights, folds: Sequence[IntArray]) -> IntArray:
+def best_elsewhere(right: BoolArray, weights: DoubleArray, folds: Sequence[IntArray]) -> IntArray:
     """Find the row (T,) of the weights for each triple: that which is best on all other folds.
 
     Args:

@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from narrlit.console import counted
 from narrlit.data.schema import FloatArray, Floats, IntArray, Triples
 from narrlit.errors import printable
-from narrlit.experiments.options import Projection
+from narrlit.experiments.options import ProjectionMethod
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.models.run_file import Evaluation, RunFile
@@ -69,9 +69,9 @@ CONCLUSIONS = ("against_no_result", "better", "worse", "undecided", "undecidable
 """Codes of notes that are findings."""
 METHODS = ("interval_", "test_", "adjusted_p", "shared_stories", "too_many_shared_stories")
 """Beginnings of codes of notes on intervals and tests."""
-Bins = dict[str, dict[str, Estimate]]
+BinAccuracies = dict[str, dict[str, Estimate]]
 """Accuracies by bin and system."""
-Piece = tuple[str, bool]
+HighlightedPiece = tuple[str, bool]
 """Piece of a text, and True if it is highlighted."""
 
 
@@ -80,7 +80,7 @@ class WrongAnswer:
     """Wrong answer of a system: number of the triple from 1, and pieces of its stories by heading."""
 
     row: int
-    stories: Mapping[str, Sequence[Piece]]
+    stories: Mapping[str, Sequence[HighlightedPiece]]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def html_report(
     labeled: Triples,
     source: str,
     checks: Mapping[str, dict[str, Any]],
-    projection: Projection = "auto",
+    projection: ProjectionMethod = "auto",
     margin: float | None = None,
 ) -> str:
     """Render a report on systems that answered the same N triples.
@@ -174,9 +174,9 @@ def _plots(sections: Sequence[Section]) -> dict[str, object]:
 # Accuracy ------------------------------------------------------------------------------------------------------------
 
 
-def _facets(figures: pd.DataFrame) -> dict[str, Bins]:
+def _facets(figures: pd.DataFrame) -> dict[str, BinAccuracies]:
     """Collect the accuracies by facet, bin and system."""
-    facets: dict[str, Bins] = {}
+    facets: dict[str, BinAccuracies] = {}
     for row in figures[figures["metric"] == "accuracy"].to_dict("records"):
         facet, found, name = row["subset"].partition(": ")
         if found:
@@ -408,7 +408,7 @@ class MappedTriples:
 
 
 def _maps(
-    systems: Sequence[SystemAnswers], labeled: Triples, projection: Projection, margin: float | None = None
+    systems: Sequence[SystemAnswers], labeled: Triples, projection: ProjectionMethod, margin: float | None = None
 ) -> Iterator[Section]:
     """Draw triangles of anchor, closer and other candidate in the plane.
 
@@ -456,7 +456,7 @@ def _map(columns: Mapping[str, object], name: str) -> Any:
     return plot
 
 
-def _projector(projection: Projection, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
+def _projector(projection: ProjectionMethod, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
     """Choose a projection of embeddings (N, D) to two dimensions (N, 2); return its name and function."""
     enough = stories >= FEWEST_FOR_UMAP and find_spec("umap") is not None
     if projection == "umap" or (projection == "auto" and enough):
@@ -511,7 +511,7 @@ def _distance_plot(closer: Floats, other: Floats) -> Any:
     return plot
 
 
-def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Bins]) -> Iterator[Section]:
+def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, BinAccuracies]) -> Iterator[Section]:
     """Plot accuracies by subset of the triples."""
     if not facets:
         return
@@ -522,7 +522,7 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, Bins]) -> It
     yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
 
 
-def _subset_plot(systems: Sequence[SystemAnswers], bins: Bins) -> Any:
+def _subset_plot(systems: Sequence[SystemAnswers], bins: BinAccuracies) -> Any:
     """Plot accuracies by bin, from top to bottom."""
     height = 80 + len(bins) * (16 + 12 * len(systems))
     plot = _plot("accuracy", "", height=height, x_range=(-0.02, 1.02))
@@ -538,7 +538,7 @@ def _subset_plot(systems: Sequence[SystemAnswers], bins: Bins) -> Any:
     return plot
 
 
-def _margins(systems: Sequence[SystemAnswers], quartiles: Bins) -> Iterator[Section]:
+def _margins(systems: Sequence[SystemAnswers], quartiles: BinAccuracies) -> Iterator[Section]:
     """Plot accuracies by quartile of the margin between both scores; a system without scores has no margin."""
     if not quartiles:
         return
@@ -590,9 +590,9 @@ def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> Wron
     return WrongAnswer(row + 1, stories)
 
 
-def _marked(text: str, words: set[str]) -> list[Piece]:
+def _marked(text: str, words: set[str]) -> list[HighlightedPiece]:
     """Divide a text into pieces; True if a piece is one of the words."""
-    pieces: list[Piece] = []
+    pieces: list[HighlightedPiece] = []
     end = 0
     for match in WORD.finditer(text):
         if match[0].lower() in words:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from narrlit.api import Model, encoder_of
+from narrlit.api import EncoderLike, encoder_of
 from narrlit.console import say, say_truncated
 from narrlit.data.readers import LABEL, read_triples, say_rows
 from narrlit.data.schema import Triples
@@ -20,7 +20,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, OptionError
 from narrlit.files import check_continued, write_text
 from narrlit.json_records import json_digest
-from narrlit.llm.client import LLM, Usage
+from narrlit.llm.client import LLM, LLMUsage
 from narrlit.llm.judge import SAMPLING, Judgement, ScoredTriple, judge_triples, scored_triples
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.requests import Sampling
@@ -92,7 +92,7 @@ class Judgements(Result):
 
 def judge(  # noqa: PLR0913 (options)
     triples: str | Path | Triples,
-    encoder: Model = DEFAULT_MODEL,
+    encoder: EncoderLike = DEFAULT_MODEL,
     *,
     llm: LLMOptions,
     out: str | Path,
@@ -305,7 +305,7 @@ class JudgeJob:
             say_truncated(self.encoder.coverage, self.encoder.facts.max_length, *self.encoder.facts.unit)
         return scored_triples(self.triples, scores)
 
-    def record(self, usage: Usage) -> dict[str, object]:
+    def record(self, usage: LLMUsage) -> dict[str, object]:
         """Return plain data for the report, with counts of requests."""
         report = self.triples.report
         record = {

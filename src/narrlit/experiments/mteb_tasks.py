@@ -27,8 +27,6 @@ LOCAL = "local"
 TRIPLE_RANKS = (1, 2)
 """Ranks k at which the metrics of triples are computed; the largest is the number of candidates."""
 
-Row = dict[str, str]
-
 
 @dataclass(frozen=True)
 class TaskDescription:
@@ -113,8 +111,8 @@ def triples_task(
     """
     require("mteb", "mteb")
     labeled = read_labeled_triples(triples, labels, strict=strict)
-    queries: list[Row] = []
-    corpus: list[Row] = []
+    queries: list[dict[str, str]] = []
+    corpus: list[dict[str, str]] = []
     relevance: dict[str, dict[str, int]] = {}
     candidates: dict[str, list[str]] = {}
     for number, (triple, texts) in enumerate(zip(labeled, labeled.texts(), strict=True)):
@@ -155,7 +153,7 @@ def versions_task(
     ids, texts = frame["id"].tolist(), frame["text"].tolist()
     versions = _versions(frame, same)
     corpus = list(map(_document, ids, texts))
-    queries: list[Row] = []
+    queries: list[dict[str, str]] = []
     relevance: dict[str, dict[str, int]] = {}
     for row in versions.queries.tolist():
         queries.append(corpus[row])
@@ -248,7 +246,7 @@ def _source(task: "AbsTask") -> str:
     return str(task.metadata.dataset["path"])
 
 
-def _document(id: str, text: str) -> Row:
+def _document(id: str, text: str) -> dict[str, str]:
     return {"id": id, "title": "", "text": text}
 
 
@@ -313,8 +311,8 @@ def _task(
 
 def _with_data(
     task: "AbsTaskRetrieval",
-    queries: Sequence[Row],
-    corpus: Sequence[Row],
+    queries: Sequence[dict[str, str]],
+    corpus: Sequence[dict[str, str]],
     relevance: Mapping[str, Mapping[str, int]],
     candidates: Mapping[str, Sequence[str]] | None,
 ) -> "AbsTaskRetrieval":

@@ -8,7 +8,7 @@ from narrlit.errors import OptionError
 
 ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")
 ANSWER_SUFFIXES = (*ROWS, ".npy", ".zip")
-Projection = Literal["auto", "umap", "pca"]
+ProjectionMethod = Literal["auto", "umap", "pca"]
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from narrlit.data.schema import Floats, IntArray, normal_form
+from narrlit.data.schema import DoubleArray, Floats, IntArray, normal_form
 from narrlit.errors import DataError, printable, reading
 from narrlit.results import Row, difference, estimate
-from narrlit.statistics.retrieval import METRICS, Gains, ranks
+from narrlit.statistics.retrieval import METRICS, ranks
 from narrlit.statistics.versions import Versions
 
-Metrics = Mapping[str, Callable[[IntArray, Gains], float]]
+Metrics = Mapping[str, Callable[[IntArray, DoubleArray], float]]
 Qrels = Mapping[str, Mapping[str, float]]
 """Gains above 0 of the relevant stories of each query, by ids of query and story."""
 QUERIES_PER_BLOCK = 256

@@ -28,7 +28,7 @@ from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.names import MeasureName
 from narrlit.measures.representations import Contents
 from narrlit.results import Note, Result
-from narrlit.statistics.words import Lexical, lexical_vectors, stop_words_of, stop_words_text
+from narrlit.statistics.words import WeightedBaseline, lexical_vectors, stop_words_of, stop_words_text
 
 Scorer = Callable[[IntArray], Floats]
 """Function from rows of queries (B,) to similarities with all stories (B, N)."""
@@ -42,7 +42,7 @@ def retrieval(
     measures: Sequence[MeasureName] | None = None,
     control: str | None = None,
     queries: Collection | Mapping[str, Collection] | None = None,
-    baseline: Lexical | None = "tfidf",
+    baseline: WeightedBaseline | None = "tfidf",
 ) -> Result:
     """Evaluate how high relevant stories are ranked: other versions of each story, or the answers to queries.
 
@@ -99,7 +99,7 @@ def _systems(
     collections: Mapping[str, Collection],
     queries: Mapping[str, Collection] | None,
     measures: Sequence[MeasureName] | None,
-    baseline: Lexical | None,
+    baseline: WeightedBaseline | None,
 ) -> Iterator[tuple[str, str, Scorer]]:
     """Fit the measures of each collection, one after the other, then the baseline on the first collection.
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 Space = dict[str, "BaseDistribution"]
-Settings = Mapping[str, Any]
-MakeConfig = Callable[[Settings], Config]
+TrialSettings = Mapping[str, Any]
+MakeConfig = Callable[[TrialSettings], Config]
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 DATA_SETTINGS = ("loading", "hard_examples", "pseudo_labels")
 """Parts of the data settings that determine how examples are used; all others select the examples."""

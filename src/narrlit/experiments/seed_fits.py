@@ -7,14 +7,14 @@ from narrlit import lightning_cli
 from narrlit.errors import OptionError
 from narrlit.experiments.ablation import read_systems
 from narrlit.experiments.fit_figures import answers_of, fits_result, reference_differences
-from narrlit.experiments.fitting import Configs, Options, fit_arguments, quiet
+from narrlit.experiments.fitting import Configs, FitOptions, fit_arguments, quiet
 from narrlit.experiments.plan import FitsResult, Plan, check_seeds
 
 PURPOSE = "a fit with several seeds"
 PLACE = "trainer.logger.init_args.version"
 
 
-def fit_seeds(config: Configs, options: Options | None = None, *, seeds: Sequence[int]) -> FitsResult:
+def fit_seeds(config: Configs, options: FitOptions | None = None, *, seeds: Sequence[int]) -> FitsResult:
     """Fit a config with each seed, and compare it with the encoder before training; finished fits (seed_N) are kept.
 
     The runs are in the folder of the config's logger, below its version or, without a version, below `seeds`.

@@ -12,7 +12,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.evaluation import answers_of_all, compare_answers, named_systems
 from narrlit.experiments.facets import read_facets
 from narrlit.experiments.html_report import html_report
-from narrlit.experiments.options import Projection
+from narrlit.experiments.options import ProjectionMethod
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import System
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_suffix
@@ -52,7 +52,7 @@ def report(  # noqa: PLR0913 (options)
     strict: bool = False,
     stories: str | Path | None = None,
     track: Track | None = None,
-    projection: Projection = "auto",
+    projection: ProjectionMethod = "auto",
     margin: float | None = None,
     progress: bool = False,
 ) -> SystemReport:

@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import read_rows
-from narrlit.data.schema import FloatArray, IntArray, Track, Triples, normal_text, triple_cosines
+from narrlit.data.schema import (
+    BoolArray,
+    DoubleArray,
+    FloatArray,
+    IntArray,
+    Track,
+    Triples,
+    normal_text,
+    triple_cosines,
+)
 from narrlit.data.splits import story_numbers
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -27,9 +35,7 @@ from narrlit.statistics.estimates import Estimate, Row, estimate
 from narrlit.statistics.words import StopWords
 from narrlit.submission import check_vectors, read_answers, read_submission
 
-Bools = NDArray[np.bool_]
-Scores = NDArray[np.float64]
-Kind = Literal["model", "baseline", "answers", "vectors", "submission"]
+SystemKind = Literal["model", "baseline", "answers", "vectors", "submission"]
 Flags = dict[str, bool | int | str]
 """Contamination and provenance flags of an accuracy, by name."""
 SEEN = "seen_in_training"
@@ -62,41 +68,43 @@ class SystemAnswers:
     """
 
     name: str
-    kind: Kind
-    labels: Bools
-    answers: Bools
-    scores: Scores | None = None
+    kind: SystemKind
+    labels: BoolArray
+    answers: BoolArray
+    scores: DoubleArray | None = None
     vectors: FloatArray | None = None
     flags: Flags = field(default_factory=dict)
     stories: IntArray | None = None
     settings: dict[str, StopWords | None] = field(default_factory=dict)
 
     @classmethod
-    def scored(cls, name: str, kind: Kind, labels: Bools, scores: Scores, **others: Any) -> "SystemAnswers":
+    def scored(
+        cls, name: str, kind: SystemKind, labels: BoolArray, scores: DoubleArray, **others: Any
+    ) -> "SystemAnswers":
         """Answer by scores (N, 2): A if its score is strictly higher."""
         answers = scores[:, 0] > scores[:, 1]
         return cls(name, kind, labels, answers, scores, **others)
 
     @property
-    def correct(self) -> Bools:
+    def correct(self) -> BoolArray:
         """Right answers (N,)."""
-        correct: Bools = self.answers == self.labels
+        correct: BoolArray = self.answers == self.labels
         return correct
 
     @cached_property
-    def margin(self) -> Scores | None:
+    def margin(self) -> DoubleArray | None:
         """Score of the right candidate minus that of the wrong one, (N,); None without scores."""
         if self.scores is None:
             return None
-        difference: Scores = self.scores[:, 0] - self.scores[:, 1]
+        difference: DoubleArray = self.scores[:, 0] - self.scores[:, 1]
         return np.where(self.labels, difference, -difference)
 
     @property
-    def ties(self) -> Bools:
+    def ties(self) -> BoolArray:
         """Triples (N,) with equal scores, which count as answers for B."""
         if self.scores is None:
             return np.zeros(len(self.labels), dtype=np.bool_)
-        ties: Bools = self.scores[:, 0] == self.scores[:, 1]
+        ties: BoolArray = self.scores[:, 0] == self.scores[:, 1]
         return ties
 
     @property
@@ -226,7 +234,7 @@ def flags_of_similarity(similarity: Similarity, labeled: Triples) -> Flags:
 
 
 def _from_file(
-    path: Path, name: str, labeled: Triples, labels: Bools, stories: str | Path | None, track: Track | None
+    path: Path, name: str, labeled: Triples, labels: BoolArray, stories: str | Path | None, track: Track | None
 ) -> SystemAnswers:
     """Read answers, embeddings or a submission."""
     stories_path = None if stories is None else str(stories)
@@ -253,7 +261,7 @@ def flags_of(model: str, triples: str | None) -> Flags:
     return flags
 
 
-def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
+def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> BoolArray:
     """Check that there is one answer per row of the file of triples."""
     report = labeled.report
     if report is not None and report.dropped:
@@ -264,7 +272,7 @@ def _fitting(name: str, answers: Sequence[bool], labeled: Triples) -> Bools:
     return np.array(answers, dtype=np.bool_)
 
 
-def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> SystemAnswers:
+def _from_answers(path: Path, name: str, labeled: Triples, labels: BoolArray) -> SystemAnswers:
     """Read a file of answers, whose texts, if any, must be those of the triples."""
     answers, scores = read_answers(path)
     fitting = _fitting(name, answers, labeled)
@@ -279,7 +287,7 @@ def _from_answers(path: Path, name: str, labeled: Triples, labels: Bools) -> Sys
 
 
 def _from_submission(
-    path: Path, name: str, labeled: Triples, labels: Bools, stories: str | None, track: Track | None
+    path: Path, name: str, labeled: Triples, labels: BoolArray, stories: str | None, track: Track | None
 ) -> SystemAnswers:
     """Answer by the part of a submission for the track of the triples: its answers or its embeddings."""
     answers, vectors = read_submission(path)
@@ -322,7 +330,7 @@ def _texts(labeled: Triples) -> list[str]:
 
 
 def _from_vectors(
-    name: str, kind: Kind, labeled: Triples, labels: Bools, vectors: Any, stories: str | None
+    name: str, kind: SystemKind, labeled: Triples, labels: BoolArray, vectors: Any, stories: str | None
 ) -> SystemAnswers:
     """Look up the embeddings of triples by the texts in the file of stories."""
     if stories is None:

@@ -13,10 +13,10 @@ from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.experiments.crossval import DividedConfig, Division, divide, divided_config
 from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
-from narrlit.experiments.fitting import Config, Configs, Options, fit_arguments, setting_arguments
+from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, setting_arguments
 from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
 from narrlit.experiments.run import BEST
-from narrlit.experiments.search_space import SearchSpace, Settings
+from narrlit.experiments.search_space import SearchSpace, TrialSettings
 from narrlit.experiments.trials import (
     ENTRY,
     ask,
@@ -44,7 +44,7 @@ PURPOSE = "a search"
 
 def tune(  # noqa: PLR0913 (options)
     config: Configs,
-    options: Options | None = None,
+    options: FitOptions | None = None,
     *,
     space: str | Path | Mapping[str, Mapping[str, Any]],
     trials: int,
@@ -139,7 +139,7 @@ class Search:
         keep_config(folder / "plan.yaml", plan, folder)
         return cls(arguments, space, folder, division, given, open_study(folder, pruner))
 
-    def config_of(self, settings: Settings) -> Config:
+    def config_of(self, settings: TrialSettings) -> Config:
         """Return the configuration of a fit on fold 0 with these settings."""
         return _config_with(self.arguments, self.division, settings)
 
@@ -198,7 +198,7 @@ class Search:
         )
 
 
-def _config_with(arguments: Sequence[str], division: Division, settings: Settings) -> Config:
+def _config_with(arguments: Sequence[str], division: Division, settings: TrialSettings) -> Config:
     """Return the configuration of a fit on fold 0 with the given settings."""
     config, _ = divided_config([*arguments, *setting_arguments(settings)], division, PURPOSE)
     return _on_one_device(config)

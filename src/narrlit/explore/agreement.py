@@ -24,7 +24,7 @@ SAMPLE = 200
 
 
 @dataclass(frozen=True)
-class Share:
+class NeighborAgreement:
     """Share of nearest neighbors with the same value as their story.
 
     Attributes:
@@ -108,7 +108,7 @@ class Agreement:
     column: str
     stories: int
     partners: int
-    shares: Sequence[Share]
+    shares: Sequence[NeighborAgreement]
     values: Sequence[ValueSimilarity]
     surprises: Sequence[Surprise]
 
@@ -158,7 +158,7 @@ def agreement(
     )
 
 
-def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray]) -> Share:
+def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray]) -> NeighborAgreement:
     """Compute the share of neighbors (N, k) with the value of their story, among stories that share a value.
 
     A story with a value of its own has no such neighbor in any permutation, so that only the other stories count.
@@ -179,7 +179,7 @@ def _share(neighbors: IntArray, codes: IntArray, permutations: Sequence[IntArray
     low, high = np.quantile(chance, [0.025, 0.975])
     at_least = int((chance >= share).sum())
     p = (1 + at_least) / (1 + len(permutations))
-    return Share(count, share, float(possible), float(chance.mean()), float(low), float(high), p)
+    return NeighborAgreement(count, share, float(possible), float(chance.mean()), float(low), float(high), p)
 
 
 def _closest_different(neighbors: IntArray, similarities: NDArray[np.floating], codes: IntArray) -> list[Surprise]:

@@ -12,7 +12,7 @@ from narrlit.console import counted
 from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.catalog_fit import CalibratedCandidates, Candidates, LabeledNeighbors, calibrate
+from narrlit.explore.catalog_fit import CalibratedCandidates, CandidateValues, LabeledNeighbors, calibrate
 from narrlit.files import check_writable
 from narrlit.library.collection import Collection, column_values
 from narrlit.markdown import markdown_table
@@ -314,7 +314,7 @@ def catalog(collection: Collection, column: str, *, k: int = 10) -> Catalog:
     labeled = np.flatnonzero(codes >= 0)
     neighbors = LabeledNeighbors.of(collection.similarities, labeled, min(k, len(labeled) - 1))
     try:
-        calibrated = calibrate(Candidates.of(neighbors, codes), codes)
+        calibrated = calibrate(CandidateValues.of(neighbors, codes), codes)
     except ValueError as error:
         raise DataError("too_few_values", column=column, reason=error) from error
     best = calibrated.best()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from narrlit.data.rows import Row, RowFile, read_rows
+from narrlit.data.rows import FileRow, RowFile, read_rows
 from narrlit.data.schema import normal_form
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
@@ -145,7 +145,7 @@ def read_accepted(path: str | Path) -> dict[str, str]:
     return accepted
 
 
-def _is_accepted(file: RowFile, row: Row) -> bool:
+def _is_accepted(file: RowFile, row: FileRow) -> bool:
     """Read the cell `accepted` of a row."""
     cell = row.value.get("accepted")
     word = "" if cell is None else str(cell).strip().lower()

@@ -64,7 +64,7 @@ class LabeledNeighbors:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidateValues:
     """Values that a story may have: those of its neighbors.
 
     Attributes:
@@ -78,7 +78,7 @@ class Candidates:
     features: NDArray[np.float64]
 
     @classmethod
-    def of(cls, neighbors: LabeledNeighbors, codes: IntArray) -> "Candidates":
+    def of(cls, neighbors: LabeledNeighbors, codes: IntArray) -> "CandidateValues":
         """List the values of each story's neighbors.
 
         Args:
@@ -95,9 +95,9 @@ class Candidates:
                 features.append((votes.sum(), strengths.max()))
         return cls(np.array(stories), np.array(values), np.array(features))
 
-    def take(self, chosen: NDArray[np.bool_] | IntArray) -> "Candidates":
+    def take(self, chosen: NDArray[np.bool_] | IntArray) -> "CandidateValues":
         """Return some of the candidates, by a mask (C,) or by their indices."""
-        return Candidates(self.stories[chosen], self.codes[chosen], self.features[chosen])
+        return CandidateValues(self.stories[chosen], self.codes[chosen], self.features[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class CalibratedCandidates:
             votes nor the calibration have seen it.
     """
 
-    candidates: Candidates
+    candidates: CandidateValues
     probabilities: NDArray[np.float64]
 
     def best(self) -> IntArray:
@@ -120,7 +120,7 @@ class CalibratedCandidates:
         return np.asarray(order[first])
 
 
-def calibrate(candidates: Candidates, codes: IntArray, seed: int = 0) -> CalibratedCandidates:
+def calibrate(candidates: CandidateValues, codes: IntArray, seed: int = 0) -> CalibratedCandidates:
     """Estimate the probability of each candidate by logistic regression (Platt scaling) of its two features.
 
     Stories with a value are predicted by the other stories, so that their features are those of an unknown story. The

@@ -40,8 +40,8 @@ def _text(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
-Name = Annotated[str, Field(coerce_numbers_to_str=True), BeforeValidator(_text), AfterValidator(normal_form)]
-StoryId = Annotated[Name, Field(min_length=1)]
+CellText = Annotated[str, Field(coerce_numbers_to_str=True), BeforeValidator(_text), AfterValidator(normal_form)]
+StoryId = Annotated[CellText, Field(min_length=1)]
 
 
 @dataclass(frozen=True, order=True)
@@ -87,7 +87,7 @@ class DecisionEntry(BaseModel):
     id_a: StoryId
     id_b: StoryId
     decision: Annotated[Decision | None, BeforeValidator(_decision)] = None
-    reader: Name = ""
+    reader: CellText = ""
     at: str | None = None
 
     @model_validator(mode="after")

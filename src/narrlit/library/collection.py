@@ -14,7 +14,7 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
-from narrlit.data.rows import Layout, Row, RowFile, column_names
+from narrlit.data.rows import FileRow, Layout, RowFile, column_names
 from narrlit.data.schema import FloatArray, Floats, Story, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
@@ -231,7 +231,7 @@ def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
     values = _records(stories) if isinstance(stories, pd.DataFrame) else list(stories)
     if not values:
         raise DataError("no_stories")
-    rows = [Row(number, value) for number, value in enumerate(values, start=1)]
+    rows = [FileRow(number, value) for number, value in enumerate(values, start=1)]
     return parse_stories(RowFile(Path("stories"), rows), strict=True)
 
 

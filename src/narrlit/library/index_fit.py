@@ -44,7 +44,7 @@ BLOCK = 128
 """Number of stories whose passages are read at once."""
 PATIENCE = 2
 """Seconds after which progress is shown."""
-V = TypeVar("V")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,7 @@ class IndexFit:
             raise DataError("broken_fit", path=path, reason=reason(error)) from error
 
 
-def known_and_new(known: Mapping[str, V], digests: Sequence[str]) -> tuple[dict[str, V], IntArray]:
+def known_and_new(known: Mapping[str, T], digests: Sequence[str]) -> tuple[dict[str, T], IntArray]:
     """Divide stories into those of which something is known and new ones.
 
     Args:
@@ -224,7 +224,7 @@ def known_and_new(known: Mapping[str, V], digests: Sequence[str]) -> tuple[dict[
     >>> known_and_new({"a": 1, "b": 2}, ["b", "c"])
     ({'b': 2}, array([1]))
     """
-    still_known: dict[str, V] = {}
+    still_known: dict[str, T] = {}
     new = []
     for row, digest in enumerate(digests):
         if digest in known:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrlit.data.readers import Stories, parse_stories
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, Layout, Row, RowFile, stream_rows
+from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, FileRow, Layout, RowFile, stream_rows
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, reading
@@ -49,7 +49,7 @@ class InputPart:
 
     number: int
     stop: int
-    rows: list[Row] | None
+    rows: list[FileRow] | None
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class PartSource:
             wanted = [row for row in part if row is not None]  # all or none
             yield InputPart(number, stop, wanted or None)
 
-    def embed(self, number: int, stop: int, rows: list[Row]) -> EmbeddedPart:
+    def embed(self, number: int, stop: int, rows: list[FileRow]) -> EmbeddedPart:
         """Embed the rows of a part, up to the row `stop` of the input."""
         start = stop - len(rows)
         valid_rows, numbers = [], []
@@ -199,7 +199,7 @@ class PartSource:
         stories = self.stories if is_address else str(Path(self.stories).absolute())
         return replace(self, stories=stories, encoder=self.encoder.for_worker())
 
-    def _embedded(self, rows: list[Row]) -> tuple[Stories | None, FloatArray, Coverage]:
+    def _embedded(self, rows: list[FileRow]) -> tuple[Stories | None, FloatArray, Coverage]:
         """Embed N rows, (N, D), and return their stories and the share of their text that was read."""
         if not rows:
             return None, np.empty((0, self.loaded.dimension), dtype=np.float32), Coverage()
@@ -209,7 +209,7 @@ class PartSource:
         embeddings, coverage = self.loaded.read(stories, [self.role or "story"] * len(stories))
         return parsed, embeddings, coverage
 
-    def _rows(self, wanted: Callable[[int], bool]) -> Iterator[Row | None]:
+    def _rows(self, wanted: Callable[[int], bool]) -> Iterator[FileRow | None]:
         """Read all files as one input; `wanted` and None as in `stream_rows`, with row numbers of the whole input."""
         start = 0
         system, _ = _file_system(self.stories)

@@ -66,7 +66,7 @@ class DonePart:
     read: PartCoverage | None
 
 
-class FileRecord(BaseModel):
+class FileDigest(BaseModel):
     """Size and digest of a file."""
 
     bytes: int
@@ -78,7 +78,7 @@ class PartRecord(BaseModel):
 
     rows: int
     dimension: int
-    files: dict[str, FileRecord]
+    files: dict[str, FileDigest]
 
     def problem(self, folder: Path) -> str | None:
         """Describe how the files of the part differ from those that were written; return None if they do not."""
@@ -261,7 +261,7 @@ class EmbeddingRun:
                 save_vectors(written[path.name], embeddings)
             files = {}
             for name, temporary in written.items():
-                files[name] = FileRecord(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
+                files[name] = FileDigest(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
             record = PartRecord(rows=len(embeddings), dimension=embeddings.shape[1], files=files)
             with atomic_path(self._record_path(number)) as temporary:
                 temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")

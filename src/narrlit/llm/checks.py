@@ -54,7 +54,7 @@ _NO_NAMES = frozenset([*map(str.lower, STARTERS), *_CALENDAR.split(), *_TITLES.s
 
 
 @dataclass
-class Source:
+class SourceStory:
     """Story from which texts are generated, and the limits of the checks.
 
     A new text must not repeat `others`: the other stories of the row, and accepted texts.
@@ -66,7 +66,7 @@ class Source:
     allow_names: bool = False
 
 
-Check = Callable[[Sequence[str], Source], bool]
+Check = Callable[[Sequence[str], SourceStory], bool]
 """Function from a reply's texts and their source to True if the reply has the fault."""
 
 
@@ -116,12 +116,12 @@ def proper_names(text: str) -> frozenset[str]:
     return frozenset(name for name in names if len(name) > 1 and name.lower() not in no_names)
 
 
-def is_refusal(texts: Sequence[str], source: Source) -> bool:
+def is_refusal(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for a text that declines the task: "I'm sorry, but I can't ..."."""
     return any(map(_REFUSAL.match, texts))
 
 
-def is_placeholder(texts: Sequence[str], source: Source) -> bool:
+def is_placeholder(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for a placeholder instead of a text: "...", "<story>", "your story here", "[name]"."""
     for text in filter(str.strip, texts):
         words = _WORD.findall(text.casefold().replace("_", " "))
@@ -130,13 +130,13 @@ def is_placeholder(texts: Sequence[str], source: Source) -> bool:
     return False
 
 
-def is_near_copy(texts: Sequence[str], source: Source) -> bool:
+def is_near_copy(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for a text that repeats the anchor's wording or one of its sentences."""
     sentences = _long_sentences(source.text)
     return any(repeats(text, source.text) or _long_sentences(text) & sentences for text in texts)
 
 
-def shares_names(texts: Sequence[str], source: Source) -> bool:
+def shares_names(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for proper names that text and anchor share, except in languages that capitalize every noun."""
     if source.allow_names or detect_language(source.text) in NAMES_CAPITALIZED:
         return False
@@ -146,14 +146,14 @@ def shares_names(texts: Sequence[str], source: Source) -> bool:
     return not (names.isdisjoint(anchor_words) and anchor_names.isdisjoint(words))
 
 
-def has_other_length(texts: Sequence[str], source: Source) -> bool:
+def has_other_length(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for a story that is much longer or shorter than its anchor."""
     length, anchor_length = len(normal_text(" ".join(texts))), len(normal_text(source.text))
     shorter, longer = sorted((length, anchor_length))
     return longer > source.length_ratio * max(1, shorter)
 
 
-def has_other_language(texts: Sequence[str], source: Source) -> bool:
+def has_other_language(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for another language, or for more than 2 % letters of a script that the story does not use."""
     text = " ".join(texts)
     languages = {detect_language(text), detect_language(source.text)} - {None}
@@ -171,7 +171,7 @@ def _scripts(text: str) -> Counter[str]:
     return scripts
 
 
-def copies_story(texts: Sequence[str], source: Source) -> bool:
+def copies_story(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for views that repeat the story instead of summarizing it."""
     story_grams = ngrams(source.text)
     limit = MAX_VIEW_OVERLAP * len(story_grams)
@@ -179,13 +179,13 @@ def copies_story(texts: Sequence[str], source: Source) -> bool:
     return any(len(ngrams(text) & story_grams) > limit for text in [*texts, plot_events])
 
 
-def is_longer_than_story(texts: Sequence[str], source: Source) -> bool:
+def is_longer_than_story(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for views that together are much longer than the story."""
     length, story_length = len(normal_text(" ".join(texts))), len(normal_text(source.text))
     return length > source.length_ratio * max(SHORT_STORY, story_length)
 
 
-def is_duplicate(texts: Sequence[str], source: Source) -> bool:
+def is_duplicate(texts: Sequence[str], source: SourceStory) -> bool:
     """Test for a text that repeats another story of the row, or an accepted text."""
     return any(repeats(text, other) for text, other in product(texts, source.others))
 

@@ -18,7 +18,7 @@ from narrlit.llm.requests import Request
 from narrlit.servers import Endpoint, run
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+R = TypeVar("R")
 
 
 MAX_FAILURES = 20
@@ -26,7 +26,7 @@ MAX_FAILURES = 20
 
 
 @dataclass
-class Usage:
+class LLMUsage:
     """Counts of one job; tokens are counted for answers of the server, not of the cache."""
 
     answered: int = 0
@@ -61,7 +61,7 @@ class LLM:
             cache: file of answers, unless the options name another.
             progress: show a progress bar.
         """
-        self.options, self.usage = options, Usage()
+        self.options, self.usage = options, LLMUsage()
         self._progress = progress
         self._endpoint = options.endpoint()
         self._path = Path(options.answer_cache or cache)
@@ -71,7 +71,7 @@ class LLM:
         self._cache: AnswerCache
         self._transport: ChatTransport | BatchTransport
 
-    def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
+    def run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[R]], unit: str) -> list[R]:
         """Apply `work`, which awaits `ask`, to N items; the same call after an interruption resumes.
 
         Discarded replies are removed from the cache at the end, so that a later run requests them again; an interrupted
@@ -82,9 +82,9 @@ class LLM:
             self._cache.forget(self._unusable)
         return results
 
-    async def _run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[Result]], unit: str) -> list[Result]:
+    async def _run(self, items: Sequence[Item], work: Callable[[Item], Awaitable[R]], unit: str) -> list[R]:
         """Apply `work` to the items by several workers; the first error ends all of them."""
-        results: dict[int, Result] = {}
+        results: dict[int, R] = {}
         indices = iter(range(len(items)))
         num_workers = len(items) if self.options.batch else min(self.options.concurrency, len(items))
         hidden = not self._progress

@@ -23,7 +23,7 @@ from narrlit.llm.generator import (
     Generated,
     GenerationSummary,
     Generator,
-    StoryViews,
+    ViewsReply,
     generate_negatives,
     generate_views,
     negative_generators,
@@ -31,7 +31,7 @@ from narrlit.llm.generator import (
 )
 from narrlit.llm.options import GenerationOptions, LLMOptions
 
-Kind = Literal["negatives", "views"]
+TextKind = Literal["negatives", "views"]
 REPORT, ANSWERS = ".report.json", ".answers.sqlite"
 """Suffixes of the files next to the texts: counts and settings, and the language model's replies."""
 SHOWN = 5
@@ -122,7 +122,7 @@ class GeneratedViews(Generation):
         views: views by the text of their story.
     """
 
-    views: Mapping[str, StoryViews]
+    views: Mapping[str, ViewsReply]
 
     @property
     def rows(self) -> list[dict[str, object]]:
@@ -131,7 +131,7 @@ class GeneratedViews(Generation):
 
     def table(self) -> pd.DataFrame:
         """Tabulate the views: text of the story, theme, plot_events, outcome."""
-        return pd.DataFrame(self.rows, columns=["text", *StoryViews.model_fields])
+        return pd.DataFrame(self.rows, columns=["text", *ViewsReply.model_fields])
 
     def write_texts(self, path: Path) -> None:
         """Write the views, if there are any."""
@@ -142,7 +142,7 @@ class GeneratedViews(Generation):
 
 
 def generate(
-    kind: Kind,
+    kind: TextKind,
     source: str | Path | TrainingExamples | Sequence[str] | Sequence[Story],
     *,
     llm: LLMOptions,
@@ -215,7 +215,7 @@ class Job(ABC):
 
     @property
     @abstractmethod
-    def kind(self) -> Kind:
+    def kind(self) -> TextKind:
         """Kind of the texts: negatives or views."""
 
     @property
@@ -264,7 +264,7 @@ class NegativesJob(Job):
     examples: TrainingExamples
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TextKind:
         """Kind of the texts: negatives."""
         return "negatives"
 
@@ -303,7 +303,7 @@ class ViewsJob(Job):
     texts: list[str]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> TextKind:
         """Kind of the texts: views."""
         return "views"
 

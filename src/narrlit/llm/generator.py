@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from narrlit.llm.cache import Reply
-from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, Source
+from narrlit.llm.checks import NEGATIVE_CHECKS, VIEW_CHECKS, Check, SourceStory
 from narrlit.llm.client import LLM
 from narrlit.llm.completions import RequestFailed
 from narrlit.llm.options import GenerationOptions
@@ -44,14 +44,15 @@ MAX_STRAY_BRACES = 100
 _THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 _OBJECT = re.compile(r'\{(?=\s*["}])')
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Line = Annotated[Text, AfterValidator(lambda text: " ".join(text.split()))]
+ReplyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Line = Annotated[ReplyText, AfterValidator(lambda text: " ".join(text.split()))]
 
 
-class StoryViews(BaseModel):
-    """Views of a story."""
+class ViewsReply(BaseModel):
+    """Views of a story, as a language model writes them."""
 
-    model_config = ConfigDict(extra="forbid")
+    # The title is a part of requests, by which replies are cached.
+    model_config = ConfigDict(extra="forbid", title="StoryViews")
     theme: Line
     plot_events: list[Line] = Field(min_length=5, max_length=10)
     outcome: Line
@@ -59,7 +60,7 @@ class StoryViews(BaseModel):
 
 def _negative_schema(aspect: str, key: str) -> type[BaseModel]:
     """Build the schema of a negative whose text is under `key`."""
-    fields: dict[str, Any] = {key: (Text, ...)}
+    fields: dict[str, Any] = {key: (ReplyText, ...)}
     return create_model(f"Negative_{aspect}", __config__=ConfigDict(extra="forbid"), **fields)
 
 
@@ -127,7 +128,7 @@ class Generator(Generic[Schema]):
         """
         return Request(self.prompt, self.prompt.content(fields), self.schema, self.sampling, seed)
 
-    def read(self, reply: Reply, source: Source) -> Schema:
+    def read(self, reply: Reply, source: SourceStory) -> Schema:
         """Return the validated reply; raise Rejected with the reason if it can't be used."""
         verdict = FINISH_VERDICTS.get(reply.finish or "")
         if verdict is not None:
@@ -174,7 +175,7 @@ class _WantedTexts(Generic[Schema]):
         self.next_seed = seeds.stop
         return [self.generator.request(fields, seed) for seed in seeds]
 
-    def add(self, request: Request, reply: Reply | RequestFailed, source: Source) -> None:
+    def add(self, request: Request, reply: Reply | RequestFailed, source: SourceStory) -> None:
         """Check the reply to a request, and count the verdict; accepted texts are added to `source.others`."""
         if isinstance(reply, RequestFailed):  # already retried; a later run sends it again
             self.missing -= 1
@@ -209,7 +210,7 @@ class Generated:
 
 
 async def generate(
-    llm: LLM, generators: Mapping[str, Generator[Any]], source: Source, field: str, count: int, attempts: int
+    llm: LLM, generators: Mapping[str, Generator[Any]], source: SourceStory, field: str, count: int, attempts: int
 ) -> Generated:
     """Request replies about a story, and replace the rejected ones.
 
@@ -273,7 +274,7 @@ def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: 
     generators, count = negative_generators(llm, options), options.candidates or CANDIDATES
 
     async def work(anchor: str) -> Generated:
-        source = Source(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)
+        source = SourceStory(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)
         generated = await generate(llm, generators, source, "anchor", count, options.attempts)
         for kind, replies in generated.accepted.items():  # each reply has one text
             generated.accepted[kind] = [texts_of(reply)[0] for reply in replies]
@@ -282,17 +283,17 @@ def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: 
     return llm.run(list(anchors), work, "anchor")
 
 
-def view_generator(llm: LLM, options: GenerationOptions) -> Generator[StoryViews]:
+def view_generator(llm: LLM, options: GenerationOptions) -> Generator[ViewsReply]:
     """Return the generator of views: theme, plot events and outcome (ttda704)."""
-    return Generator(options.prompt("views"), StoryViews, VIEW_CHECKS, VIEW_SAMPLING.with_options(llm.options))
+    return Generator(options.prompt("views"), ViewsReply, VIEW_CHECKS, VIEW_SAMPLING.with_options(llm.options))
 
 
 def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions) -> list[Generated]:
-    """Generate views of N stories; `accepted["views"]` of each result contains one StoryViews or none."""
+    """Generate views of N stories; `accepted["views"]` of each result contains one ViewsReply or none."""
     generators = {"views": view_generator(llm, options)}
 
     async def work(story: str) -> Generated:
-        source = Source(story, length_ratio=options.length_ratio)
+        source = SourceStory(story, length_ratio=options.length_ratio)
         return await generate(llm, generators, source, "story", 1, options.attempts)
 
     return llm.run(stories, work, "story")

@@ -20,18 +20,17 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import Role
+from narrlit.data.schema import DoubleArray, TripleRole
 from narrlit.errors import OptionError
 from narrlit.preprocessing.sentences import split_sentences
 
-FloatArray = NDArray[np.float64]
-TextInRole = tuple[str, Role]
+TextInRole = tuple[str, TripleRole]
 """Text of a story and its role, anchor or candidate; encoders may embed the roles differently."""
 K = TypeVar("K")
 """Key of a story."""
-V = TypeVar("V", NDArray[np.float32], NDArray[np.float64])
+Array = TypeVar("Array", NDArray[np.float32], NDArray[np.float64])
 """Array of vectors."""
-EmbedSentences = Callable[[list[str], list[Role]], NDArray[np.float32]]
+EmbedSentences = Callable[[list[str], list[TripleRole]], NDArray[np.float32]]
 """Function from S sentences and the roles of their stories to vectors (S, D)."""
 
 
@@ -62,22 +61,22 @@ class MeanMax:
             raise OptionError("above_zero", option="tau", found=self.tau)
 
 
-def max_similarity(anchor: FloatArray, other: FloatArray) -> float:
+def max_similarity(anchor: DoubleArray, other: DoubleArray) -> float:
     """Average the best cosines of the anchor's sentences (S, D) with the other story's (T, D); not symmetric."""
     return float((anchor @ other.T).max(axis=1).mean())
 
 
-def pooled(anchor: FloatArray, other: FloatArray) -> float:
+def pooled(anchor: DoubleArray, other: DoubleArray) -> float:
     """Compute the cosine of two stories, whose sentence vectors are pooled by mean and by maximum and concatenated."""
     return _cosine(_mean_and_max(anchor), _mean_and_max(other))
 
 
-def _mean_and_max(story: FloatArray) -> FloatArray:
+def _mean_and_max(story: DoubleArray) -> DoubleArray:
     """Concatenate the mean and the maximum of a story's sentences (S, D), (2 D,)."""
     return np.concatenate([story.mean(axis=0), story.max(axis=0)])
 
 
-def window_vectors(story: FloatArray, windows: int) -> FloatArray:
+def window_vectors(story: DoubleArray, windows: int) -> DoubleArray:
     """Average a story's sentences (S, D) within each of W windows, (W, D).
 
     Window w of n sentences extends from sentence floor(w n / W) to floor((w + 1) n / W), exclusive, and has at least
@@ -91,7 +90,7 @@ def window_vectors(story: FloatArray, windows: int) -> FloatArray:
     return np.stack(means)
 
 
-def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -> float:
+def alignment(anchor: DoubleArray, other: DoubleArray, windows: int, tau: float) -> float:
     """Compute the mean cosine of windows at the same position, with weight tau for the last, from -1 to 1."""
     diagonal = list(map(_cosine, window_vectors(anchor, windows), window_vectors(other, windows)))
     weights = [1.0] * (windows - 1) + [tau]
@@ -100,7 +99,7 @@ def alignment(anchor: FloatArray, other: FloatArray, windows: int, tau: float) -
 
 def sentence_scores(
     embed: EmbedSentences, triples: Sequence[tuple[str, str, str]], settings: MeanMax
-) -> tuple[FloatArray, int]:
+) -> tuple[DoubleArray, int]:
     """Score N triples of texts by Mean-Max with structural alignment.
 
     Args:
@@ -146,10 +145,10 @@ def _split_stories(triples: Sequence[tuple[str, str, str]]) -> dict[TextInRole, 
     return sentences
 
 
-def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[str]]) -> dict[TextInRole, FloatArray]:
+def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[str]]) -> dict[TextInRole, DoubleArray]:
     """Embed the sentences of all stories in one call; return the unit vectors (S, D) of each story's sentences."""
     sentences: list[str] = []
-    roles: list[Role] = []
+    roles: list[TripleRole] = []
     for (_, role), story_sentences in stories.items():
         sentences += story_sentences
         roles += [role] * len(story_sentences)
@@ -159,7 +158,7 @@ def _sentence_vectors(embed: EmbedSentences, stories: Mapping[TextInRole, list[s
     return vectors_by_story(vectors, stories)
 
 
-def vectors_by_story(vectors: V, pieces: Mapping[K, Sequence[str]]) -> dict[K, V]:
+def vectors_by_story(vectors: Array, pieces: Mapping[K, Sequence[str]]) -> dict[K, Array]:
     """Divide vectors by the stories to which they belong.
 
     Args:
@@ -173,6 +172,6 @@ def vectors_by_story(vectors: V, pieces: Mapping[K, Sequence[str]]) -> dict[K, V
     return dict(zip(pieces, np.split(vectors, ends[:-1]), strict=True))
 
 
-def _cosine(first: FloatArray, second: FloatArray) -> float:
+def _cosine(first: DoubleArray, second: DoubleArray) -> float:
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second / max(lengths, 1e-12))

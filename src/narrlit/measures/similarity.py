@@ -10,9 +10,8 @@ from itertools import chain
 from os import PathLike, fspath
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import FloatArray, Role, Story, Triples, triple_cosines
+from narrlit.data.schema import DoubleArray, FloatArray, Story, TripleRole, Triples, triple_cosines
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import StoryTexts
@@ -23,7 +22,6 @@ from narrlit.preprocessing.passages import split_passages
 from narrlit.statistics.baselines import BASELINES
 from narrlit.statistics.words import WEIGHTED, StopWords, stop_words_of
 
-Scores = NDArray[np.float64]
 MEANMAX = "meanmax:"
 """Prefix of a model's name for the comparison of sentences."""
 PASSAGES = "passages:"
@@ -48,7 +46,7 @@ class Similarity(ABC):
         return self
 
     @abstractmethod
-    def score(self, triples: Triples, progress: bool = False) -> Scores:
+    def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compute the similarity of the anchor with A and with B for N triples, (N, 2).
 
         Args:
@@ -77,7 +75,7 @@ class Cosine(Similarity):
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else Cosine(fitted)
 
-    def score(self, triples: Triples, progress: bool = False) -> Scores:
+    def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compute the cosines (N, 2)."""
         return triple_cosines(self.encoder.embed_triples(triples, progress))
 
@@ -106,7 +104,7 @@ class MeanMaxSimilarity(Similarity):
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else MeanMaxSimilarity(fitted, self.settings)
 
-    def score(self, triples: Triples, progress: bool = False) -> Scores:
+    def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compare the sentences of the stories, (N, 2).
 
         Raises:
@@ -115,7 +113,7 @@ class MeanMaxSimilarity(Similarity):
         encoder = self.encoder
         encoder.require_text()
 
-        def embed(sentences: list[str], roles: list[Role]) -> FloatArray:
+        def embed(sentences: list[str], roles: list[TripleRole]) -> FloatArray:
             """Embed sentences, each in the role of its story."""
             return encoder.embed_prepared(sentences, roles, progress)
 
@@ -156,7 +154,7 @@ class PassageSimilarity(Similarity):
         fitted = self.encoder.fitted_for(stories)
         return self if fitted is self.encoder else PassageSimilarity(fitted, self.matching)
 
-    def score(self, triples: Triples, progress: bool = False) -> Scores:
+    def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Match the passages of the stories, (N, 2).
 
         Raises:
@@ -178,7 +176,7 @@ class PassageSimilarity(Similarity):
             scores[row] = score_a, score_b
         return scores
 
-    def _passages(self, texts: Sequence[str], role: Role, progress: bool) -> dict[str, FloatArray]:
+    def _passages(self, texts: Sequence[str], role: TripleRole, progress: bool) -> dict[str, FloatArray]:
         """Embed the passages (S, D) of each text."""
         passages_of = {text: split_passages(text) for text in texts}
         passages = list(chain.from_iterable(passages_of.values()))
@@ -208,7 +206,7 @@ class Lexical(Similarity):
                 "unknown_baseline", baseline=self.name, near=nearest(self.name, BASELINES), known=list(BASELINES)
             )
 
-    def score(self, triples: Triples, progress: bool = False) -> Scores:
+    def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compare the words of the stories, (N, 2)."""
         return np.asarray(BASELINES[self.name](self.texts.prepare_triples(triples).texts()))
 

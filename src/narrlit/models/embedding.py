@@ -32,7 +32,7 @@ TOKENS_PER_PASS = {"cpu": 8192, "cuda": 65536}
 STORIES_PER_PASS = 256
 T = TypeVar("T", bound=Hashable)
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+R = TypeVar("R")
 
 
 class Embeddings(NamedTuple):
@@ -192,7 +192,7 @@ def _tokenizing_on_all_cores() -> Iterator[None]:
             os.environ["TOKENIZERS_PARALLELISM"] = before
 
 
-def _map_ahead(thread: Executor, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def _map_ahead(thread: Executor, function: Callable[[Item], R], items: Iterable[Item]) -> Iterator[R]:
     """Apply a function to each item in a thread, which computes the next result while the caller uses the current."""
     futures = (thread.submit(function, item) for item in items)  # lazy: submitted when requested
     future = next(futures, None)

@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from narrlit.preprocessing.sentences import split_sentences
 
-Kind = Literal["projection", "mlp", "bilstm"]
+HeadKind = Literal["projection", "mlp", "bilstm"]
 VIEWS = ("theme", "action", "outcome")
 INNER = "inner"
 """Subfolder with the inner model of a head that reads sentences or views, itself a sentence-transformers folder."""
@@ -31,7 +31,7 @@ INNER_OPTIONS = ("trust_remote_code", "model_kwargs", "processor_kwargs", "confi
 """Options for loading that are passed to the inner model."""
 
 
-def build_head(kind: Kind, dimension: int, **settings: Any) -> nn.Module:
+def build_head(kind: HeadKind, dimension: int, **settings: Any) -> nn.Module:
     """Build a trainable head for embeddings of dimension D, with its initial weights.
 
     - `projection` (setting `noise`): square linear map without bias, initialized as the identity plus noise; `noise` is

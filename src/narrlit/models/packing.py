@@ -102,7 +102,7 @@ def _attention(
         return output, None
     # Like transformers' own masks: `is_causal: False` in the config makes a causal architecture bidirectional.
     causal = bool(getattr(module, "is_causal", False)) and getattr(module.config, "is_causal", None) is not False
-    options = Options(
+    options = AttentionOptions(
         scaling=kwargs.get("scaling"),
         dropout=kwargs.get("dropout", 0.0),
         causal=causal,
@@ -152,12 +152,12 @@ def _mpnet_attention(
 
     inputs = (projected(module.q), projected(module.k), projected(module.v))
     dropout = module.dropout.p if module.training else 0.0
-    options = Options(None, dropout, causal=False, bias=position_bias.bias)
+    options = AttentionOptions(None, dropout, causal=False, bias=position_bias.bias)
     output = _attend(inputs, position_bias.lengths, options)
     return (module.o(output.transpose(1, 2).flatten(2)),)
 
 
-class Options(NamedTuple):
+class AttentionOptions(NamedTuple):
     """Settings of one attention call.
 
     Attributes:
@@ -191,11 +191,11 @@ class Options(NamedTuple):
         return like.new_zeros(1, 1, length, length).masked_fill(hidden, torch.finfo(like.dtype).min)
 
 
-Inputs = tuple[Tensor, ...]
+AttentionInputs = tuple[Tensor, ...]
 """Queries, keys and values (1, H, T, E); keys and values may have fewer heads."""
 
 
-def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+def _attend(inputs: AttentionInputs, lengths: tuple[int, ...], options: AttentionOptions) -> Tensor:
     """Attend within each story: (1, H, T, E) in and out."""
     query, key, value = inputs
     kind = query.device.type
@@ -211,7 +211,7 @@ def _attend(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tenso
     return attend((query, key, value), lengths, options)
 
 
-def _attend_each(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+def _attend_each(inputs: AttentionInputs, lengths: tuple[int, ...], options: AttentionOptions) -> Tensor:
     """Attend story by story, with torch's attention or, if that is slower, with matrix products."""
     query, key, value = inputs
     if _products_are_faster(query, options):
@@ -233,7 +233,7 @@ def _attend_each(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> 
     return torch.cat(outputs, dim=2)
 
 
-def _products_are_faster(query: Tensor, options: Options) -> bool:
+def _products_are_faster(query: Tensor, options: AttentionOptions) -> bool:
     """Return True on a CPU if torch has no fused attention for these options, or a slow backward pass (bfloat16)."""
     if query.device.type != "cpu":
         return False
@@ -244,7 +244,7 @@ def _products_are_faster(query: Tensor, options: Options) -> bool:
     return trains and (query.dtype == torch.bfloat16 or bias is not None)
 
 
-def _attend_by_products(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+def _attend_by_products(inputs: AttentionInputs, lengths: tuple[int, ...], options: AttentionOptions) -> Tensor:
     """Attend story by story with matrix products: (1, H, T, E) in and out."""
     query, key, value = inputs
     scaling = query.shape[-1] ** -0.5 if options.scaling is None else options.scaling
@@ -358,7 +358,7 @@ class Dropout(nn.Dropout):
         return x * _keep(x.shape, self.p, x.dtype).div_(1 - _dropped(self.p) / DRAWS)
 
 
-def _flash_fits(query: Tensor, options: Options) -> bool:
+def _flash_fits(query: Tensor, options: AttentionOptions) -> bool:
     """Return True if flash attention supports these queries and options on their GPU."""
     dimension = query.shape[-1]
     if not query.is_cuda or query.dtype not in (torch.float16, torch.bfloat16):
@@ -369,7 +369,7 @@ def _flash_fits(query: Tensor, options: Options) -> bool:
     return torch.__version__ >= "2.13" and torch.cuda.get_device_capability(query.device) >= (8, 0)
 
 
-def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+def _attend_flash(inputs: AttentionInputs, lengths: tuple[int, ...], options: AttentionOptions) -> Tensor:
     """Attend within all stories in one call of flash attention, which supports packed sequences."""
     from torch.nn.attention.varlen import varlen_attn  # torch 2.9, the oldest supported release, has none
 
@@ -392,7 +392,7 @@ def _attend_flash(inputs: Inputs, lengths: tuple[int, ...], options: Options) ->
     return output.transpose(0, 1)[None]
 
 
-def _attend_padded(inputs: Inputs, lengths: tuple[int, ...], options: Options) -> Tensor:
+def _attend_padded(inputs: AttentionInputs, lengths: tuple[int, ...], options: AttentionOptions) -> Tensor:
     """Pad the stories and attend in one call, which on a GPU is faster than one call per story."""
     query, key, value = inputs
     device = query.device

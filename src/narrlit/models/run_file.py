@@ -150,7 +150,7 @@ class LoadingPart(Part):
     batch_size: int | None = None
 
 
-class Flags(Part):
+class RunFlags(Part):
     """Flags of a run: circumstances that affect the meaning of its validation accuracy."""
 
     trained_on_validation: bool = False
@@ -160,10 +160,10 @@ class Flags(Part):
     @property
     def names(self) -> list[str]:
         """Names of the flags that are true."""
-        return [name for name in Flags.model_fields if getattr(self, name)]
+        return [name for name in RunFlags.model_fields if getattr(self, name)]
 
 
-class Command(Part):
+class CommandLine(Part):
     """Command line of the run."""
 
     line: str | None = None
@@ -202,14 +202,14 @@ class RunFile(RecordHead):
     """
 
     status: str | None = None
-    command: Command = Command()
+    command: CommandLine = CommandLine()
     seed: int | None = None
     model: ModelPart = ModelPart()
     trainer: TrainerPart = TrainerPart()
     loading: LoadingPart = LoadingPart()
     data: dict[str, DataPart] = {}
     data_check: dict[str, Any] | None = None
-    flags: Flags = Flags()
+    flags: RunFlags = RunFlags()
     checkpoints: dict[str, str] = {}
     validations: list[Evaluation] = []
     num_evaluations: int | None = None

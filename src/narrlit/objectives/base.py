@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from narrlit.compat.torch import allow_clipping
 from narrlit.data.batch import Collator, ExampleBatch, Packed, StoryInputs, TokenizedStories, TripleBatch
 from narrlit.data.sampling import ExampleCollator
-from narrlit.data.schema import PADDING, FloatArray, Role, Story, TrainingExamples
+from narrlit.data.schema import PADDING, FloatArray, Story, TrainingExamples, TripleRole
 from narrlit.distributed import averages, rank, summed
 from narrlit.errors import ModelError, OptionError
 from narrlit.losses.matryoshka import unit_prefixes
@@ -158,7 +158,7 @@ class Objective(L.LightningModule):
         """Create the collator of training batches, which are given as positions in the examples."""
         return ExampleCollator(examples, inputs)
 
-    def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
+    def text_embeddings(self, texts: Sequence[str], role: TripleRole = "anchor") -> FloatArray:
         """Embed texts with a frozen encoder; raise OptionError if the encoder is trained."""
         raise OptionError("frozen_encoder_needed", objective=type(self).__name__)
 

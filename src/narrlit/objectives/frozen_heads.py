@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch, Packed, PackedFeatures
-from narrlit.data.schema import FloatArray, Role, Story
+from narrlit.data.schema import FloatArray, Story, TripleRole
 from narrlit.embedding_cache.embeddings import CachedEmbeddings, FrozenFeatures, frozen_features
 from narrlit.embedding_cache.sources import EmbeddingSource
 from narrlit.errors import ModelError, OptionError
@@ -79,7 +79,7 @@ class FrozenObjective(Objective):
             rank_zero_info(f"{name}: {truncated} of {made} embedded texts were truncated")
         return inputs
 
-    def text_embeddings(self, texts: Sequence[str], role: Role = "anchor") -> FloatArray:
+    def text_embeddings(self, texts: Sequence[str], role: TripleRole = "anchor") -> FloatArray:
         """Embed N texts with the frozen encoder, (N, D)."""
         return self.cached.embeddings(texts, role)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from narrlit.compat.lightning import undeclared
 from narrlit.data.batch import ExampleBatch
-from narrlit.data.schema import KINDS
+from narrlit.data.schema import NEGATIVE_KINDS
 from narrlit.distributed import gather, summed
 from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.errors import OptionError
@@ -223,7 +223,7 @@ def kept_counts(passed: Tensor, valid: Tensor, kinds: Tensor) -> dict[str, tuple
         valid: (B, C + K) bool, True for candidates that can be negatives.
         kinds: (B, K) kinds of the anchors' own negatives.
     """
-    names = ("unknown", *KINDS, "in_batch")
+    names = ("unknown", *NEGATIVE_KINDS, "in_batch")
     num_in_batch = valid.shape[1] - kinds.shape[1]
     in_batch = kinds.new_full((len(kinds), num_in_batch), names.index("in_batch"))
     category = torch.cat([in_batch, kinds + 1], dim=1)

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from narrlit.data.batch import ExampleBatch
-from narrlit.data.schema import KINDS
+from narrlit.data.schema import NEGATIVE_KINDS
 from narrlit.distributed import joint_mean
 from narrlit.errors import OptionError
 from narrlit.losses.triplet import Distance, adaptive_margin, distances, triplet_loss
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization, check_numbers
 
-TRIPLE = KINDS.index("triple")
+TRIPLE = NEGATIVE_KINDS.index("triple")
 
 
 class Triplet(Objective):

@@ -97,7 +97,7 @@ def _joined(text: str, translated: Sequence[Translation], returned: Sequence[Tra
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """Piece of a text that is short enough for the model, with its token ids and the key of its translation."""
 
     text: str
@@ -173,7 +173,7 @@ class TranslationModel:
                 bar.update(len(batch))
         return [self._translation(pieces_of[text]) for text in texts]
 
-    def _translation(self, pieces: Sequence[Piece]) -> Translation:
+    def _translation(self, pieces: Sequence[TextPiece]) -> Translation:
         """Return the translation of a text from those of its pieces, which are in the log."""
         return Translation.join([self.done[piece.key] for piece in pieces])
 
@@ -187,7 +187,7 @@ class TranslationModel:
             self.tokenizer.src_lang = route.source
         return None if route.target is None else int(self.tokenizer.convert_tokens_to_ids(route.target))
 
-    def _log_line(self, piece: Piece, route: Route, translation: Translation) -> str:
+    def _log_line(self, piece: TextPiece, route: Route, translation: Translation) -> str:
         """Format a line of the log."""
         row = {
             "key": piece.key,
@@ -200,7 +200,7 @@ class TranslationModel:
         }
         return json.dumps(row, ensure_ascii=False) + "\n"
 
-    def _pieces(self, text: str, settings: Sequence[object]) -> Iterator[Piece]:
+    def _pieces(self, text: str, settings: Sequence[object]) -> Iterator[TextPiece]:
         """Yield pieces of a text that are short enough for the model; `settings` become part of their keys."""
         if not text.strip():
             return
@@ -209,7 +209,7 @@ class TranslationModel:
         tokens = self.tokenizer(normalized, verbose=False)["input_ids"]
         if len(tokens) <= self.longest:
             key = sha256(json.dumps([*settings, text]).encode()).hexdigest()
-            yield Piece(text, tokens, key)
+            yield TextPiece(text, tokens, key)
             return
         middle = len(text) // 2
         gaps = [gap.start() for gap in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
@@ -234,7 +234,7 @@ class TranslationModel:
         return translations
 
 
-def _batches(pieces: Sequence[Piece], max_tokens: int) -> Iterator[Sequence[Piece]]:
+def _batches(pieces: Sequence[TextPiece], max_tokens: int) -> Iterator[Sequence[TextPiece]]:
     """Divide pieces, the longest first, into batches of at most `max_tokens` tokens with padding, or a single piece."""
     start = 0
     while start < len(pieces):

@@ -39,8 +39,6 @@ _AFTER_HEAD = re.compile(
 )
 _SEVERAL = re.compile(r"\b(?:and|or|nor)\b|&")
 
-Clusters = Callable[[Sequence[str]], list[list[list[Span]]]]
-
 
 def open_spacy(pipeline: str, coref_model: str | None, progress: bool, *, descriptions: bool = False) -> MentionFinder:
     """Load a spaCy pipeline and, optionally, an F-coref model.
@@ -122,7 +120,7 @@ def _load_pipeline(name: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _load_coreference(model: str) -> Clusters:
+def _load_coreference(model: str) -> Callable[[Sequence[str]], list[list[list[Span]]]]:
     """Load F-coref; each text is a batch of its own, because padding changes the predicted mentions."""
     spacy = require("spacy", "text")
     fastcoref = _import_fastcoref()

@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["Character", "Location", "Organization", "Entity"]
+NameKind = Literal["Character", "Location", "Organization", "Entity"]
 Span = tuple[int, int]
 
-KINDS: tuple[Kind, ...] = ("Character", "Location", "Organization", "Entity")
+NAME_KINDS: tuple[NameKind, ...] = ("Character", "Location", "Organization", "Entity")
 """Kinds of names, which are the prefixes of placeholders; ties between votes are resolved in this order."""
 
 PLACEHOLDER = re.compile(r"(?<!\w)(?:Character_[A-Z]+|(?:Location|Organization|Entity)_\d+)(?!\w)")
 """Pattern of a placeholder."""
 
-_KIND_OF_LABEL: dict[str, Kind] = {
+_KIND_OF_LABEL: dict[str, NameKind] = {
     **dict.fromkeys(("PERSON", "PER", "PRS"), "Character"),
     **dict.fromkeys(("GPE", "LOC", "FAC", "PLACE"), "Location"),
     **dict.fromkeys(("ORG", "NORP", "ORGANIZATION"), "Organization"),
@@ -34,7 +34,7 @@ class Mention:
 
     start: int
     end: int
-    kind: Kind | None
+    kind: NameKind | None
     cluster: int | None = None
 
     @property
@@ -47,7 +47,7 @@ MentionFinder = Callable[[Sequence[str], Sequence[int]], list[list[Mention]]]
 """Function that finds the mentions in texts, given the texts and the index of each text's group."""
 
 
-def kind_of_label(label: str) -> Kind | None:
+def kind_of_label(label: str) -> NameKind | None:
     """Return the kind of a name by its entity label; None for labels of times and quantities."""
     return None if label.upper() in _NO_NAMES else _KIND_OF_LABEL.get(label.upper(), "Entity")
 

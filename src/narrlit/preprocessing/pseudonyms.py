@@ -15,9 +15,17 @@ from typing import Literal, get_args
 
 from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.entities import open_spacy
-from narrlit.preprocessing.mentions import KINDS, PLACEHOLDER, Kind, Mention, MentionFinder, Span, kind_of_label
+from narrlit.preprocessing.mentions import (
+    NAME_KINDS,
+    PLACEHOLDER,
+    Mention,
+    MentionFinder,
+    NameKind,
+    Span,
+    kind_of_label,
+)
 
-Backend = Literal["none", "spacy", "given"]
+NameSource = Literal["none", "spacy", "given"]
 Scope = Literal["story", "triple"]
 ClusterParts = Literal["names", "mentions"]
 
@@ -38,7 +46,7 @@ class PseudonymOptions:
             descriptions, as in ttda704; a cluster without a name is never replaced.
     """
 
-    backend: Backend = "none"
+    backend: NameSource = "none"
     scope: Scope = "story"
     pipeline: str = "en_core_web_sm"
     coref: bool = False
@@ -156,7 +164,7 @@ class _Name:
     """Name in the texts, with its spellings, votes for its kind, and its coreference clusters."""
 
     forms: set[str] = field(default_factory=set)
-    votes: Counter[Kind] = field(default_factory=Counter)
+    votes: Counter[NameKind] = field(default_factory=Counter)
     clusters: list[Cluster] = field(default_factory=list)
 
 
@@ -165,15 +173,15 @@ class _Entity:
     """Person, place or thing, with its names, votes for its kind, and its placeholder (None: not yet assigned)."""
 
     keys: set[NameKey] = field(default_factory=set)
-    votes: Counter[Kind] = field(default_factory=Counter)
+    votes: Counter[NameKind] = field(default_factory=Counter)
     placeholder: str | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> NameKind:
         """Kind of the placeholder if there is one, else the kind with the most votes."""
         if self.placeholder is not None:
-            return next(kind for kind in KINDS if self.placeholder.startswith(kind))
-        return max(KINDS, key=lambda kind: self.votes[kind])
+            return next(kind for kind in NAME_KINDS if self.placeholder.startswith(kind))
+        return max(NAME_KINDS, key=lambda kind: self.votes[kind])
 
     def overlaps(self, key: NameKey) -> bool:
         """Return True if a name of the entity is part of another name, or contains it."""
@@ -267,7 +275,7 @@ class _Scope:
                     name.clusters.append((index, mention.cluster))
         return names
 
-    def _entity(self, key: NameKey, votes: Counter[Kind], linked: Sequence[_Entity]) -> _Entity:
+    def _entity(self, key: NameKey, votes: Counter[NameKind], linked: Sequence[_Entity]) -> _Entity:
         """Find or create the entity of a name.
 
         Args:
@@ -321,7 +329,7 @@ def _replaced(result: PseudonymizedText, spans: Sequence[tuple[Span, str]]) -> P
     return PseudonymizedText(text, tuple(sorted(replacements, key=attrgetter("start"))))
 
 
-def _numbered(kind: Kind, number: int) -> str:
+def _numbered(kind: NameKind, number: int) -> str:
     """Create a placeholder, such as Character_A or Location_1."""
     name = _letters(number) if kind == "Character" else str(number)
     return f"{kind}_{name}"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from narrlit.sentences import Words
+from narrlit.sentences import SentenceFormatter
 from narrlit.statistics.estimates import Row
 
 SENTENCES = {
@@ -232,7 +232,7 @@ class Note:
         return {"code": self.code, "values": dict(self.values), "text": str(self)}
 
     def __str__(self) -> str:
-        return Words().format(SENTENCES[self.code], **self.values)
+        return SentenceFormatter().format(SENTENCES[self.code], **self.values)
 
 
 def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Note]:

@@ -65,7 +65,7 @@ class PendingTexts:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class RequestPiece:
     """Texts of one request in a batch."""
 
     request: PendingTexts
@@ -138,7 +138,7 @@ class Batcher:
                 release_free_memory()
                 released = time.monotonic()
 
-    def _next_batch(self) -> list[Piece]:
+    def _next_batch(self) -> list[RequestPiece]:
         """Wait for texts, and take a share of each request; empty at the end."""
         with self._changed:
             self._drop_cancelled()
@@ -149,7 +149,7 @@ class Batcher:
                 self._drop_cancelled()
             return self._take_batch()
 
-    def _take_batch(self) -> list[Piece]:
+    def _take_batch(self) -> list[RequestPiece]:
         """Take a share of each request, in turn, until the batch is full."""
         share = BATCH_CHARACTERS // len(self._requests)
         left = BATCH_CHARACTERS
@@ -157,7 +157,7 @@ class Batcher:
         for _ in range(len(self._requests)):
             request = self._requests.popleft()
             texts = request.take(share)
-            batch.append(Piece(request, texts))
+            batch.append(RequestPiece(request, texts))
             if request.taken < len(request.texts):
                 self._requests.append(request)
             left -= sum(map(len, texts))
@@ -168,7 +168,7 @@ class Batcher:
     def _drop_cancelled(self) -> None:
         self._requests = deque(request for request in self._requests if not request.result.cancelled())
 
-    def _embed(self, batch: Sequence[Piece]) -> None:
+    def _embed(self, batch: Sequence[RequestPiece]) -> None:
         """Embed a batch; if that fails, each request alone, so that only the one with the bad text fails."""
         texts = [text for piece in batch for text in piece.texts]
         try:

@@ -10,7 +10,7 @@ from narrlit.statistics.estimates import Estimate
 MOST_PAIRS = 200
 LONGEST_NAME = 200
 Id = Annotated[str, Field(min_length=1, max_length=1000)]
-Reader = Annotated[str, Field(max_length=LONGEST_NAME)]
+ReaderName = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class PairSide(BaseModel):
@@ -43,7 +43,7 @@ class UndoBody(BaseModel):
 
     left: Id
     right: Id
-    reader: Reader = ANONYMOUS
+    reader: ReaderName = ANONYMOUS
 
 
 class DecisionBody(UndoBody):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.options import Loading
-from narrlit.encoding.story_encoder import Item, StoryEncoder
+from narrlit.encoding.story_encoder import StoryEncoder, StoryOrText
 from narrlit.models.config import Role
 from narrlit.models.coverage import Coverage
 
@@ -18,7 +18,9 @@ class SharedEncoder(StoryEncoder):
         super().__init__(model, loading=loading)
         self._turn = threading.Lock()
 
-    def read(self, items: Sequence[Item], roles: Sequence[Role], progress: bool = False) -> tuple[FloatArray, Coverage]:
+    def read(
+        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool = False
+    ) -> tuple[FloatArray, Coverage]:
         """Embed as `StoryEncoder.read` does, when no other thread does."""
         with self._turn:
             return super().read(items, roles, progress)

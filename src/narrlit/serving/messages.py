@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from narrlit.data.rows import ReadingNote
 from narrlit.errors import NarrlitError, printable
-from narrlit.sentences import Words
+from narrlit.sentences import SentenceFormatter
 
 Values = Mapping[str, str | int | float]
 """Values that a text names, such as the name of a column; of these, `n` decides between singular and plural."""
@@ -35,7 +35,7 @@ def message_of(source: NarrlitError | ReadingNote, limit: int = 500) -> Message:
     values: dict[str, str | int | float] = {}
     for name, value in source.values.items():
         number = isinstance(value, int | float)
-        values[name] = value if number else printable(Words().format_field(value, ""), limit)
+        values[name] = value if number else printable(SentenceFormatter().format_field(value, ""), limit)
     return Message(message=printable(source, limit), code=source.code, values=values)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from narrlit.console import counted
 from narrlit.data.readers import Stories, counts, parse_stories
-from narrlit.data.rows import Layout, Row, RowFile
+from narrlit.data.rows import FileRow, Layout, RowFile
 from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
 from narrlit.library.collection import RESERVED
@@ -24,7 +24,7 @@ FILE_NAME = "file_name"
 """Column with which a table describes other files."""
 SHORT, LONG = 30, 20_000
 """Words below and above which a story is worth a look."""
-Cells = Mapping[str, object]
+RowCells = Mapping[str, object]
 """Cells of a row, by the names of their columns."""
 TITLE_CHARACTERS, TITLE_WORDS = 60, 8
 """Most characters and words of a line that may be the title of another story."""
@@ -46,7 +46,7 @@ class FoundStory:
     id: str
     title: str
     text: str
-    metadata: Cells = field(default_factory=dict)
+    metadata: RowCells = field(default_factory=dict)
 
     @property
     def words(self) -> int:
@@ -71,7 +71,7 @@ class FoundFile:
 
     record: FileRecord
     stories: Sequence[FoundStory] = ()
-    cells: Mapping[str, Cells] = field(default_factory=dict)
+    cells: Mapping[str, RowCells] = field(default_factory=dict)
 
 
 def understand(folder: Path, record: ImportRecord) -> ImportRecord:
@@ -109,9 +109,9 @@ def found_files(folder: Path, records: Sequence[FileRecord]) -> Iterator[FoundFi
         yield FoundFile(described, stories, found.cells)
 
 
-def _cells_of_files(folder: Path, records: Sequence[FileRecord]) -> dict[str, Cells]:
+def _cells_of_files(folder: Path, records: Sequence[FileRecord]) -> dict[str, RowCells]:
     """Return the cells of all tables that describe other files, by the names of these."""
-    cells: dict[str, Cells] = {}
+    cells: dict[str, RowCells] = {}
     for record in records:
         if record.kind in ("table", "metadata") and not record.skipped:
             cells |= _found(folder, record).cells
@@ -133,7 +133,7 @@ def _rows(folder: Path, record: FileRecord) -> RowFile:
     with (folder / "rows" / f"{record.number:05d}.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             row = RowRecord.model_validate(json.loads(line))
-            rows.append(Row(row.line, row.value))
+            rows.append(FileRow(row.line, row.value))
     return RowFile(Path(record.name), rows)
 
 
@@ -159,9 +159,9 @@ def _table(record: FileRecord, rows: RowFile) -> FoundFile:
     return _table_of_stories(record.model_copy(update={"kind": "table", "columns": columns}), rows)
 
 
-def _cells_by_file(rows: RowFile) -> dict[str, Cells]:
+def _cells_by_file(rows: RowFile) -> dict[str, RowCells]:
     """Return the cells of a table that describes other files, by the names of these; empty cells are left out."""
-    cells_by_file: dict[str, Cells] = {}
+    cells_by_file: dict[str, RowCells] = {}
     for row in rows.rows:
         name = normal_form(str(row.value.get(FILE_NAME) or ""))
         cells = {}
@@ -196,7 +196,7 @@ def _stories_of(record: FileRecord, stories: Stories) -> list[FoundStory]:
     return found
 
 
-def _with_cells(story: FoundStory, cells: Cells) -> FoundStory:
+def _with_cells(story: FoundStory, cells: RowCells) -> FoundStory:
     """Add the cells of a table that describes files to the story of a file."""
     others = dict(cells)
     title = str(others.pop("title", "") or story.title)
@@ -204,7 +204,7 @@ def _with_cells(story: FoundStory, cells: Cells) -> FoundStory:
     return replace(story, id=id, title=title, metadata=_metadata(others))
 
 
-def _metadata(cells: Cells) -> dict[str, object]:
+def _metadata(cells: RowCells) -> dict[str, object]:
     """Return cells by names that columns of an index may have."""
     return {_column_name(name): value for name, value in cells.items()}
 

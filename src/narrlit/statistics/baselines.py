@@ -10,16 +10,14 @@ from hashlib import blake2b
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
-from narrlit.data.schema import normal_form
-from narrlit.statistics.words import Lexical, lexical_vectors
+from narrlit.data.schema import DoubleArray, normal_form
+from narrlit.statistics.words import WeightedBaseline, lexical_vectors
 
-Texts = tuple[str, str, str]
-Scores = NDArray[np.float64]
+TripleTexts = tuple[str, str, str]
 
 
-def random_scores(triples: Sequence[Texts]) -> Scores:
+def random_scores(triples: Sequence[TripleTexts]) -> DoubleArray:
     """Answer each triple at random, by a digest of its texts: the same in any order, process and release.
 
     The two scores sum to 1 and are never equal, even in float32.
@@ -31,7 +29,7 @@ def random_scores(triples: Sequence[Texts]) -> Scores:
     return np.stack([first, 1 - first], axis=1)
 
 
-def _coin(texts: Texts) -> float:
+def _coin(texts: TripleTexts) -> float:
     """Compute a number between 0 and 1 from a digest of texts: an odd number divided by 2^21, which is never 0.5."""
     joined = json.dumps(list(texts))  # quoted, so that the texts remain separate
     digest = blake2b(joined.encode(), digest_size=4).digest()
@@ -39,7 +37,7 @@ def _coin(texts: Texts) -> float:
     return (2 * twenty_bits + 1) / 2**21
 
 
-def jaccard_scores(triples: Sequence[Texts]) -> Scores:
+def jaccard_scores(triples: Sequence[TripleTexts]) -> DoubleArray:
     """Compute the Jaccard index of the sets of lower-case words, split at white space, from 0 to 1.
 
     Source: the task's organizers, `set(text.lower().split())`.
@@ -64,7 +62,7 @@ def _jaccard_index(first: set[str], second: set[str]) -> float:
     return len(first & second) / max(1, len(first | second))
 
 
-def tfidf_scores(triples: Sequence[Texts]) -> Scores:
+def tfidf_scores(triples: Sequence[TripleTexts]) -> DoubleArray:
     """Compute cosines of TF-IDF vectors, from 0 to 1; document frequencies come from all texts of the triples.
 
     >>> [[a, b]] = tfidf_scores([("a cat sat", "the cat sat", "a dog")])
@@ -74,7 +72,7 @@ def tfidf_scores(triples: Sequence[Texts]) -> Scores:
     return _lexical_scores("tfidf", triples)
 
 
-def bm25_scores(triples: Sequence[Texts]) -> Scores:
+def bm25_scores(triples: Sequence[TripleTexts]) -> DoubleArray:
     """Compute the BM25 scores of the candidates for the anchor as the query, 0 or more.
 
     Document frequencies and the mean length come from all texts of the triples.
@@ -86,7 +84,7 @@ def bm25_scores(triples: Sequence[Texts]) -> Scores:
     return _lexical_scores("bm25", triples)
 
 
-def _lexical_scores(kind: Lexical, triples: Sequence[Texts]) -> Scores:
+def _lexical_scores(kind: WeightedBaseline, triples: Sequence[TripleTexts]) -> DoubleArray:
     """Compute the products of an anchor's vector with those of both candidates."""
     texts = list(chain.from_iterable(triples))
     anchors, stories = lexical_vectors(kind, texts[0::3], texts)
@@ -94,7 +92,7 @@ def _lexical_scores(kind: Lexical, triples: Sequence[Texts]) -> Scores:
     return np.column_stack([anchors.multiply(a).sum(axis=1), anchors.multiply(b).sum(axis=1)])
 
 
-def length_scores(triples: Sequence[Texts]) -> Scores:
+def length_scores(triples: Sequence[TripleTexts]) -> DoubleArray:
     """Count the characters of each candidate; the longer candidate is the answer.
 
     >>> length_scores([("x", "long", "short")])
@@ -103,7 +101,7 @@ def length_scores(triples: Sequence[Texts]) -> Scores:
     return np.array([(len(a), len(b)) for _, a, b in triples], dtype=np.float64).reshape(-1, 2)
 
 
-BASELINES: dict[str, Callable[[Sequence[Texts]], Scores]] = {
+BASELINES: dict[str, Callable[[Sequence[TripleTexts]], DoubleArray]] = {
     "random": random_scores,
     "jaccard": jaccard_scores,
     "tfidf": tfidf_scores,

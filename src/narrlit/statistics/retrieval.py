@@ -9,9 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from narrlit.data.schema import IntArray
-
-Gains = NDArray[np.float64]
+from narrlit.data.schema import DoubleArray, IntArray
 
 
 def ranks(scores: NDArray[np.floating]) -> IntArray:
@@ -24,7 +22,7 @@ def ranks(scores: NDArray[np.floating]) -> IntArray:
     return np.argsort(order, axis=-1) + 1
 
 
-def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
+def ndcg(ranks: IntArray, gains: DoubleArray, k: int) -> float:
     """Compute nDCG@k of a query from the ranks (R,) and gains (R,) of its relevant stories, from 0 to 1.
 
     The gain is linear, as in trec_eval and scikit-learn (Järvelin and Kekäläinen 2002).
@@ -39,22 +37,22 @@ def ndcg(ranks: IntArray, gains: Gains, k: int) -> float:
     return float(discounted[ranks <= k].sum()) / float(ideal.sum())
 
 
-def reciprocal_rank(ranks: IntArray, gains: Gains) -> float:
+def reciprocal_rank(ranks: IntArray, gains: DoubleArray) -> float:
     """Compute 1 / rank of the highest-ranked relevant story."""
     return 1 / float(ranks.min())
 
 
-def recall(ranks: IntArray, gains: Gains, k: int) -> float:
+def recall(ranks: IntArray, gains: DoubleArray, k: int) -> float:
     """Compute the share of the relevant stories that are among the first k."""
     return float((ranks <= k).mean())
 
 
-def hit(ranks: IntArray, gains: Gains, k: int) -> float:
+def hit(ranks: IntArray, gains: DoubleArray, k: int) -> float:
     """Return 1 if a relevant story is among the first k, else 0."""
     return float(ranks.min() <= k)
 
 
-METRICS: dict[str, Callable[[IntArray, Gains], float]] = {
+METRICS: dict[str, Callable[[IntArray, DoubleArray], float]] = {
     "recall@1": partial(recall, k=1),
     "recall@10": partial(recall, k=10),
     "MRR": reciprocal_rank,

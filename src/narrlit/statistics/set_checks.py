@@ -23,14 +23,14 @@ from narrlit.data.readers import (
     training_texts,
     with_labels,
 )
-from narrlit.data.rows import Layout, Row, read_rows
+from narrlit.data.rows import FileRow, Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
-from narrlit.statistics.baselines import BASELINES, Texts
+from narrlit.statistics.baselines import BASELINES, TripleTexts
 from narrlit.statistics.estimates import estimate
 from narrlit.statistics.words import WEIGHTED, stop_words_of
 
-Check = dict[str, Any]
+CheckRecord = dict[str, Any]
 Near = dict[str, dict[str, float]]
 """Near-duplicates of each text, with the Jaccard index."""
 
@@ -148,7 +148,7 @@ def read_set(name: str, path: str, labels: str | None = None, layout: Layout = L
 
     known = f"{EXAMPLES_KNOWN} or {STORIES_KNOWN}"
     results, report = collect(file, models_of(file, layout), known, strict=False, convert=check_row)
-    rows: list[Row] = []
+    rows: list[FileRow] = []
     texts: list[tuple[str, ...]] = []
     labels_of_rows: list[bool | None] = []
     for row, parsed in results:
@@ -167,7 +167,7 @@ def read_set(name: str, path: str, labels: str | None = None, layout: Layout = L
     )
 
 
-def _cells_by_column(rows: Sequence[Row], columns: Iterable[str]) -> dict[str, list[str]]:
+def _cells_by_column(rows: Sequence[FileRow], columns: Iterable[str]) -> dict[str, list[str]]:
     """Return the cells of some columns, row by row."""
     cells: dict[str, list[str]] = {}
     for column in columns:
@@ -187,7 +187,7 @@ def _label_of_example(texts: Sequence[str]) -> bool | None:
     return True if len(texts) > 2 else None
 
 
-def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Check:
+def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> CheckRecord:
     """Check sets of rows.
 
     Args:
@@ -200,12 +200,12 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
     """
     near = None if threshold is None else near_duplicates(_distinct_stories(sets), threshold)
     by_name = {checked.name: checked for checked in sets}
-    shared: list[Check] = []
+    shared: list[CheckRecord] = []
     for name, other_name in COMPARED_SETS:
         if name in by_name and other_name in by_name:
             shared.append(_compare(by_name[name], by_name[other_name], near))
-    probes: list[Check] = []
-    sources: list[Check] = []
+    probes: list[CheckRecord] = []
+    sources: list[CheckRecord] = []
     for checked in sets:
         labeled = checked.labeled_rows
         if near is None:
@@ -213,7 +213,7 @@ def check_sets(sets: Sequence[CheckedSet], threshold: float | None = None) -> Ch
         else:
             probes += _probe(checked, labeled, list(PROBES))
             sources += _sources(checked, labeled)
-    check: Check = {
+    check: CheckRecord = {
         "threshold": threshold,
         "files": [_file_record(checked, near) for checked in sets],
         "shared": shared,
@@ -239,9 +239,9 @@ def _evenly_spaced(rows: Sequence[int]) -> Sequence[int]:
     return rows[::step]
 
 
-def _file_record(checked: CheckedSet, near: Near | None) -> Check:
+def _file_record(checked: CheckedSet, near: Near | None) -> CheckRecord:
     """Count the rows and stories of a set."""
-    record: Check = {"set": checked.name}
+    record: CheckRecord = {"set": checked.name}
     if checked.report is not None:
         record["file"] = checked.report.path.name
         record["dropped"] = sum(checked.report.dropped.values())
@@ -293,14 +293,14 @@ def _encoded(shingles: set[str]) -> list[bytes]:
     return [shingle.encode("utf-8", "replace") for shingle in shingles]
 
 
-def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Check:
+def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> CheckRecord:
     """Count the stories of a set that are in another one.
 
     `shared` ignores case and white space, `exact` does not; there are no `anchors` and `pairs` (of an anchor and a
     candidate) if one of the sets consists of single stories, and `near_duplicates` are further stories.
     """
     common = overlap(of.rows, within.rows)
-    row: Check = {
+    row: CheckRecord = {
         "of": of.name,
         "within": within.name,
         "stories": len(of.stories),
@@ -314,7 +314,7 @@ def _compare(of: CheckedSet, within: CheckedSet, near: Near | None) -> Check:
     return row
 
 
-def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
+def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[CheckRecord]:
     """Yield pairs of lines with the same story in two sets, or with near-duplicates in one or two sets.
 
     The line of a story is the first one that contains it.
@@ -327,7 +327,7 @@ def _duplicates(sets: Sequence[CheckedSet], near: Near) -> Iterator[Check]:
 
 def _duplicates_of_story(
     text: str, checked: CheckedSet, other: CheckedSet, near: Mapping[str, float]
-) -> Iterator[Check]:
+) -> Iterator[CheckRecord]:
     """Yield the line of a story of a set with each line of the same or another set that has a duplicate of it."""
     duplicates = near if other is checked else {**near, text: 1.0}
     for duplicate, jaccard in duplicates.items():
@@ -345,11 +345,11 @@ def _duplicates_of_story(
 # Probes --------------------------------------------------------------------------------------------------------------
 
 
-def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[Check]:
+def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> list[CheckRecord]:
     """Compute the accuracies of probes on labeled rows."""
     if not rows:
         return []
-    triples: list[Texts] = []
+    triples: list[TripleTexts] = []
     for row in rows:
         anchor, first, second = checked.rows[row][:3]
         triples.append((anchor, first, second))
@@ -365,7 +365,7 @@ def _probe(checked: CheckedSet, rows: Sequence[int], probes: Sequence[str]) -> l
     return results
 
 
-def _answers(probe: str, triples: Sequence[Texts]) -> NDArray[np.bool_]:
+def _answers(probe: str, triples: Sequence[TripleTexts]) -> NDArray[np.bool_]:
     """Answer triples by a probe: True for the second text, False for the third."""
     if probe in SIDED_PROBES:
         return np.full(len(triples), probe == "always_a")
@@ -376,7 +376,7 @@ def _answers(probe: str, triples: Sequence[Texts]) -> NDArray[np.bool_]:
     return scores[:, 0] > scores[:, 1]
 
 
-def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
+def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[CheckRecord]:
     """Yield accuracies of "always A" and word overlap by the values of columns that may indicate the source of rows."""
     for column, cells in checked.columns.items():
         rows_by_value: dict[str, list[int]] = {}
@@ -393,7 +393,7 @@ def _sources(checked: CheckedSet, labeled: Sequence[int]) -> Iterator[Check]:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
+def check_tables(check: CheckRecord) -> dict[str, list[dict[str, Any]]]:
     """Format a check as tables, as rows of cells by title."""
     tables = {}
     for name, title in TABLES.items():
@@ -402,7 +402,7 @@ def check_tables(check: Check) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-def _cells(row: Check) -> dict[str, Any]:
+def _cells(row: CheckRecord) -> dict[str, Any]:
     """Format a row of a table."""
     cells = {name.replace("_", " "): value for name, value in row.items()}
     if "interval" in row:

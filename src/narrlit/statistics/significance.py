@@ -5,18 +5,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 from scipy.stats import binom, binomtest, fisher_exact, t
 from scipy.stats import permutation_test as permuted
 
-from narrlit.data.schema import IntArray
+from narrlit.data.schema import DoubleArray, IntArray
 from narrlit.errors import DataError
 
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems answers correctly."""
-FloatArray = NDArray[np.float64]
 
 
 def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -290,7 +289,7 @@ def permutation_test_by_story(first: ArrayLike, second: ArrayLike, shared: Share
     return _p_by_story(differences, permutation_test(differences, np.zeros_like(differences)), shared)
 
 
-def _p_by_story(differences: FloatArray, p_if_independent: float, shared: SharedStories) -> float:
+def _p_by_story(differences: DoubleArray, p_if_independent: float, shared: SharedStories) -> float:
     """Compute p of a mean difference (N,) of zero, by Student's t; at least that for independent triples."""
     if not shared.num_sharing or p_if_independent == 1:
         return p_if_independent

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from narrlit.data.schema import normal_form
 from narrlit.preprocessing.languages import detect_languages
 
-Lexical = Literal["tfidf", "bm25"]
-WEIGHTED: tuple[Lexical, ...] = get_args(Lexical)
+WeightedBaseline = Literal["tfidf", "bm25"]
+WEIGHTED: tuple[WeightedBaseline, ...] = get_args(WeightedBaseline)
 """Baselines that weight words, and leave stop words out."""
 StopWords = Literal["english"]
 """Name of a list of stop words in scikit-learn."""
@@ -42,7 +42,7 @@ def stop_words_text(stop_words: StopWords | None) -> str:
     return "scikit-learn's English ones are left out"
 
 
-def vectorizer_for(stories: Sequence[str], kind: Lexical = "tfidf") -> Any:
+def vectorizer_for(stories: Sequence[str], kind: WeightedBaseline = "tfidf") -> Any:
     """Return scikit-learn's vectorizer for stories, not fitted yet; None if they have no words, which it rejects.
 
     A word has two or more characters, in lower case, and is no stop word. TF-IDF has sublinear counts; BM25 begins
@@ -66,7 +66,7 @@ def lower_case(text: str) -> str:
     return normal_form(text).lower()
 
 
-def lexical_vectors(kind: Lexical, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:
+def lexical_vectors(kind: WeightedBaseline, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:
     """Compute sparse vectors of queries (Q, V) and stories (N, V), whose products are TF-IDF cosines or BM25 scores.
 
     Vocabulary, document frequencies and stop words come from the stories. TF-IDF is that of scikit-learn's

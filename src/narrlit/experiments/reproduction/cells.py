@@ -18,9 +18,9 @@ from narrlit.errors import DataError, ModelError
 from narrlit.experiments.fusion_weights import fused_scores
 from narrlit.experiments.reproduction.backbones import model_name
 from narrlit.experiments.reproduction.fits import RowFits
-from narrlit.experiments.reproduction.inputs import Inputs
+from narrlit.experiments.reproduction.inputs import ReproductionInputs
 from narrlit.experiments.reproduction.record import RecordedCell
-from narrlit.experiments.reproduction.tables import Cell, PaperRow
+from narrlit.experiments.reproduction.tables import PaperRow, TableCell
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers, answers_of, flags_of
 from narrlit.llm.client import LLM
@@ -47,7 +47,7 @@ class Computation:
         parts: embeddings of texts and views, shared by all fusion weights, by model, triples and views.
     """
 
-    inputs: Inputs
+    inputs: ReproductionInputs
     parts: dict[tuple[str, ...], FloatArray] = field(default_factory=dict)
 
     @cached_property
@@ -55,7 +55,7 @@ class Computation:
         """Fits of the rows."""
         return RowFits(self.inputs)
 
-    def compute(self, cell: Cell) -> RecordedCell:
+    def compute(self, cell: TableCell) -> RecordedCell:
         """Compute a cell.
 
         Raises:
@@ -70,7 +70,7 @@ class Computation:
         backbone.require()
         return self._result(cell).model_copy(update={"stand_in": backbone.stand_in})
 
-    def _result(self, cell: Cell) -> RecordedCell:
+    def _result(self, cell: TableCell) -> RecordedCell:
         """Compute a cell with an available encoder; for a trained row, the mean over the seeds."""
         if cell.split == "CV":
             return self.fits.cross_validate(cell.row)
@@ -91,7 +91,7 @@ class Computation:
         if not model:
             raise ModelError("judge_needed", judge=judge)
 
-    def _trained(self, cell: Cell, seed: int, labeled: Triples) -> RecordedCell:
+    def _trained(self, cell: TableCell, seed: int, labeled: Triples) -> RecordedCell:
         """Evaluate the fit of a row with a seed, or use the accuracy in the record of the fit."""
         run = str(self.fits.run(cell.row, seed))
         best = Run.read(run).record.best
@@ -100,7 +100,7 @@ class Computation:
             return RecordedCell(system=run, **figures, flags=flags_of(run, None))
         return self._evaluated(cell, run, labeled)
 
-    def _evaluated(self, cell: Cell, model: str, labeled: Triples) -> RecordedCell:
+    def _evaluated(self, cell: TableCell, model: str, labeled: Triples) -> RecordedCell:
         """Evaluate a model on triples."""
         answers = self.answers(cell.row, model, labeled)
         accuracy = self._judged(answers, labeled) if cell.is_judged else answers.estimate

@@ -12,7 +12,7 @@ import numpy as np
 from narrlit.experiments.crossval import crossval
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
-from narrlit.experiments.reproduction.inputs import Inputs
+from narrlit.experiments.reproduction.inputs import ReproductionInputs
 from narrlit.experiments.reproduction.record import RecordedCell
 from narrlit.experiments.reproduction.tables import PaperRow
 from narrlit.experiments.run import Run
@@ -24,7 +24,7 @@ PURPOSE = "a reproduction"
 class RowFits:
     """Fits of the rows of a paper's tables."""
 
-    inputs: Inputs
+    inputs: ReproductionInputs
 
     def run(self, row: PaperRow, seed: int) -> Path:
         """Return the run of a row with a seed; fit it unless it is finished.

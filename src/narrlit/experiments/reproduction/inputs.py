@@ -12,7 +12,7 @@ from narrlit.encoding.mining import mine_negatives
 from narrlit.encoding.options import CACHE
 from narrlit.errors import DataError
 from narrlit.experiments.reproduction.backbones import Backbone, model_name
-from narrlit.experiments.reproduction.record import Record
+from narrlit.experiments.reproduction.record import ReproductionRecord
 from narrlit.experiments.reproduction.tables import PaperRow, PaperTables
 
 FILES = {
@@ -61,7 +61,7 @@ def find_files(folder: Path, name: str, part: str = "") -> list[Path]:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ReproductionInputs:
     """Files and encoders of a reproduction; digests and stand-ins are added to its record.
 
     Attributes:
@@ -75,7 +75,7 @@ class Inputs:
     tables: PaperTables
     data: Path
     labels: Mapping[str, Path | None]
-    record: Record
+    record: ReproductionRecord
     folder: Path
 
     def backbone(self, row: PaperRow) -> Backbone:

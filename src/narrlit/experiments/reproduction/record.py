@@ -51,7 +51,7 @@ class RecordedCell(Part):
         return Estimate(math.nan if self.accuracy is None else self.accuracy, low, high, self.n or 0)
 
 
-class RecordHead(BaseModel):
+class ReproductionHead(BaseModel):
     """Fields that identify the version of narrlit that wrote a record."""
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -60,7 +60,7 @@ class RecordHead(BaseModel):
     narrlit: str = __version__
 
 
-class Record(RecordHead):
+class ReproductionRecord(ReproductionHead):
     """Contents of a record.json.
 
     Attributes:
@@ -82,7 +82,7 @@ class Record(RecordHead):
     cells: dict[str, RecordedCell] = {}
 
     @classmethod
-    def open(cls, folder: Path, begun: "Record") -> "Record":
+    def open(cls, folder: Path, begun: "ReproductionRecord") -> "ReproductionRecord":
         """Read the record in a folder, or begin a new one.
 
         Args:
@@ -97,7 +97,7 @@ class Record(RecordHead):
         if not path.is_file():
             check_writable(folder, folder=True)
             return begun
-        head = read_json(path, RecordHead, "broken_record_of_reproduction")
+        head = read_json(path, ReproductionHead, "broken_record_of_reproduction")
         if (head.version, head.narrlit) != (begun.version, begun.narrlit):
             raise OptionError(
                 "record_of_other_release",

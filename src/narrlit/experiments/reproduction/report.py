@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from narrlit.errors import DataError
-from narrlit.experiments.reproduction.record import Record, RecordedCell
-from narrlit.experiments.reproduction.tables import Cell, PaperTables
+from narrlit.experiments.reproduction.record import RecordedCell, ReproductionRecord
+from narrlit.experiments.reproduction.tables import PaperTables, TableCell
 from narrlit.experiments.systems import flag_words
 from narrlit.results import Difference, Note, Result, Row
 from narrlit.statistics.significance import difference_interval
@@ -17,7 +17,7 @@ UNLABELED = str(DataError("labels_not_given"))
 """Reason why a cell of test triples without labels was not run."""
 
 
-def reproduction_result(tables: PaperTables, record: Record, cells: Sequence[Cell]) -> Result:
+def reproduction_result(tables: PaperTables, record: ReproductionRecord, cells: Sequence[TableCell]) -> Result:
     """Compare cells with the published figures; cells that are not in the record are omitted.
 
     Args:
@@ -54,12 +54,12 @@ def reproduction_result(tables: PaperTables, record: Record, cells: Sequence[Cel
     return Result.of("reproduce", figures, differences, settings=settings, notes=notes)
 
 
-def subset_of(record: Record, cell: Cell) -> str:
+def subset_of(record: ReproductionRecord, cell: TableCell) -> str:
     """Name the subset of a cell's figure by its system, table and column."""
     return f"{record.system}, table {cell.table}: {cell.column}"
 
 
-def why_not_compared(cell: Cell, recorded: RecordedCell) -> str | None:
+def why_not_compared(cell: TableCell, recorded: RecordedCell) -> str | None:
     """Return the reason why a cell has no difference to the published figure; None if it has one."""
     if recorded.not_run is not None:
         return UNLABELED if recorded.not_run == UNLABELED else "not run"
@@ -70,7 +70,7 @@ def why_not_compared(cell: Cell, recorded: RecordedCell) -> str | None:
     return "no published figure" if cell.published is None else None
 
 
-def _input_notes(record: Record, cells: Sequence[Cell]) -> list[Note]:
+def _input_notes(record: ReproductionRecord, cells: Sequence[TableCell]) -> list[Note]:
     """List the stand-ins for the paper's encoder and files, and the options of the fits."""
     notes = []
     encoders = sorted({record.cells[cell.key].stand_in or "" for cell in cells} - {""})
@@ -83,7 +83,7 @@ def _input_notes(record: Record, cells: Sequence[Cell]) -> list[Note]:
     return notes
 
 
-def _accuracy_notes(record: Record, cells: Sequence[Cell]) -> list[Note]:
+def _accuracy_notes(record: ReproductionRecord, cells: Sequence[TableCell]) -> list[Note]:
     """Explain the accuracies."""
     notes = []
     if record.seeds > 1:
@@ -95,7 +95,7 @@ def _accuracy_notes(record: Record, cells: Sequence[Cell]) -> list[Note]:
     return notes
 
 
-def _gap_notes(record: Record, cells: Sequence[Cell]) -> list[Note]:
+def _gap_notes(record: ReproductionRecord, cells: Sequence[TableCell]) -> list[Note]:
     """Explain cells without a result, with a remedy."""
     reasons = list(dict.fromkeys(record.cells[cell.key].not_run or "" for cell in cells))
     notes = [Note.of("not_run", reason=reason) for reason in reasons if reason not in ("", UNLABELED)]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, on_interrupt
-from narrlit.experiments.fitting import Options, fit_arguments
+from narrlit.experiments.fitting import FitOptions, fit_arguments
 from narrlit.experiments.reproduction.cells import Computation
-from narrlit.experiments.reproduction.inputs import Inputs, find_files
-from narrlit.experiments.reproduction.record import RECORD, Record, RecordedCell
+from narrlit.experiments.reproduction.inputs import ReproductionInputs, find_files
+from narrlit.experiments.reproduction.record import RECORD, RecordedCell, ReproductionRecord
 from narrlit.experiments.reproduction.report import reproduction_result
-from narrlit.experiments.reproduction.tables import Cell, choose_cells, read_tables
+from narrlit.experiments.reproduction.tables import TableCell, choose_cells, read_tables
 from narrlit.results import Result
 
 
@@ -42,7 +42,7 @@ def reproduce(  # noqa: PLR0913 (options)
     labels_b: str | Path | None = None,
     seeds: int = 1,
     folder: str | Path = "runs/reproduce",
-    options: Options | None = None,
+    options: FitOptions | None = None,
 ) -> PaperResult:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 
@@ -79,7 +79,9 @@ def reproduce(  # noqa: PLR0913 (options)
     0     L6   mendel292, table 1: dev A      0.55  4
     1     L6  mendel292, table 1: test A     0.598  0
     """
-    settings = Record(system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options))
+    settings = ReproductionRecord(
+        system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options)
+    )
     cells = choose_cells(system, tables or ())
     labels = {"labels_a": labels_a, "labels_b": labels_b}
     reproduction = Reproduction.begin(settings, cells, Path(data), labels, Path(folder) / system)
@@ -98,14 +100,14 @@ class Reproduction:
         inputs: files and encoders, and the record.
     """
 
-    cells: Sequence[Cell]
-    inputs: Inputs
+    cells: Sequence[TableCell]
+    inputs: ReproductionInputs
 
     @classmethod
     def begin(
         cls,
-        settings: Record,
-        cells: Sequence[Cell],
+        settings: ReproductionRecord,
+        cells: Sequence[TableCell],
         data: Path,
         labels: Mapping[str, str | Path | None],
         folder: Path,
@@ -128,7 +130,7 @@ class Reproduction:
         files = {name: None if file is None else Path(file) for name, file in labels.items()}
         tables = read_tables(settings.system)
         find_files(data, "dev")
-        inputs = Inputs(tables, data, files, Record.open(folder, settings), folder)
+        inputs = ReproductionInputs(tables, data, files, ReproductionRecord.open(folder, settings), folder)
         _check_cells(settings, cells, inputs)
         return cls(cells, inputs)
 
@@ -138,7 +140,7 @@ class Reproduction:
         return self.inputs.folder
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ReproductionRecord:
         """Settings, files and finished cells."""
         return self.inputs.record
 
@@ -156,12 +158,12 @@ class Reproduction:
             self.record.cells[cell.key] = _result(computation, cell)
             self.record.write(self.folder)
 
-    def result(self, cells: Sequence[Cell]) -> Result:
+    def result(self, cells: Sequence[TableCell]) -> Result:
         """Compare cells with the published figures; cells that are not in the record are omitted."""
         return reproduction_result(self.inputs.tables, self.record, cells)
 
 
-def _result(computation: Computation, cell: Cell) -> RecordedCell:
+def _result(computation: Computation, cell: TableCell) -> RecordedCell:
     """Compute a cell, or return the reason why it was not run."""
     try:
         return computation.compute(cell)
@@ -171,7 +173,7 @@ def _result(computation: Computation, cell: Cell) -> RecordedCell:
         return RecordedCell(not_run=str(error))
 
 
-def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -> None:
+def _check_settings(settings: ReproductionRecord, labels: Mapping[str, str | Path | None]) -> None:
     """Check settings independently of the folder."""
     if settings.seeds < 1:
         raise OptionError("at_least", option="seeds", found=settings.seeds, least=1)
@@ -180,7 +182,7 @@ def _check_settings(settings: Record, labels: Mapping[str, str | Path | None]) -
             raise OptionError("no_file_of_option", option=name, path=file)
 
 
-def _check_cells(settings: Record, cells: Sequence[Cell], inputs: Inputs) -> None:
+def _check_cells(settings: ReproductionRecord, cells: Sequence[TableCell], inputs: ReproductionInputs) -> None:
     """Check that a cell uses the options of fits, and that the paper's encoder is available if a cell needs it."""
     if settings.options and not any(cell.row.fit for cell in cells):
         raise OptionError("options_need_fits", argument=settings.options[0])

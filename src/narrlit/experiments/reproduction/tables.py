@@ -100,20 +100,20 @@ class PaperTables(BaseModel):
     temperature: float = 0.0
     pseudonyms: dict[str, str | bool] = {}
 
-    def cells(self) -> list["Cell"]:
+    def cells(self) -> list["TableCell"]:
         """List the published figures of all tables, in order."""
         published_n = {**PUBLISHED_N, **self.published_n}
-        cells: list[Cell] = []
+        cells: list[TableCell] = []
         for number, table in self.tables.items():
             for name, row in table.rows.items():
                 for column, published in row.published.items():
                     n = row.published_n or published_n.get(column)
-                    cells.append(Cell(number, name, column, published, n, row))
+                    cells.append(TableCell(number, name, column, published, n, row))
         return cells
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Cell of a table.
 
     Attributes:
@@ -161,7 +161,7 @@ def read_tables(system: str) -> PaperTables:
     return PaperTables.model_validate(read_yaml(TABLES / f"{system}.yaml"))
 
 
-def choose_cells(system: str, numbers: Sequence[str]) -> list[Cell]:
+def choose_cells(system: str, numbers: Sequence[str]) -> list[TableCell]:
     """List the cells of some tables of a paper; without numbers, of all tables.
 
     Raises:
