@@ -61,6 +61,9 @@ SENTENCES = {
         "{path}:{line}: {found} fields where the header has {needed}; put texts that contain the delimiter in double "
         "quotes"
     ),
+    "formulas_without_values": (
+        "{path}: column {column} has formulas without saved values; open and save the file in a spreadsheet program"
+    ),
     "same_column_twice": "{path}:{line}: two columns are named {column}; rename or remove one",
     "few_folds": "{--folds:{folds}}: at least 2 are needed, one to evaluate and one to train",
     "few_groups": (
@@ -91,7 +94,12 @@ SENTENCES = {
     ),
     # Notes on how a file was read
     "read_as": "read as {encoding}",
-    "read_sheet": "read sheet {sheet} of {sheets}",
+    "read_sheet": "read sheet {sheet}; left out {sheets}",
+    "read_sheets": "read sheets {sheets}",
+    "filled_merged": "{n:#cell} filled from merged ones",
+    "left_out_above_header": "left out {n:#line} above the header in line {line}",
+    "left_out_nameless": "left out {n:#cell} of columns without a name",
+    "left_out_formulas": "column {column} has formulas without saved values: save the file in Excel",
     "one_story": "{lines} lines are one story, not one per line",
     "note_of_files": "{n:#file} {note}",
     "note_of_table": "{table} {note}",

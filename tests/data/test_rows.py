@@ -11,7 +11,8 @@ from documents import write_docx, write_epub, write_pdf
 from refusals import refused
 
 from narrlit.data.readers import read_any, read_stories, read_triples
-from narrlit.data.rows import Layout, ReadingNote, file_digest, read_rows
+from narrlit.data.row_file import ReadingNote
+from narrlit.data.rows import Layout, file_digest, read_rows
 
 FRENCH = "Le roi tomba malade à l’automne; la forêt était épaisse et ses frères s’égarèrent."
 CZECH = "Král onemocněl a poslal své tři syny do světa, aby našli živou vodu. Byla to dlouhá cesta přes řeku."
@@ -187,7 +188,7 @@ def test_workbooks_and_parquet_keep_types_and_all_columns(tmp_path):
     assert stories.titles == ["A", "B"]
     assert stories.lines == [2, 4]
     assert [row.get("Year") for row in stories.metadata] == [1812, None]
-    assert stories.report.notes == (ReadingNote.of("read_sheet", sheet="Sheet", sheets=2),)
+    assert stories.report.notes == (ReadingNote.of("read_sheet", sheet="Sheet", sheets="notes"),)
 
     write_table(arrow.table({"text": ["A king."], "tags": [["x", "y"]], "id": [7]}), tmp_path / "s.parquet")
     stories = read_stories(tmp_path / "s.parquet")
@@ -277,3 +278,117 @@ def test_a_table_finds_files_whose_names_are_decomposed(tales):
     assert stories.metadata == [{"file_name": "Märchen.txt", "größe": "1"}, {"file_name": "Mühle.txt", "größe": "2"}]
     assert [story.id for story in stories] == [unicodedata.normalize("NFD", "Märchen"), "Mühle"]
     assert stories.story_ids == ["Märchen", "Mühle"]
+
+
+def test_tables_are_read_as_spreadsheet_programs_write_them(make):
+    for name, content, expected in (
+        ("declared.csv", 'sep=|\r\nid|text\r\n1|"A king; a queen | heirs."\r\n2|A fox.\r\n', [3, 4]),
+        ("counted.csv", ",text\n0,A king; a queen | heirs.\n1,A fox.\n", [2, 3]),
+        ("trailing.csv", "text,year,,\nA king; a queen | heirs.,1812,,\nA fox.,,,,,\n", [2, 3]),
+        ("blank.csv", "text;year\n;\nA king, a queen | heirs.;1\n ; \nA fox.;2\n;\n", [3, 5]),
+        ("titled.csv", "Tales of the north,,\n\nid,text,year\n1,A king; a queen | heirs.,1\n2,A fox.,2\n", [4, 5]),
+        ("old.csv", "id,text\r1,A king; a queen | heirs.\r2,A fox.\r", [2, 3]),
+    ):
+        stories = read_stories(make(name, content), strict=True)
+        assert [len(text) for text in texts(stories)] == [24, 6], name
+        assert stories.lines == expected
+        assert all("" not in cells for cells in stories.metadata)
+
+
+def test_cells_of_columns_without_a_name_are_counted(make):
+    stories = read_stories(make("s.csv", ",text,\n0,A king.,\n1,A fox.,seen\n"))
+    assert stories.report.notes == (ReadingNote.of("left_out_nameless", n=3),)
+    titled = read_stories(make("t.csv", "Tales\n\ntext,year\nA king.,1812\n"))
+    assert titled.report.notes == (ReadingNote.of("left_out_above_header", n=1, line=3),)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ('1\t"The king" fell ill.\n2\tA "fox.\n', ['"The king" fell ill.', 'A "fox.']),
+        ('1\t"The king\n2\tA fox."\n', ['"The king', 'A fox."']),
+        ('1\t"The ""king"" fell\till."\n2\tA fox.\n', ['The "king" fell\till.', "A fox."]),
+        ('1\t"The king"\n2\tA fox.\n', ["The king", "A fox."]),
+        ('1\t"The king\nfell ill."\n2\tA fox.\n', ["The king\nfell ill.", "A fox."]),
+    ],
+)
+def test_quotes_of_tab_separated_text_are_marks_or_text(make, rows, expected):
+    assert texts(read_stories(make("s.tsv", f"id\ttext\n{rows}"), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{\n  "id": 1,\n  "text": "A king."\n}\n\n{\n  "id": 2,\n  "text": "A fox."\n}\n',
+        '[\n  {"id": 1, "text": "A king."},\n  {"id": 2, "text": "A fox."}\n]\n',
+        '{"id": 1, "text": "A king."}\r{"id": 2, "text": "A fox."}\r',
+    ],
+)
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_json_values_may_take_several_lines(make, content, suffix):
+    stories = read_stories(make(f"s.{suffix}", content))
+    assert texts(stories) == ["A king.", "A fox."]
+    assert stories.story_ids == ["1", "2"]
+    with refused("broken_json", line=1):
+        read_stories(make(f"b.{suffix}", content.replace("}", "", 1)))
+
+
+def test_line_ends_of_old_macs_divide_texts(make):
+    path = make("s.txt", "A king fell\rill.\r\rA fox.\r")
+    assert texts(read_stories(path, layout=Layout(split="blank-lines"))) == ["A king fell\nill.", "A fox."]
+    assert len(read_stories(path, layout=Layout(split="lines"))) == 3
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write(change=None, **sheets):
+        book = openpyxl.Workbook()
+        book.remove(book.active)
+        for title, rows in sheets.items():
+            sheet = book.create_sheet(title)
+            for row in rows:
+                sheet.append(row)
+        if change is not None:
+            change(book)
+        book.save(tmp_path / "s.xlsx")
+        return tmp_path / "s.xlsx"
+
+    return write
+
+
+TALES = [["id", "text", "land"], [1, "A king.", "FR"], [2, "A fox.", "PT"]]
+
+
+def test_the_visible_sheet_with_texts_is_read(workbook):
+    def hide(book):
+        book["types"].sheet_state = "hidden"
+
+    stories = read_stories(workbook(hide, types=[["id", "text"], [7, "type"]], about=[["Read me"]], tales=TALES))
+    assert texts(stories) == ["A king.", "A fox."]
+    assert stories.report.notes == (ReadingNote.of("read_sheet", sheet="tales", sheets="types, about"),)
+
+    stories = read_stories(workbook(north=TALES, notes=[["x"]], south=TALES))
+    assert len(stories) == 4
+    assert [cells["sheet"] for cells in stories.metadata] == ["north", "north", "south", "south"]
+    with refused("unusable_row", place="s.xlsx[south]:4"):
+        read_stories(workbook(north=TALES, south=[*TALES, [3, None, "DE"]]), strict=True)
+
+
+def test_titles_above_a_header_and_merged_cells_of_a_workbook(workbook):
+    def merge(book):
+        book["tales"].merge_cells("C4:C5")
+        book["tales"].merge_cells("A1:C1")
+
+    stories = read_stories(workbook(merge, tales=[["Tales of the north"], [], *TALES]))
+    assert stories.lines == [4, 5]
+    assert [cells["land"] for cells in stories.metadata] == ["FR", "FR"]
+    assert {note.code for note in stories.report.notes} == {"filled_merged", "left_out_above_header"}
+
+
+def test_formulas_without_saved_values_are_named(workbook):
+    with refused("formulas_without_values", path="s.xlsx", column="text"):
+        read_stories(workbook(tales=[["id", "text"], [1, '="A king"&"."']]))
+    stories = read_stories(workbook(tales=[["text", "words"], ["A king.", "=LEN(A2)"]]))
+    assert stories.report.notes == (ReadingNote.of("left_out_formulas", column="words"),)

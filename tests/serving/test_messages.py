@@ -28,7 +28,7 @@ FILES = {
     "too_many_fields": ("a.csv", b"id,text\n1,A king,ruled", {"line": 2}),
     "several_text_columns": ("a.csv", b"plot,summary\n1,2", {"column": "plot"}),
 }
-NOTES = {"read_as": {"encoding": "cp1252"}, "read_sheet": {"sheet": "My tales", "sheets": 2}}
+NOTES = {"read_as": {"encoding": "cp1252"}, "read_sheet": {"sheet": "My tales", "sheets": "Notes"}}
 OPERATIONS = {
     "damaged_index",
     "empty_index",
@@ -91,7 +91,7 @@ def test_a_note_of_the_reader_has_a_code(tmp_path, code):
         book.active.title = "My tales"
         book.active.append(["text"])
         book.active.append(["A king fell ill."])
-        book.create_sheet("Notes")
+        book.create_sheet("Notes").append(["x"])
         book.save(path)
 
     messages = [message_of(note) for note in read_rows(path).notes]

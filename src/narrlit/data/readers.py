@@ -24,18 +24,8 @@ from pydantic import (
 )
 
 from narrlit.console import say
-from narrlit.data.rows import (
-    DELIMITERS,
-    STANDARD_INPUT,
-    TEXT_COLUMNS,
-    FileRow,
-    Layout,
-    ReadingNote,
-    RowFile,
-    cells_of,
-    file_digest,
-    read_rows,
-)
+from narrlit.data.row_file import DELIMITERS, STANDARD_INPUT, TEXT_COLUMNS, FileRow, ReadingNote, RowFile, cells_of
+from narrlit.data.rows import Layout, file_digest, read_rows
 from narrlit.data.schema import (
     ASPECTS,
     NEGATIVE_KINDS,

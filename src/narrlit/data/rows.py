@@ -1,114 +1,40 @@
 """Readers of raw rows: JSON Lines, CSV, Excel, Parquet, text files, documents and folders of stories."""
 
-import codecs
-import csv
 import hashlib
 import io
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TextIO
 
-from charset_normalizer import from_bytes
-
+from narrlit.data.decoding import decoded, encoding_of
+from narrlit.data.row_file import (
+    DELIMITERS,
+    DOCUMENT_SUFFIXES,
+    JSON_SUFFIXES,
+    KNOWN_SUFFIXES,
+    STANDARD_INPUT,
+    STORY_SUFFIXES,
+    TABLE_SUFFIXES,
+    TEXT_SUFFIXES,
+    FileRow,
+    ReadingNote,
+    RowFile,
+    numbered_rows,
+)
 from narrlit.data.schema import normal_form
-from narrlit.errors import DataError, OptionError, printable, reading, sentence
+from narrlit.data.tables import STORY_COLUMNS, Dialect, delimited_records, table_rows, workbook_rows
+from narrlit.errors import DataError, OptionError, reading
 from narrlit.optional import require
-from narrlit.preprocessing.languages import detect_language
 
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
-TEXT_SUFFIXES = (".txt", ".md")
-DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
-STORY_SUFFIXES = (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
-"""Suffixes of files of which a folder has one per story."""
-KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES)
-TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
-STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
-FORMULA = re.compile("'*[=+@\t\r-]")
-"""Beginning of a cell that a spreadsheet program would run as a formula; in CSV, the writers put ' before it."""
-# Control characters that do not occur in text.
-_BINARY = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 _EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
-CODE_PAGES = {"cp1250": ("bs", "cs", "hr", "hu", "pl", "ro", "sk", "sl"), "cp1254": ("tr",), "cp1257": ("lt", "lv")}
-"""Code pages of Windows other than cp1252, with the languages in Latin script that they encode."""
-LATIN_SHARE = 0.25
-"""Share of non-ASCII bytes below which a text is in Latin script; in other scripts, most bytes are non-ASCII."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRow:
-    """Row of a file.
-
-    Attributes:
-        line: number of the line on which the row starts, or of the row in formats without lines; counted from 1.
-        value: JSON value, mapping of column names to cells, or text.
-        path: file of the row, if it differs from that of its `RowFile`.
-    """
-
-    line: int
-    value: Any
-    path: Path | None = None
-
-    @property
-    def cells(self) -> Mapping[str, Any]:
-        """Cells by column; none if the row has no columns."""
-        return cells_of(self.value)
-
-
-@dataclass(frozen=True)
-class ReadingNote:
-    """Note on how a file was read, such as its encoding.
-
-    Attributes:
-        code: code of its sentence in `narrlit.english`.
-        values: values that the sentence names.
-
-    >>> print(ReadingNote.of("read_as", encoding="cp1252"))
-    read as cp1252
-    """
-
-    code: str
-    values: Mapping[str, str | int]
-
-    @classmethod
-    def of(cls, code: str, **values: str | int) -> "ReadingNote":
-        """Make a note from a code and the values that its sentence names."""
-        return cls(code, values)
-
-    def __str__(self) -> str:
-        return sentence(self.code, self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class RowFile:
-    """Rows of a file in order, at least one, with notes on how they were read."""
-
-    path: Path
-    rows: list[FileRow]
-    notes: tuple[ReadingNote, ...] = ()
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns of all rows, in order of appearance."""
-        names = column_names(row.cells for row in self.rows)
-        return list(dict.fromkeys(map(str, names)))
-
-    def place(self, row: FileRow) -> str:
-        """Return the place of a row for messages: file and line, or the path of a file in a folder."""
-        if row.path is None and self.path.is_dir():
-            return str(self.path / row.value["file_name"])
-        return f"{row.path or self.path}:{row.line}"
-
 
 Split = Literal["lines", "blank-lines"]
 
@@ -129,25 +55,6 @@ class Layout:
     id_column: str | None = None
     title_column: str | None = None
     split: Split | None = None
-
-
-def cells_of(value: object) -> Mapping[str, Any]:
-    """Return the cells of a row's value by column; a value that is not a mapping has none."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def numbered_rows(values: Iterable[object], path: Path | None = None) -> list[FileRow]:
-    """Make rows of values, numbered from 1."""
-    return [FileRow(number, value, path) for number, value in enumerate(values, start=1)]
-
-
-def column_names(records: Iterable[Mapping[str, object]]) -> list[str]:
-    """List the columns of all records, in order of appearance.
-
-    >>> column_names([{"text": "A king ruled."}, {"id": 2, "text": "A queen ruled."}])
-    ['text', 'id']
-    """
-    return list(dict.fromkeys(chain.from_iterable(records)))
 
 
 def file_digest(path: str | Path) -> str:
@@ -191,23 +98,24 @@ def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Fil
     if path not in STANDARD_INPUT and suffix not in KNOWN_SUFFIXES:
         raise DataError("unknown_file_type", path=path, suffix=suffix, known=KNOWN_SUFFIXES)
     if suffix == ".xlsx":
-        return list(_table_rows(path, _excel_records(path, content, notes)))
+        return workbook_rows(path, content, notes, layout.text_column)
     if suffix == ".parquet":
         return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
         return [FileRow(1, _document(path, notes))]
-    text = _text(path, content, notes)
+    text = decoded(path, content, notes)
     if not text.strip():
         raise DataError("empty_file", path=path)
     if path in STANDARD_INPUT:
         suffix = _suffix_of(text, layout)
     if layout.split is not None and suffix not in TEXT_SUFFIXES:
         raise OptionError("split_of_other_file", split=layout.split, path=path)
+    text = _with_plain_line_ends(text) if suffix not in DELIMITERS else text
     if suffix in JSON_SUFFIXES:
         return _json_rows(path, suffix, text)
     if suffix in DELIMITERS:
-        records = _csv_records(path, io.StringIO(text, newline=""), DELIMITERS[suffix])
-        return list(_table_rows(path, records))
+        records = delimited_records(path, io.StringIO(text, newline=""), DELIMITERS[suffix])
+        return list(table_rows(path, records, notes, layout.text_column))
     return _text_rows(path, text, layout.split, notes)
 
 
@@ -219,11 +127,31 @@ def _parquet_rows(path: Path, content: bytes) -> list[FileRow]:
 
 
 def _json_rows(path: Path, suffix: str, text: str) -> list[FileRow]:
-    """Read a JSON array, or one JSON value per line."""
+    """Read a JSON array, or JSON values: one per line, or each over several lines."""
     if suffix == ".json" and text.lstrip().startswith("["):
         return numbered_rows(_json(path, _Line(1, text)))
-    lines = _lines(text.split("\n"))
-    return [FileRow(line.number, _json(path, line)) for line in lines]
+    lines = list(_lines(text.split("\n")))
+    rows = _indented_values(text) if lines and not _is_json(lines[0].text, (object,)) else None
+    if rows is None:
+        return [FileRow(line.number, _json(path, line)) for line in lines]
+    if len(rows) == 1 and isinstance(rows[0].value, list):
+        return numbered_rows(rows[0].value)
+    return rows
+
+
+def _indented_values(text: str) -> list[FileRow] | None:
+    """Read JSON values that follow one another, each over several lines; None if the text is something else."""
+    decoder = json.JSONDecoder()
+    rows = []
+    position = len(text) - len(text.lstrip())
+    try:
+        while position < len(text):
+            value, end = decoder.raw_decode(text, position)
+            rows.append(FileRow(text.count("\n", 0, position) + 1, value))
+            position = end + len(text[end:]) - len(text[end:].lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return rows
 
 
 def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], start: int = 0) -> Iterator[FileRow | None]:
@@ -247,12 +175,12 @@ def stream_rows(file: IO[bytes], path: Path, wanted: Callable[[int], bool], star
         if suffix == ".parquet":
             yield from _stream_parquet(file, path, wanted, start)
         elif suffix in DELIMITERS:
-            text = io.TextIOWrapper(file, _encoding(file), newline="")
-            rows = _table_rows(path, _csv_records(path, text, DELIMITERS[suffix]))
+            text = io.TextIOWrapper(file, encoding_of(file), newline="")
+            rows = table_rows(path, delimited_records(path, text, DELIMITERS[suffix]), [])
             for number, row in enumerate(rows, start):
                 yield FileRow(row.line, row.value, path) if wanted(number) else None
         else:
-            lines = _lines(io.TextIOWrapper(file, _encoding(file), newline="\n"))
+            lines = _lines(io.TextIOWrapper(file, encoding_of(file), newline=None))
             for number, line in enumerate(lines, start):
                 yield FileRow(line.number, _json(path, line), path) if wanted(number) else None
 
@@ -269,17 +197,6 @@ def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], 
             continue
         for number, value in zip(numbers, batch.to_pylist(), strict=True):
             yield FileRow(number - start + 1, value, path) if wanted(number) else None
-
-
-def _encoding(file: IO[bytes]) -> str:
-    """Detect the encoding of a text file by its first megabyte."""
-    beginning = file.read(2**20)
-    file.seek(0)
-    try:
-        codecs.getincrementaldecoder("utf-8-sig")().decode(beginning)
-    except UnicodeDecodeError:
-        return _decoded(beginning).encoding
-    return "utf-8-sig"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -376,49 +293,9 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def _text(path: Path, content: bytes, notes: list[ReadingNote]) -> str:
-    """Decode a file's text, and note an encoding other than UTF-8."""
-    with suppress(UnicodeDecodeError):
-        text = content.decode("utf-8-sig")
-        if 10 * text.count("\0") <= len(text):
-            return text
-    text, encoding = _decoded(content)
-    if _BINARY.search(text):
-        raise DataError("not_text", path=path)
-    notes.append(ReadingNote.of("read_as", encoding=encoding))
-    return text
-
-
-class _DecodedText(NamedTuple):
-    """A text, and the encoding of its bytes."""
-
-    text: str
-    encoding: str
-
-
-def _decoded(content: bytes) -> _DecodedText:
-    """Decode text that is not UTF-8, and return it with its encoding; a NUL if the encoding can't be detected."""
-    beginning = content[:100_000]
-    beyond_ascii = sum(byte > 127 for byte in beginning)
-    if beyond_ascii < LATIN_SHARE * len(beginning) and b"\0" not in content:
-        # Latin script: charset-normalizer can't tell these code pages apart, but the language can.
-        with suppress(UnicodeDecodeError):
-            language = detect_language(content[:10_000].decode("cp1252"))
-            encoding = _code_page(language)
-            return _DecodedText(content.decode(encoding), encoding)
-
-    match = from_bytes(content).best()
-    if match is None:
-        return _DecodedText("\0", "")
-    return _DecodedText(str(match), match.encoding)
-
-
-def _code_page(language: str | None) -> str:
-    """Return the code page of Windows for a language in Latin script, or for an unknown language."""
-    for name, languages in CODE_PAGES.items():
-        if language in languages:
-            return name
-    return "cp1252"
+def _with_plain_line_ends(text: str) -> str:
+    r"""Write the line ends of Windows (\r\n) and of old Macs (\r) as \n."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _suffix_of(text: str, layout: Layout) -> str:
@@ -430,9 +307,9 @@ def _suffix_of(text: str, layout: Layout) -> str:
         return ".jsonl"
     if _is_json(text, (list,)):
         return ".json"
-    cells = first_line.split(_delimiter(first_line))
+    cells = first_line.split(Dialect.of(first_line).delimiter)
     names = {cell.strip(' "\r').casefold() for cell in cells}
-    text_columns = {*TEXT_COLUMNS, "anchor", "anchor_text", "anchor_story", str(layout.text_column).casefold()}
+    text_columns = {*STORY_COLUMNS, str(layout.text_column).casefold()}
     return ".csv" if names & text_columns else ".txt"
 
 
@@ -504,7 +381,7 @@ def _document(path: Path, notes: list[ReadingNote]) -> dict[str, object]:
     suffix = path.suffix.lower()
     content = _bytes(path)
     if suffix in TEXT_SUFFIXES:
-        return _story(path, _text(path, content, notes))
+        return _story(path, _with_plain_line_ends(decoded(path, content, notes)))
     markitdown = require("markitdown", "documents")
     converters = require("markitdown.converters", "documents")
     with reading("broken_document", path):
@@ -515,94 +392,3 @@ def _document(path: Path, notes: list[ReadingNote]) -> dict[str, object]:
     if not story["text"]:
         raise DataError("no_text_inside", path=path)
     return story
-
-
-class _Sheet(NamedTuple):
-    """Title of a sheet of a workbook, and the cells of each of its rows."""
-
-    title: str
-    rows: list[tuple[object, ...]]
-
-
-class _Record(NamedTuple):
-    """Cells of a table's record, and the number of its first line."""
-
-    line: int
-    cells: list[object]
-
-
-def _excel_records(path: Path, content: bytes, notes: list[ReadingNote]) -> Iterator[_Record]:
-    """Read the cells of the first sheet that is not empty, row by row; rows are numbered from 1."""
-    openpyxl = require("openpyxl", "documents")
-    with reading("broken_workbook", path):
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        sheets = []
-        for sheet in book.worksheets:
-            sheet.reset_dimensions()  # declared dimensions may be too small, and cells outside them would be lost
-            sheets.append(_Sheet(sheet.title, list(sheet.iter_rows(values_only=True))))
-    first_filled = next((sheet for sheet in sheets if sheet.rows), _Sheet("", []))
-    if len(sheets) > 1:
-        notes.append(ReadingNote.of("read_sheet", sheet=printable(first_filled.title, 40), sheets=len(sheets)))
-    for number, cells in enumerate(map(list, first_filled.rows), start=1):
-        while cells and cells[-1] is None:
-            cells.pop()
-        yield _Record(number, cells)
-
-
-def _delimiter(header: str, usual: str = ",") -> str:
-    r"""Choose the delimiter that divides a header into the most columns.
-
-    >>> _delimiter("id;title, author;text"), _delimiter("text", "\t")
-    (';', '\t')
-    """
-    unquoted = re.sub('"[^"]*"', "", header)
-    return max((usual, ",", ";", "\t", "|"), key=unquoted.count)
-
-
-def _csv_records(path: Path, text: IO[str], usual: str) -> Iterator[_Record]:
-    """Read the cells of CSV, record by record with the number of its first line; `usual` delimits if in doubt."""
-    csv.field_size_limit(2**31 - 1)  # by default 131,072 characters, fewer than a novel has
-    filled_lines = filter(str.strip, iter(text.readline, ""))
-    delimiter = _delimiter(next(filled_lines, ""), usual)
-    text.seek(0)
-    line = 1
-    try:
-        # strict, since an unclosed quote would otherwise turn the rest of the file into one story.
-        reader = csv.reader(text, delimiter=delimiter, strict=True)
-        for cells in reader:
-            yield _Record(line, [_without_guard(cell) for cell in cells])
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError("broken_csv", path=path, line=line, reason=error) from error
-
-
-def _without_guard(cell: str) -> str:
-    """Remove the ' that writers put before a text that would run as a formula."""
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
-
-
-def _table_rows(path: Path, records: Iterable[_Record]) -> Iterator[FileRow]:
-    """Pair the cells of each record with the names in the first record; empty records are left out."""
-    header: list[str] = []
-    for line, cells in records:
-        if not cells:
-            continue
-        if not header:
-            header = _header(path, line, cells)
-        elif len(cells) > len(header):
-            raise DataError("too_many_fields", path=path, line=line, found=len(cells), needed=len(header))
-        else:
-            yield FileRow(line, dict(zip(header, cells, strict=False)))
-
-
-def _header(path: Path, line: int, cells: Sequence[object]) -> list[str]:
-    """Read the names of a table's columns from its first record.
-
-    Raises:
-        DataError: if two columns have the same name.
-    """
-    header = ["" if cell is None else normal_form(str(cell)).strip() for cell in cells]
-    for name, count in Counter(header).items():
-        if name and count > 1:
-            raise DataError("same_column_twice", path=path, line=line, column=name)
-    return header

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from narrlit.console import say
 from narrlit.data.readers import TextsByPlace, row_texts, with_texts
-from narrlit.data.rows import JSON_SUFFIXES, Layout, RowFile, numbered_rows, read_rows
+from narrlit.data.row_file import JSON_SUFFIXES, RowFile, numbered_rows
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows
 from narrlit.errors import DataError, OptionError
 from narrlit.preprocessing.pseudonyms import Scope

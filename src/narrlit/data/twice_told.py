@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from narrlit.data.rows import RowFile, numbered_rows
+from narrlit.data.row_file import RowFile, numbered_rows
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError

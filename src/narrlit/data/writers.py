@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from narrlit.data.readers import LABEL
-from narrlit.data.rows import DELIMITERS, FORMULA, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES, column_names
+from narrlit.data.row_file import DELIMITERS, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES, column_names
 from narrlit.data.schema import FloatArray, Story, TrainingExample, TrainingExamples, Triples
+from narrlit.data.tables import FORMULA
 from narrlit.errors import DataError, OptionError
 from narrlit.files import atomic_path, encodable
 from narrlit.optional import require

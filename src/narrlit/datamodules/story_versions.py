@@ -9,7 +9,7 @@ import numpy as np
 
 from narrlit.console import counted
 from narrlit.data.readers import ReadReport, Stories, parse_stories, read_stories
-from narrlit.data.rows import column_names
+from narrlit.data.row_file import column_names
 from narrlit.data.schema import ASPECTS, StoryTable, TrainingExample, normal_form, normal_text
 from narrlit.data.twice_told import training_rows
 from narrlit.errors import DataError, OptionError, printable, reading

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.data.readers import TRIPLES_KNOWN, TripleRow, collect
-from narrlit.data.rows import column_names, read_rows
+from narrlit.data.row_file import column_names
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import IntArray, Triples, normal_form
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.experiments.systems import SystemAnswers

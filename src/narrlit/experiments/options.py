@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from narrlit.data.rows import JSON_SUFFIXES
+from narrlit.data.row_file import JSON_SUFFIXES
 from narrlit.errors import OptionError
 
 ROWS = (*JSON_SUFFIXES, ".csv", ".tsv")

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from narrlit.data.rows import FileRow, RowFile, read_rows
+from narrlit.data.row_file import FileRow, RowFile
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import normal_form
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog

@@ -9,7 +9,8 @@ from typing import Annotated, Literal, Self, get_args
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from narrlit.data.rows import JSON_SUFFIXES, RowFile, read_rows
+from narrlit.data.row_file import JSON_SUFFIXES, RowFile
+from narrlit.data.rows import read_rows
 from narrlit.data.schema import normal_form
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable

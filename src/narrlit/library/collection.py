@@ -14,7 +14,8 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, parse_stories, read_stories
-from narrlit.data.rows import FileRow, Layout, RowFile, column_names
+from narrlit.data.row_file import FileRow, RowFile, column_names
+from narrlit.data.rows import Layout
 from narrlit.data.schema import FloatArray, Floats, Story, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors

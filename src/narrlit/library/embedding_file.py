@@ -9,7 +9,8 @@ import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
 from narrlit.data.readers import Stories, read_stories
-from narrlit.data.rows import Layout, column_names
+from narrlit.data.row_file import column_names
+from narrlit.data.rows import Layout
 from narrlit.data.schema import FloatArray, Story
 from narrlit.data.writers import check_rows, write_table
 from narrlit.encoding.story_encoder import StoryEncoder

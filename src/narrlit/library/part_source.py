@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from narrlit.data.readers import Stories, parse_stories
-from narrlit.data.rows import DELIMITERS, JSON_SUFFIXES, FileRow, Layout, RowFile, stream_rows
+from narrlit.data.row_file import DELIMITERS, JSON_SUFFIXES, FileRow, RowFile
+from narrlit.data.rows import Layout, stream_rows
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, reading

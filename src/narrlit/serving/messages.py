@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from narrlit.data.rows import ReadingNote
+from narrlit.data.row_file import ReadingNote
 from narrlit.errors import NarrlitError, printable
 from narrlit.sentences import SentenceFormatter
 

@@ -6,7 +6,8 @@ python -m narrlit.serving.reading_worker
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from narrlit.data.rows import DOCUMENT_SUFFIXES, TEXT_SUFFIXES, read_rows
+from narrlit.data.row_file import DOCUMENT_SUFFIXES, TEXT_SUFFIXES
+from narrlit.data.rows import read_rows
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError, reason
 from narrlit.optional import require

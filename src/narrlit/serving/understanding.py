@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from narrlit.console import counted
 from narrlit.data.readers import Stories, counts, parse_stories
-from narrlit.data.rows import FileRow, Layout, RowFile
+from narrlit.data.row_file import FileRow, RowFile
+from narrlit.data.rows import Layout
 from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
 from narrlit.library.collection import RESERVED

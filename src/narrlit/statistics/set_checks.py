@@ -23,7 +23,8 @@ from narrlit.data.readers import (
     training_texts,
     with_labels,
 )
-from narrlit.data.rows import FileRow, Layout, read_rows
+from narrlit.data.row_file import FileRow
+from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
 from narrlit.statistics.baselines import BASELINES, TripleTexts
