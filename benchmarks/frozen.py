@@ -15,7 +15,7 @@ from training import Examples, config, ours
 
 from narrlit.datamodules import PseudoLabels
 from narrlit.embedding_cache.sources import EmbeddingSource
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.objectives import AspectBiLSTM, Optimization, Projection
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -29,7 +29,7 @@ def epochs(setting: Setting) -> Iterator[Row]:
     texts = setting.texts(12 if setting.quick else 3 * 128)[-1]
     encoders: dict[str, Callable[[list[str]], object] | None] = {
         "sentence-transformers'": partial(peer_model(device).encode, show_progress_bar=False),
-        "narrlit's": partial(embed, minilm(device), progress=False),
+        "narrlit's": partial(embed_stories, minilm(device), progress=False),
         "cached": None,
     }
     kinds: dict[str, Any] = {"projection": Projection, "BiLSTM": AspectBiLSTM}

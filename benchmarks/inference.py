@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from narrlit.encoding.loading import load
 from narrlit.library.index import Index
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.registry import load_encoder
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -58,7 +58,7 @@ def embedding(setting: Setting) -> Iterator[Row]:
         def run(name: str) -> None:
             """Embed on one side, the peer with its defaults."""
             if name in encoders:
-                vectors[name] = embed(encoders[name], texts.texts, progress=False).embeddings  # noqa: B023
+                vectors[name] = embed_stories(encoders[name], texts.texts, progress=False).embeddings  # noqa: B023
             else:
                 vectors[name] = peers[name].encode(texts.texts, show_progress_bar=False)  # noqa: B023
 

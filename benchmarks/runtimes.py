@@ -34,7 +34,7 @@ from narrlit.encoding.exported import RUNTIME, ExportedEncoder, ExportedRecord
 from narrlit.encoding.story_encoder import EncoderFacts, StoryEncoder
 from narrlit.experiments.version_ranking import rank_versions
 from narrlit.exporting.backends import WeightFormat, convert_graph, file_size
-from narrlit.exporting.onnx import write_graph
+from narrlit.exporting.onnx import write_onnx
 from narrlit.models.config import Long
 from narrlit.optional import require
 from narrlit.preprocessing.sentences import split_sentences
@@ -132,7 +132,7 @@ class ExportedFiles:
         self.tokenizer = encoder.module.model[0].tokenizer.backend_tokenizer
         self.graph = folder / "model.onnx"
         narrlit.export(encoder, folder / "model")
-        write_graph(folder / "model", self.graph)
+        write_onnx(folder / "model", self.graph)
 
     def converted(self, suffix: str, weights: WeightFormat) -> Path:
         """Write a file in a number format."""

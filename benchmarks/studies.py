@@ -28,7 +28,7 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.loading import load
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import parse_steps
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.statistics.estimates import difference, estimate
@@ -45,7 +45,7 @@ VIEWS = "views/story_views_llama.jsonl"
 
 def unit_vectors(encoder: Encoder, texts: Sequence[str]) -> Floats:
     """Embed texts: unit vectors (N, D)."""
-    vectors = embed(encoder, list(texts)).embeddings.astype(np.float64)
+    vectors = embed_stories(encoder, list(texts)).embeddings.astype(np.float64)
     unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return unit
 
@@ -145,7 +145,7 @@ def windows(chosen: argparse.Namespace) -> Result:
         reciprocal = 1 / (1 + (similarity > own[:, None]).sum(axis=1))
         ranks[long] = reciprocal
         by_place = {name: float(reciprocal[place == n].mean()) for n, name in enumerate(("first", "second", "third"))}
-        read = embed(encoder, joined).coverage.share
+        read = embed_stories(encoder, joined).coverage.share
         results[long] = {"all": estimate(reciprocal, target)._asdict(), **by_place, "read": read}
     results["p"] = difference(of_each_text(ranks["windows"]), of_each_text(ranks["truncate"])).p
     return results

@@ -48,7 +48,7 @@ from narrlit.embedding_cache.teacher import TeacherEmbeddings
 from narrlit.losses.contrastive import info_nce
 from narrlit.losses.matching import passage_scores
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.pretrained import set_dropout
 from narrlit.objectives import MultipleNegativesRanking, Optimization, PassageMatching, SelfDistillation
 from narrlit.objectives.base import Objective
@@ -356,7 +356,9 @@ def distillation(setting: Setting) -> Iterator[Row]:
 
     def teacher(stories: list[str]) -> TeacherEmbeddings:
         """Embed the training stories, before the time measured."""
-        return TeacherEmbeddings(torch.from_numpy(embed(minilm(device), stories, progress=False).embeddings).to(device))
+        return TeacherEmbeddings(
+            torch.from_numpy(embed_stories(minilm(device), stories, progress=False).embeddings).to(device)
+        )
 
     def fit(kind: type[SelfDistillation], precision: str, encoder: EncoderConfig, teaches: Any = teacher) -> Clock:
         """Train one epoch."""

@@ -27,7 +27,7 @@ from narrlit.encoding.loading import load
 from narrlit.exporting.folders import check_export, export, write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import build_head
 from narrlit.models.registry import load_encoder, with_fusion
@@ -104,13 +104,15 @@ def test_plain_heads_need_no_code_of_this_package(tiny, tmp_path, kind):
 
     assert encoder.normalized
 
-    before = embed(encoder, TEXTS, progress=False).embeddings
+    before = embed_stories(encoder, TEXTS, progress=False).embeddings
     write_model_folder(encoder, tmp_path / "out", Origin(trained=True))
     assert not list((tmp_path / "out").glob("*.py"))
 
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
     assert abs(theirs - before).max() < 1e-6
-    assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - before).max() < 1e-6
+    assert (
+        abs(embed_stories(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - before).max() < 1e-6
+    )
 
 
 @pytest.mark.long
@@ -120,7 +122,7 @@ def test_sentence_transformers_alone_reads_sentences_and_views(written, tiny, tm
     jobs = [(written["sentences"], TEXTS, SENTENCES), (written["views"], joined(stories), VIEWS)]
     sentences, views = used_elsewhere(jobs, tmp_path)
     encoder = sentence_encoder(tiny(), prompts=PROMPTS, max_length=80)
-    ours = {role: embed(encoder, TEXTS, role, progress=False).embeddings for role in ROLES}
+    ours = {role: embed_stories(encoder, TEXTS, role, progress=False).embeddings for role in ROLES}
 
     for name, role in [*zip(ROLES, ROLES, strict=True), *((x, "story") for x in ("one_by_one", "turned", "again"))]:
         assert abs(sentences[name] - ours[role]).max() < 1e-6, name
@@ -169,8 +171,8 @@ def test_it_loads_here_and_runs_no_code_of_the_folder(exported, tiny, tmp_path, 
     )
     stories = TEXTS if reads == "sentences" else viewed(3)
     for role in ROLES:
-        expected = embed(encoder, stories, role, progress=False).embeddings
-        assert abs(embed(loaded, stories, role, progress=False).embeddings - expected).max() < 1e-6
+        expected = embed_stories(encoder, stories, role, progress=False).embeddings
+        assert abs(embed_stories(loaded, stories, role, progress=False).embeddings - expected).max() < 1e-6
 
     assert load_encoder(str(folder), max_length=7).max_length == 7
 
@@ -217,9 +219,9 @@ def test_a_card_of_an_untrained_model_claims_no_training(tiny, tmp_path):
 def test_a_projection_is_rounded_to_half_precision_only_when_exported(tiny, tmp_path):
     encoder = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
     encoder.attach(build_head("projection", 32, noise=0.3))
-    before = embed(encoder, TEXTS, progress=False).embeddings
+    before = embed_stories(encoder, TEXTS, progress=False).embeddings
     encoder.save(tmp_path)
-    assert abs(embed(load_encoder(str(tmp_path)), TEXTS, progress=False).embeddings - before).max() < 0.02
+    assert abs(embed_stories(load_encoder(str(tmp_path)), TEXTS, progress=False).embeddings - before).max() < 0.02
 
 
 def test_an_encoder_is_exported_with_its_postprocessing_and_stays_as_it_is(tiny, world_files, tmp_path):

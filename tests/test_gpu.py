@@ -13,7 +13,7 @@ from tiny_models import DistinctModels, world_texts
 
 import narrlit
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 
 pytestmark = [
@@ -64,8 +64,8 @@ def test_embeddings_equal_those_of_the_cpu(tiny, model):
 def test_a_head_over_sentences_computes_on_the_gpu(tiny):
     texts = world_texts()[:6]
     encoder = sentence_encoder(tiny())
-    expected = embed(encoder, texts, progress=False).embeddings
-    found = embed(encoder.to("cuda"), texts, progress=False).embeddings
+    expected = embed_stories(encoder, texts, progress=False).embeddings
+    found = embed_stories(encoder.to("cuda"), texts, progress=False).embeddings
     np.testing.assert_allclose(found, expected, atol=TF32)
 
 

@@ -11,7 +11,7 @@ from refusals import refused
 
 import narrlit as library
 from narrlit import objectives
-from narrlit.exporting.card import FLAGS, CardFacts, metadata, model_card
+from narrlit.exporting.card import FLAGS, CardFacts, card_metadata, model_card
 from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.origin import MINILM, AverageFile, Origin
 from narrlit.models.run_file import RunFile, RunFlags
@@ -85,7 +85,7 @@ def card_of(run, **changes):
 
 def test_the_metadata_of_a_run_load_back_as_they_were_written(run, tmp_path):
     facts = facts_of(Origin.of(str(run()), "minilm"))
-    written = metadata(facts)
+    written = card_metadata(facts)
     model_card(facts).save(tmp_path / "README.md")
     loaded = ModelCardData(**metadata_load(tmp_path / "README.md"))
 
@@ -195,7 +195,7 @@ def test_nothing_is_stated_that_is_not_recorded(tiny):
 )
 def test_license_and_language_come_from_the_card_of_the_model(make, tmp_path, head, license_):
     make("README.md", f"---\n{head}\n---\n# A model\n")
-    data = metadata(facts_of(Origin.of(str(tmp_path), str(tmp_path)))).to_dict()
+    data = card_metadata(facts_of(Origin.of(str(tmp_path), str(tmp_path)))).to_dict()
 
     assert data.get("license") == license_
     assert data.get("license_name") == ("own" if license_ == "other" else None)
@@ -215,7 +215,7 @@ def test_license_and_language_come_from_the_card_of_the_model(make, tmp_path, he
 )
 def test_metadata_are_those_that_a_hub_accepts(make, tmp_path, head, language, base_model):
     make("README.md", f"---\n{head}\n---\n# A model\n")
-    data = metadata(facts_of(Origin.of(str(tmp_path), str(tmp_path)))).to_dict()
+    data = card_metadata(facts_of(Origin.of(str(tmp_path), str(tmp_path)))).to_dict()
 
     assert data.get("language") == language
     assert data.get("base_model") == base_model

@@ -50,7 +50,7 @@ from narrlit.configuration import find_config, read_yaml
 from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
-from narrlit.models.checkpoint_files import check_shard_table, read_checkpoint, read_settings
+from narrlit.models.checkpoint_files import check_shard_table, read_checkpoint, read_checkpoint_settings
 from narrlit.models.config import CONSENT, allow_remote_code
 from narrlit.models.run_file import RECORD, RunFile
 from narrlit.objectives import Objective
@@ -198,7 +198,7 @@ def parse_fit(arguments: Sequence[str]) -> StageCLI:
 def run_stage(stage: str, arguments: Sequence[str]) -> int:
     """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM."""
     try:
-        run(stage, arguments)
+        run_lightning(stage, arguments)
     except DivergedError as error:
         if rank() == 0:
             error.write_option = setting_flag
@@ -209,7 +209,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def run(stage: str, arguments: Sequence[str]) -> Path | None:
+def run_lightning(stage: str, arguments: Sequence[str]) -> Path | None:
     """Run one of Lightning's stages; return the directory of the run, or None without a logger.
 
     The directory is removed after a user error before the first step.
@@ -223,7 +223,7 @@ def run(stage: str, arguments: Sequence[str]) -> Path | None:
         trainer = cli.trainer
         resumed = cli.config.ckpt_path if stage == "fit" else None
         if resumed is not None:
-            cli.model.check_continued(read_settings(Path(resumed)))
+            cli.model.check_continued(read_checkpoint_settings(Path(resumed)))
         _check_no_other_fit(trainer, stage, resumed)
         try:
             _start(cli)

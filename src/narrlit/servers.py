@@ -159,7 +159,7 @@ class Endpoint:
         return printable(message)
 
 
-def run(work: Coroutine[object, object, T]) -> T:
+def run_coroutine(work: Coroutine[object, object, T]) -> T:
     """Run a coroutine to completion, even inside a running event loop, as in notebooks."""
     try:
         asyncio.get_running_loop()

@@ -215,7 +215,7 @@ def test_export_gives_the_same_embeddings_and_never_overwrites(narrlit, tiny, tm
 
 
 def test_an_interrupt_prints_that_nothing_is_kept(narrlit, world_files, tiny, monkeypatch):
-    monkeypatch.setattr("narrlit.models.embedding.embed", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("narrlit.models.embedding.embed_stories", lambda *_: signal.raise_signal(signal.SIGINT))
     found = narrlit("embed", world_files / "stories.jsonl", "--model", tiny(), "--out", "v.npy")
     kept = "finished embeddings are kept in runs/embeddings: repeat the command to resume"
     last = f"narrlit: interrupted: {kept}; v.npy is unchanged"

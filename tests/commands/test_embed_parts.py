@@ -198,7 +198,7 @@ def test_a_killed_run_goes_on(narrlit, tiny, rows, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedding, "embed", interrupt)
+    monkeypatch.setattr(embedding, "embed_stories", interrupt)
     found = narrlit(*embed, "--out", "three")
 
     assert found.code == 130

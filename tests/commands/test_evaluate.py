@@ -18,7 +18,7 @@ from narrlit.data.schema import StoryTable, Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.storyworld import StoryWorld
 from narrlit.data.writers import write_triples
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.registry import load_encoder
 from narrlit.statistics.estimates import estimate
 from narrlit.statistics.significance import wilson_interval
@@ -128,8 +128,8 @@ def recall_of_joined(pairs, encoder):
     places = np.arange(len(pairs))
     means = []
     for encoder.long in ("truncate", "windows"):
-        queries = embed(encoder, first, progress=False).embeddings
-        texts = embed(encoder, joined, progress=False).embeddings
+        queries = embed_stories(encoder, first, progress=False).embeddings
+        texts = embed_stories(encoder, joined, progress=False).embeddings
         cosines = queries @ texts.T
         own = cosines[places, places // 3]
         ranks = (cosines >= own[:, None]).sum(axis=1)
@@ -150,7 +150,7 @@ def test_a_model_trained_on_these_triples_is_flagged_on_screen(narrlit, world_fi
     shutil.copytree(tiny(), tmp_path / "run")
     trained = {"train": {"files": [{"sha256": file_digest(file), "path": str(file)}]}}
     (tmp_path / "run/run.json").write_text(json.dumps({"data": trained}))
-    for module in ("models.registry", "cache.space"):
+    for module in ("models.registry", "embedding_cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     found = narrlit("evaluate", file, "--model", "run")
 

@@ -15,7 +15,7 @@ from narrlit.data.readers import read_stories, read_triples
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
 from narrlit.data.writers import write_stories, write_triples
 from narrlit.encoding.loading import load
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.registry import load_encoder
 
 FUSION = ",".join(map(str, WEIGHTS.weights))
@@ -147,7 +147,7 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
 
     exported = load_encoder("out")
     encoder.module.long = exported.long = "truncate"  # in windows the export processes each
-    assert abs(embed(exported, texts).embeddings - encoder.embed(texts)).max() < 1e-6
+    assert abs(embed_stories(exported, texts).embeddings - encoder.embed(texts)).max() < 1e-6
     assert digest in (tmp_path / "out" / "README.md").read_text()
 
     found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from narrlit.data.readers import read_any, read_examples, read_stories, read_triples, row_texts, with_texts
+from narrlit.data.readers import read_any, read_examples, read_stories, read_triples, replace_texts, row_texts
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import StoryTable, Triple
 
@@ -328,7 +328,7 @@ def test_raw_texts_are_found_and_replaced(make):
     assert kind == "examples"
     assert found == [expected, {}]
 
-    changed = with_texts(row, {place: text.upper() for place, text in found[0].items()})
+    changed = replace_texts(row, {place: text.upper() for place, text in found[0].items()})
     assert changed == row | {
         "anchor": "X",
         "positive": "P",
@@ -341,7 +341,7 @@ def test_raw_texts_are_found_and_replaced(make):
     assert kind == "stories"
     assert list(found[0]) == ["text", "theme", "plot_events/0", "plot_events/1", "outcome"]
     assert found[1] == {"": "bare"}
-    assert with_texts("bare", {"": "B"}) == "B"
+    assert replace_texts("bare", {"": "B"}) == "B"
     assert row_texts(read_rows(make("t.jsonl", [AB])))[0] == "triples"
 
 

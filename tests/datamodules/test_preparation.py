@@ -8,7 +8,7 @@ from refusals import refused
 from narrlit.data.schema import StoryTable, TrainingExample, TrainingExamples, Triple, Triples, example_of
 from narrlit.data.storyworld import StoryWorld
 from narrlit.datamodules import Clusters, HardExampleSampling, PseudoLabels
-from narrlit.datamodules.preparation import Preparation, TrainingSet, TripleSet, divide
+from narrlit.datamodules.preparation import Preparation, TrainingSet, TripleSet, divide_triples
 
 NO_SAMPLING = HardExampleSampling()
 NO_LABELS = PseudoLabels()
@@ -96,7 +96,7 @@ def test_validation_is_divided_in_the_same_way_in_both_tables(table):
     other = StoryTable.of(text.upper() for text in table.texts)
     rows = [Triple(i, i + 1, i + 2, a_is_closer=True) for i in range(5)]
     validation = TripleSet(Triples(other, rows), Triples(table, rows))
-    evaluated, minable = divide(validation, 0.6)
+    evaluated, minable = divide_triples(validation, 0.6)
 
     assert len(evaluated.triples) == 3
     assert len(minable.triples) == 2
@@ -104,4 +104,4 @@ def test_validation_is_divided_in_the_same_way_in_both_tables(table):
     for part in (evaluated, minable):
         for read, texts in zip(part.read.texts(), part.triples.texts(), strict=True):
             assert read == tuple(text.upper() for text in texts)
-    assert divide(validation, 1.0) == (validation, validation)
+    assert divide_triples(validation, 1.0) == (validation, validation)

@@ -21,7 +21,7 @@ from narrlit.embedding_cache.sources import VLLM, EmbeddingSource
 from narrlit.embedding_cache.storage import MappedEmbeddings
 from narrlit.errors import OptionError
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import Coverage, Embeddings, embed
+from narrlit.models.embedding import Coverage, Embeddings, embed_stories
 from narrlit.models.encoder import Encoder
 
 TEXTS = world_texts()[:20]
@@ -30,7 +30,7 @@ STORIES = ["A knight rode out. She won. The end.", "One sentence only.", "A dive
 
 
 def embeddings_of(model, texts, role="story", **config):
-    return embed(Encoder(EncoderConfig(model, **config)).eval(), texts, role, progress=False).embeddings
+    return embed_stories(Encoder(EncoderConfig(model, **config)).eval(), texts, role, progress=False).embeddings
 
 
 @pytest.fixture
@@ -62,7 +62,9 @@ def serve(distinct):
 
     def start(model=None):
         encoder = Encoder(EncoderConfig(model or distinct(), prompts=Prompts(story=""))).eval()
-        running.append(embedding_server(vector_of=lambda text: embed(encoder, [text], progress=False)[0][0].tolist()))
+        running.append(
+            embedding_server(vector_of=lambda text: embed_stories(encoder, [text], progress=False)[0][0].tolist())
+        )
         return running[-1].__enter__()
 
     yield start
@@ -95,7 +97,9 @@ def test_an_encoder_is_loaded_once_and_embeds_only_what_is_missing(cached, no_en
     loaded, given_texts = [], []
     monkeypatch.setattr(sources, "Encoder", lambda config: loaded.append(config) or Encoder(config))
     monkeypatch.setattr(
-        sources, "embed", lambda e, texts, *a, **b: given_texts.extend(texts) or embed(e, texts, *a, **b)
+        sources,
+        "embed_stories",
+        lambda e, texts, *a, **b: given_texts.extend(texts) or embed_stories(e, texts, *a, **b),
     )
     first = cached()
 
@@ -174,7 +178,9 @@ def test_a_server_gives_the_embeddings_of_the_encoder_at_length_one(cached, dist
     plain = Encoder(EncoderConfig(distinct(), normalize=False, prompts=Prompts(story=""))).eval()
     expected = embeddings_of(distinct(), TEXTS, "candidate", prompts=ROLE_PROMPTS)
     no_encoder()
-    with embedding_server(vector_of=lambda text: (3 * embed(plain, [text], progress=False)[0][0]).tolist()) as server:
+    with embedding_server(
+        vector_of=lambda text: (3 * embed_stories(plain, [text], progress=False)[0][0]).tolist()
+    ) as server:
         assert np.abs(stored(cached(server.url, prompts=ROLE_PROMPTS), role="candidate") - expected).max() < 1e-5
         for change in ({"normalize": None}, {"quantization": "nf4"}):
             with refused("source_without_quantization"):

@@ -11,7 +11,7 @@ from narrlit.embedding_cache.space import EmbeddingSpace
 from narrlit.embedding_cache.storage import EmbeddingCache
 from narrlit.embedding_cache.teacher import TeacherEmbeddings, fill_teacher, teacher_keys
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 
 TEXTS = world_texts()[:9]
@@ -38,7 +38,7 @@ def test_every_story_in_each_role(tiny, tmp_path, kind, prompts):
     found = filled(encoder, tmp_path)
     indices = torch.tensor([[4, 0], [8, 4]])
     for role in ("anchor", "candidate"):
-        expected = embed(encoder, TEXTS, role, progress=False).embeddings
+        expected = embed_stories(encoder, TEXTS, role, progress=False).embeddings
         assert torch.allclose(found.of(indices, role), torch.from_numpy(expected)[indices], atol=1e-6)
 
     apart = (found.of(indices, "anchor") - found.of(indices, "candidate")).abs().max() > 1e-3

@@ -13,7 +13,7 @@ from narrlit.data.writers import write_examples
 from narrlit.encoding.mining import mine, mine_negatives, nearest_negatives, similar_groups
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 
 
@@ -128,8 +128,8 @@ def by_loop(encoder, rows, count, margin):
         for row in joined:
             existing += rows[row][:2]
         pool = [text for text in texts if text not in existing]
-        vector = embed(encoder, [anchor], "anchor", progress=False).embeddings[0]
-        cosines = embed(encoder, [*pool, positive], "candidate", progress=False).embeddings @ vector
+        vector = embed_stories(encoder, [anchor], "anchor", progress=False).embeddings[0]
+        cosines = embed_stories(encoder, [*pool, positive], "candidate", progress=False).embeddings @ vector
         limit = cosines[-1] + margin
         safe = [(-cosine, text) for cosine, text in zip(cosines, pool, strict=False) if cosine <= limit]
         mined.append([text for _, text in sorted(safe)[:count]])

@@ -23,18 +23,18 @@ STORIES = ["A knight seeks a grail.", "A diver seeks a pearl.", "A knight seeks 
 @pytest.fixture
 def computed(monkeypatch):
     """Texts that a model embeds, in order."""
-    texts, embed = [], embedding.embed
+    texts, embed = [], embedding.embed_stories
 
     def noting(encoder, stories, *options):
         texts.extend(story if isinstance(story, str) else story.text for story in stories)
         return embed(encoder, stories, *options)
 
-    monkeypatch.setattr(embedding, "embed", noting)
+    monkeypatch.setattr(embedding, "embed_stories", noting)
     return texts
 
 
 def test_embeddings_are_those_of_the_model(tiny):
-    expected = embedding.embed(load_encoder(tiny()), STORIES, progress=False).embeddings
+    expected = embedding.embed_stories(load_encoder(tiny()), STORIES, progress=False).embeddings
     for encoder in (load(tiny()), StoryEncoder(load_encoder(tiny()))):
         np.testing.assert_allclose(encoder.embed(STORIES), expected, atol=1e-6)
         assert encoder.coverage.texts == 3

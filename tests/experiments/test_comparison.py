@@ -10,7 +10,7 @@ from triples import triples_of
 from narrlit.data.readers import read_triples
 from narrlit.experiments.combinations import ORACLE, combine, weighted_mean
 from narrlit.experiments.evaluation import compare_answers
-from narrlit.experiments.facets import divide, read_facets
+from narrlit.experiments.facets import bin_values, read_facets
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.results import Note, estimate
 from narrlit.statistics.significance import SharedStories, interval_by_story, mcnemar_by_story, smallest_difference
@@ -235,7 +235,7 @@ def test_accuracy_by_a_column_counts_every_triple_once():
     ],
 )
 def test_values_are_divided(values, bins, names):
-    found, shown = divide(values)
+    found, shown = bin_values(values)
     assert len(found) == len(values)
     assert set(found.tolist()) == set(range(len(shown)))
     assert len(shown) <= 12

@@ -10,7 +10,13 @@ from folds import described_fold
 from results import check_result
 from scipy import stats
 
-from narrlit.experiments.fit_figures import answers_of, fit_differences, fit_figures, fits_result, reference_differences
+from narrlit.experiments.fit_figures import (
+    fit_answers,
+    fit_differences,
+    fit_figures,
+    fits_result,
+    reference_differences,
+)
 from narrlit.statistics.estimates import estimate
 from narrlit.statistics.significance import (
     SharedStories,
@@ -45,7 +51,7 @@ def fits(tmp_path):
 
 def test_a_single_fit_has_one_row_for_each_evaluation(fits):
     wrong = {"last_epoch": [0, 1, 2], "best_epoch": [0], "reference": [4, 5]}
-    rows = fit_figures(answers_of(fits({("full", 42): wrong})))
+    rows = fit_figures(fit_answers(fits({("full", 42): wrong})))
     assert [(row["metric"], row["value"], row["epoch"]) for row in rows] == [
         (LAST, 0.7, 1),
         ("accuracy_best_epoch", 0.9, 0),
@@ -62,7 +68,7 @@ def test_mean_and_deviation_are_of_seeds_and_p_is_over_triples(fits):
         ("full", 2): {"last_epoch": [0, 1, 2, 3, 4], "best_epoch": [0]},
         ("scale", 2): {"last_epoch": [9], "best_epoch": [0]},
     }
-    answers = answers_of(fits(wrong))
+    answers = fit_answers(fits(wrong))
     figures = fit_figures(answers)
     full = row_of(figures, system="full", metric=LAST, seed=None)
     assert full["value"] == pytest.approx(0.55)
@@ -83,7 +89,7 @@ def test_mean_and_deviation_are_of_seeds_and_p_is_over_triples(fits):
 
 def test_the_mean_over_seeds_has_an_interval_as_wide_as_one_seed(fits):
     different = fits({("a", 1): in_all_epochs(list(range(8))), ("a", 2): in_all_epochs(list(range(12)))}, n=40)
-    figure = row_of(fit_figures(answers_of(different)), metric=LAST, seed=None)
+    figure = row_of(fit_figures(fit_answers(different)), metric=LAST, seed=None)
     assert figure["value"] == 0.75
     assert (figure["low"], figure["high"]) == pytest.approx(wilson_interval(30, 40), abs=1e-12)
 
@@ -93,8 +99,8 @@ def test_the_mean_over_seeds_has_an_interval_as_wide_as_one_seed(fits):
     shared = fits(
         {("c", 1): in_all_epochs(list(range(10))), ("c", 2): in_all_epochs(list(range(10)))}, n=40, stories=stories
     )
-    independent = row_of(fit_figures(answers_of(alike)), metric=LAST, seed=None)
-    by_story = row_of(fit_figures(answers_of(shared)), metric=LAST, seed=None)
+    independent = row_of(fit_figures(fit_answers(alike)), metric=LAST, seed=None)
+    by_story = row_of(fit_figures(fit_answers(shared)), metric=LAST, seed=None)
     assert by_story["value"] == independent["value"] == 0.75
     assert by_story["method"] == "by_story"
     assert by_story["low"] < independent["low"] < independent["high"] < by_story["high"]
@@ -108,7 +114,7 @@ def test_seeds_are_compared_by_story(fits):
         ("full", 2): in_all_epochs(list(range(5))),
         ("scale", 2): in_all_epochs([]),
     }
-    last, _ = fit_differences(answers_of(fits(wrong, stories=stories)), "full")
+    last, _ = fit_differences(fit_answers(fits(wrong, stories=stories)), "full")
     full, scale = [2, 2, 2, 2, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1, 0, 0]  # seeds that are wrong
     p = permutation_test_by_story(full, scale, SharedStories(stories))
     assert last["p"] == pytest.approx(p)
@@ -130,7 +136,7 @@ def test_folds_are_pooled_by_triple_and_compared_with_the_encoder_before_trainin
                     fold=described_fold(fold),
                 )
             )
-    answers = answers_of(made)
+    answers = fit_answers(made)
     figures = fit_figures(answers)
     assert row_of(figures, metric=LAST, seed=1, fold=None)["value"] == 17 / 20
     assert row_of(figures, metric="accuracy_reference", seed=None, fold=None)["value"] == pytest.approx(16 / 20)
@@ -148,7 +154,7 @@ def test_the_deviation_of_folds_is_between_their_accuracies(tmp_path):
     made = []
     for fold, wrong in enumerate(([0], [0, 1, 2, 3], [5])):
         made.append(finished_fit(tmp_path, f"fold_{fold}", in_all_epochs(wrong), fold=described_fold(fold)))
-    result = fits_result("crossval", tmp_path, made, answers_of(made), [])
+    result = fits_result("crossval", tmp_path, made, fit_answers(made), [])
     pooled = result.figures.iloc[0]
     accuracies = [result.estimate(metric=LAST, fold=fold).value for fold in range(3)]
     assert accuracies == [0.9, 0.6, 0.9]
@@ -166,7 +172,7 @@ def test_folds_of_triples_that_share_stories_are_pooled_and_compared_by_story(tm
         for fold in (0, 1):
             about = {"n": 20, "stories": stories[fold], "system": system, "fold": described_fold(fold)}
             made.append(finished_fit(tmp_path, f"{system}_{fold}", in_all_epochs(by_fold[fold]), **about))
-    answers = answers_of(made)
+    answers = fit_answers(made)
 
     shared = SharedStories(stories[0] + stories[1])
     correct = np.array([n not in wrong["x"][fold] for fold in (0, 1) for n in range(20)])
@@ -185,7 +191,7 @@ def test_a_score_that_is_nan_leaves_no_accuracy_and_no_difference(fits, tmp_path
         ("x", 2): in_all_epochs([]),
     }
     made = fits(wrong)
-    answers = answers_of(made)
+    answers = fit_answers(made)
     result = fits_result("ablations", tmp_path, made, answers, fit_differences(answers, "full"))
     assert not result.estimate("x", LAST).known
     assert result.estimate("x", "accuracy_best_epoch").value == 1
@@ -201,13 +207,13 @@ def test_a_score_that_is_nan_leaves_no_accuracy_and_no_difference(fits, tmp_path
 
 def test_a_reference_that_not_every_fit_has_is_left_out(fits):
     wrong = {("a", 1): in_all_epochs([0]) | {"reference": [1]}, ("a", 2): in_all_epochs([0])}
-    answers = answers_of(fits(wrong))
+    answers = fit_answers(fits(wrong))
     assert {row["metric"] for row in fit_figures(answers)} == {LAST, "accuracy_best_epoch"}
     assert reference_differences(answers) == []
 
 
 def test_stories_of_other_triples_are_unknown(fits):
-    answers = answers_of(fits({("a", 1): in_all_epochs([0])}, stories=[[1, 2, 3]] * 4))
+    answers = fit_answers(fits({("a", 1): in_all_epochs([0])}, stories=[[1, 2, 3]] * 4))
     assert fit_figures(answers)[0]["low"] == estimate([True] * 9 + [False]).low
 
 
@@ -217,7 +223,7 @@ def test_notes_say_what_accuracies_depend_on(tmp_path):
     other = finished_fit(tmp_path, "x", wrong, system="x", flags=["transductive", "trained_on_validation"])
     callbacks = [{"class_path": "callbacks.EarlyStopping"}]
     other.planned.config["trainer"] = {"callbacks": callbacks}
-    result = fits_result("ablations", tmp_path, [full, other], answers_of([full, other]), [])
+    result = fits_result("ablations", tmp_path, [full, other], fit_answers([full, other]), [])
     notes = {note.code: note.values for note in result.notes}
     assert notes["no_result"] == {"systems": ["x"]}
     assert notes["flags"] == {"system": "x", "flags": ["trained_on_validation", "transductive"]}
@@ -229,7 +235,7 @@ def test_notes_say_what_accuracies_depend_on(tmp_path):
 
 def test_fits_without_any_accuracy_have_a_result(tmp_path):
     fit = finished_fit(tmp_path, "a", in_all_epochs(None))
-    result = fits_result("seeds", tmp_path, [fit], answers_of([fit]), [])
+    result = fits_result("seeds", tmp_path, [fit], fit_answers([fit]), [])
     assert result.figures["value"].isna().all()
     assert result.answers["right"].isna().all()
     check_result(result, tmp_path / "out")

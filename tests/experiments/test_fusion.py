@@ -20,7 +20,7 @@ from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_rows
 from narrlit.experiments import fusion
 from narrlit.experiments.evaluation import evaluate
-from narrlit.experiments.fusion import ELSEWHERE, HERE, fusion_rows, read_settings
+from narrlit.experiments.fusion import ELSEWHERE, HERE, fusion_rows, read_fusions
 from narrlit.experiments.fusion_weights import fused_answers, simplex_grid
 from narrlit.models.config import PRESETS, Fusion
 from narrlit.results import Result, estimate
@@ -250,7 +250,7 @@ def test_the_grid_of_each_fold_is_counted_by_hand():
 def test_broken_settings_are_named(tmp_path, content, code, values):
     (tmp_path / "s.yaml").write_text(content)
     with refused(code, **values):
-        read_settings(str(tmp_path / "s.yaml"))
+        read_fusions(str(tmp_path / "s.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_contamination_is_printed_and_reported(fuse_by_position, narrlit, world_
 
     run = record(tmp_path, file_digest(world_files / "validation.jsonl"))
     shutil.copytree(tiny(), run, dirs_exist_ok=True)
-    for module in ("models.registry", "cache.space"):
+    for module in ("models.registry", "embedding_cache.space"):
         monkeypatch.setattr(f"narrlit.{module}.find_checkpoint", lambda source: None)  # the folder is the model
     kept, _ = fuse_by_position("--models", f"{run},{tiny()}")
 

@@ -20,7 +20,7 @@ from narrlit.encoding.loading import load
 from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of, open_systems
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.measures.meanmax import MeanMax
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.registry import load_encoder
 from narrlit.submission import write_submission
 
@@ -190,7 +190,7 @@ def test_files_of_answers_embeddings_and_submissions_are_read(answer, labeled, t
     write_rows(tmp_path / "bare.jsonl", [{"text_a_is_closer": row["text_a_is_closer"]} for row in rows])
     texts = sorted({text for triple in labeled.texts() for text in triple})
     write_rows(tmp_path / "stories.jsonl", texts)
-    vectors = embed(load_encoder(tiny()), texts, progress=False).embeddings
+    vectors = embed_stories(load_encoder(tiny()), texts, progress=False).embeddings
     np.save(tmp_path / "track_b.npy", vectors)
     write_submission(tmp_path / "b.zip", None, vectors)
     write_submission(tmp_path / "a.zip", (~model.answers).tolist(), vectors)

@@ -160,7 +160,7 @@ def test_passages_of_a_collection_are_not_embedded_again(tales, monkeypatch):
     def embed(*arguments):
         raise AssertionError("the encoder was asked again")
 
-    monkeypatch.setattr("narrlit.models.embedding.embed", embed)
+    monkeypatch.setattr("narrlit.models.embedding.embed_stories", embed)
     monkeypatch.setattr(type(tales.encoder), "embed_prepared", embed)
 
     assert explain(tales[ids[0]], tales[ids[1]], stories=tales).similarity == before

@@ -15,7 +15,7 @@ from refusals import refused
 from narrlit.encoding.loading import load
 from narrlit.explore import story_map as module
 from narrlit.explore.agreement import agreement
-from narrlit.explore.map_page import CHARACTERS, map_page, write_svg
+from narrlit.explore.map_page import CHARACTERS, map_page, write_map_svg
 from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
 from narrlit.library.collection import plain
 
@@ -126,11 +126,11 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     assert abs(data["similarities"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
     assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
 
-    write_svg(result, tmp_path / "map.svg")
+    write_map_svg(result, tmp_path / "map.svg")
     drawing = (tmp_path / "map.svg").read_text()
     assert "Tale 1 $x$ &lt;b&gt;" in drawing
 
-    write_svg(result, tmp_path / "again.svg")
+    write_map_svg(result, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
 
 
@@ -183,7 +183,7 @@ def test_copies_of_one_text_are_drawn(tmp_path):
     assert data["similarity"] == [[1, 1]] * 3
     assert data["columns"][1]["values"] == ["", "", 2]
 
-    write_svg(result, tmp_path / "map.svg")
+    write_map_svg(result, tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().count("And so it is.") == 3
 
 
@@ -203,7 +203,7 @@ def test_in_a_browser_pages_log_no_error_show_texts_and_fit_a_phone(kind, tmp_pa
     page = map_page(result, ATTACK, [("Model", "none")], None, sentences, links)
     path = tmp_path / "map.html"
     path.write_text(page, encoding="utf-8")
-    write_svg(result, tmp_path / "map.svg")
+    write_map_svg(result, tmp_path / "map.svg")
     browser = Browser(CHROMIUM, tmp_path)
     try:
         for width in (1280, 400):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from narrlit.serving.app import create_app
-from narrlit.serving.serve import address_of, listen, run
+from narrlit.serving.serve import address_of, listen, run_app
 from narrlit.serving.settings import ServerSettings
 
 HOST = "http://127.0.0.1"
@@ -45,7 +45,7 @@ def running_server(data, encoder=None, **settings):
     listening = listen("127.0.0.1", 0)
     ready = threading.Event()
     servers = []
-    thread = threading.Thread(target=run, args=(app, listening, ready.set), kwargs={"on_server": servers.append})
+    thread = threading.Thread(target=run_app, args=(app, listening, ready.set), kwargs={"on_server": servers.append})
     thread.start()
     try:
         assert ready.wait(60)

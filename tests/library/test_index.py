@@ -30,7 +30,7 @@ from narrlit.measures import MEASURES
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors, matches
 from narrlit.measures.representations import Contents
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.registry import load_encoder
 
 COUNTRIES = ("France", "China", None)
@@ -69,9 +69,9 @@ def embedded(monkeypatch):
 
     def noting(encoder, stories, *options):
         texts.extend(story.text for story in stories if isinstance(story, Story))
-        return embed(encoder, stories, *options)
+        return embed_stories(encoder, stories, *options)
 
-    monkeypatch.setattr("narrlit.models.embedding.embed", noting)
+    monkeypatch.setattr("narrlit.models.embedding.embed_stories", noting)
     return texts
 
 
@@ -82,7 +82,7 @@ def test_any_lancedb_client_reads_texts_metadata_and_vectors(made, tales, tiny):
     assert table["country"].to_pylist()[:3] == list(COUNTRIES)
 
     vectors = np.array(table["vector"].to_pylist())
-    assert np.allclose(vectors, embed(load_encoder(tiny()), tales["text"].tolist()).embeddings, atol=1e-6)
+    assert np.allclose(vectors, embed_stories(load_encoder(tiny()), tales["text"].tolist()).embeddings, atol=1e-6)
     assert table.schema.field("vector").type.list_size == 32
 
 

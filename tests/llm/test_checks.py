@@ -8,7 +8,7 @@ from narrlit.llm.checks import (
     SourceStory,
     is_placeholder,
     is_refusal,
-    overlap,
+    ngram_overlap,
     proper_names,
 )
 
@@ -156,5 +156,5 @@ def test_overlap_is_a_share_of_the_shorter_text_without_regard_to_case(one, othe
     second = ",\n".join(other).upper()
     expected = len(grams(one) & grams(other)) / min(len(grams(one)), len(grams(other)))
 
-    assert overlap(first, second) == overlap(second, first) == expected
-    assert overlap(first, first) == 1
+    assert ngram_overlap(first, second) == ngram_overlap(second, first) == expected
+    assert ngram_overlap(first, first) == 1

@@ -13,7 +13,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.measures.meanmax import MeanMax, alignment, max_similarity, pooled, sentence_scores
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.preprocessing.sentences import split_sentences as sentences
 
@@ -91,7 +91,7 @@ def test_scores_of_triples_match_a_plain_loop(tiny, reading, prompts):
     encoder = Encoder(EncoderConfig(tiny(), prompts=prompts)).eval()
     settings = MeanMax(reading, gamma=0.01, windows=3, tau=1.5)
     story = {
-        role: {text: embed(encoder, sentences(text), role, progress=False)[0].astype(float) for text in TEXTS}
+        role: {text: embed_stories(encoder, sentences(text), role, progress=False)[0].astype(float) for text in TEXTS}
         for role in ("anchor", "candidate")
     }
     slow = {"max_similarity": loop_max_similarity, "pooled": loop_pooled}[reading]

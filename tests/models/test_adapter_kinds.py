@@ -16,7 +16,7 @@ from narrlit.errors import ModelError
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 
@@ -147,7 +147,7 @@ def written_folder(
 
 def embedded(encoder):
     encoder.long = "truncate"
-    return embed(encoder, TEXTS, progress=False).embeddings
+    return embed_stories(encoder, TEXTS, progress=False).embeddings
 
 
 @cases(MERGED)

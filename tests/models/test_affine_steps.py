@@ -13,7 +13,7 @@ from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.affine_steps import fit_steps
 from narrlit.models.config import EncoderConfig, Fusion, parse_steps
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder, with_fusion
 
@@ -90,12 +90,12 @@ def test_too_few_stories_or_dimensions_are_refused(steps, count, refusal):
 
 def with_steps(encoder, stories, steps):
     """The encoder with post-processing fitted on the stories, and their embeddings by NumPy."""
-    plain = embed(encoder, stories, progress=False).embeddings
+    plain = embed_stories(encoder, stories, progress=False).embeddings
     fitted = fit_steps(parse_steps(steps), plain)
     weight = torch.tensor(fitted.weight).float()
     bias = torch.tensor(fitted.bias).float()
     encoder.postprocess(Dense(*weight.T.shape, True, torch.nn.Identity(), weight, bias))
-    assert abs(embed(encoder, stories, progress=False).embeddings - fitted(plain)).max() < 1e-5
+    assert abs(embed_stories(encoder, stories, progress=False).embeddings - fitted(plain)).max() < 1e-5
     assert encoder.dimension == len(weight)
     assert encoder.normalized is True
     return fitted(plain)
@@ -110,11 +110,14 @@ def test_an_exported_text_encoder_gives_the_same_embeddings_without_this_package
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
 
     assert abs(theirs - expected).max() < 1e-5
-    assert abs(embed(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - expected).max() < 1e-5
+    assert (
+        abs(embed_stories(load_encoder(str(tmp_path / "out")), TEXTS, progress=False).embeddings - expected).max()
+        < 1e-5
+    )
     assert "fitted on 4 stories, `f.jsonl` (SHA-256 abc)" in (tmp_path / "out" / "README.md").read_text()
 
     again = Encoder(EncoderConfig(str(tmp_path / "out"), normalize=True)).eval()  # as a fit reads it
-    assert abs(embed(again, TEXTS, progress=False).embeddings - expected).max() < 1e-5
+    assert abs(embed_stories(again, TEXTS, progress=False).embeddings - expected).max() < 1e-5
 
 
 @pytest.mark.parametrize("reads", ["sentences", "views"])
@@ -129,6 +132,6 @@ def test_an_exported_head_keeps_its_post_processing(tiny, tmp_path, reads):
     assert abs(theirs - expected).max() < 1e-5
 
     again = load_encoder(str(tmp_path / "out"))
-    assert abs(embed(again, stories, progress=False).embeddings - expected).max() < 1e-5
+    assert abs(embed_stories(again, stories, progress=False).embeddings - expected).max() < 1e-5
     with refused("fusion_after_postprocessing"):
         with_fusion(again, Fusion(1, 0, 0, 0))

@@ -17,7 +17,7 @@ from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models import weights
 from narrlit.models.config import UNLIMITED, EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 
 SAME = 1e-5
@@ -74,8 +74,8 @@ def test_a_text_has_one_embedding_alone_and_in_every_batch(kind, tokenizer, mode
     with torch.no_grad():  # as an objective embeds a batch
         assert (encoder.train()(packed(encoder, TEXTS)) - expected).abs().max() < SAME
 
-    alone = np.concatenate([embed(encoder.eval(), [text], progress=False).embeddings for text in TEXTS])
-    assert np.abs(embed(encoder, TEXTS, progress=False).embeddings - alone).max() < SAME
+    alone = np.concatenate([embed_stories(encoder.eval(), [text], progress=False).embeddings for text in TEXTS])
+    assert np.abs(embed_stories(encoder, TEXTS, progress=False).embeddings - alone).max() < SAME
 
 
 @pytest.mark.parametrize(("kind", "tokenizer"), [(kind, name) for kind, name in MODELS if name in EXPORTED])

@@ -9,7 +9,7 @@ from torch import nn
 
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 
@@ -87,8 +87,8 @@ def test_bf16_works_where_it_is_reported_and_is_refused_elsewhere(narrlit, make,
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_model_stored_in_bfloat16_embeds_many_texts_on_any_processor(tiny, dtype):
     texts = [f"{number} {text}" for number in range(10) for text in world_texts()[:7]]
-    exact = embed(Encoder(EncoderConfig(tiny())).eval(), texts, progress=False).embeddings
-    vectors = embed(Encoder(EncoderConfig(tiny(), dtype=dtype)).eval(), texts, progress=False).embeddings
+    exact = embed_stories(Encoder(EncoderConfig(tiny())).eval(), texts, progress=False).embeddings
+    vectors = embed_stories(Encoder(EncoderConfig(tiny(), dtype=dtype)).eval(), texts, progress=False).embeddings
     assert (vectors * exact).sum(1).min() > (0.9999 if dtype == "float32" else 0.99)
 
 

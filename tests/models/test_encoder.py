@@ -13,7 +13,7 @@ from tiny_models import world_texts
 
 from narrlit.models import capabilities
 from narrlit.models.config import EncoderConfig, Prompts
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import build_head
 from narrlit.models.registry import load_encoder
@@ -128,9 +128,9 @@ def test_bfloat16_changes_only_linear_layers_and_embeddings_slightly(tiny, monke
     monkeypatch.setattr(capabilities, "has_bf16", lambda device: True)  # without it as exact, only slow
     config = EncoderConfig(tiny(kind, pooling), packed=packs)
     texts = texts_of_many_lengths()
-    exact = embed(Encoder(config).eval(), texts, progress=False).embeddings
+    exact = embed_stories(Encoder(config).eval(), texts, progress=False).embeddings
     encoder = Encoder(config).eval().cast("bf16")
-    found = embed(encoder, texts, progress=False).embeddings
+    found = embed_stories(encoder, texts, progress=False).embeddings
 
     assert found.dtype == np.float32
     assert np.abs(cosines(found) - cosines(exact)).max() < 6e-3
@@ -162,7 +162,7 @@ def test_heads_work_on_a_model_in_bfloat16(tiny, tmp_path, monkeypatch):
         encoder.attach(build_head("bilstm", 32, hidden=8, output=16))
         encoder.postprocess(Dense(16, 8))
         torch.nn.init.eye_(encoder.post[1].linear.weight)
-        found.append(embed(encoder.eval().cast(precision), texts, progress=False)[0])
+        found.append(embed_stories(encoder.eval().cast(precision), texts, progress=False)[0])
 
     assert 1e-7 < np.abs(found[0] - found[1]).max() < 0.02
 
@@ -191,7 +191,7 @@ def test_an_exported_folder_keeps_prompts_max_length_and_embeddings(tiny, tmp_pa
     assert again.max_length == 40
 
     texts = world_texts()[:4]
-    ours = embed(encoder, texts, progress=False).embeddings
+    ours = embed_stories(encoder, texts, progress=False).embeddings
     theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
 
     assert abs(ours - theirs).max() < 1e-6
@@ -202,7 +202,7 @@ def test_a_model_with_cls_pooling_and_a_dense_layer_keeps_both(tiny, tmp_path):
     theirs.insert(2, Dense(32, 32))  # as LaBSE: CLS, dense layer with tanh, unit vectors
     theirs.save(str(tmp_path / "labse"))
     texts = world_texts()[:3]
-    ours = embed(Encoder(EncoderConfig(str(tmp_path / "labse"))).eval(), texts, progress=False).embeddings
+    ours = embed_stories(Encoder(EncoderConfig(str(tmp_path / "labse"))).eval(), texts, progress=False).embeddings
 
     assert abs(ours - theirs.encode(texts)).max() < 1e-6
     with pytest.warns(UserWarning, match=r"own pooling \(cls\)"):

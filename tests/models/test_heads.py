@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from narrlit.models.config import PARTS, PRESETS, EncoderConfig, Fusion, parse_fusion
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.heads import ViewFusion, ViewHeads, apply_head, build_head, split_views
 
@@ -212,8 +212,8 @@ def test_heads_keep_their_precision_on_encoders_in_half_precision(tiny):
     assert head[0].linear.weight.dtype == torch.float32
 
     plain = Encoder(EncoderConfig(tiny(), dtype="bfloat16")).eval()
-    before = embed(plain, ["A tale.", "Another one."], progress=False).embeddings
-    after = embed(encoder, ["A tale.", "Another one."], progress=False).embeddings
+    before = embed_stories(plain, ["A tale.", "Another one."], progress=False).embeddings
+    after = embed_stories(encoder, ["A tale.", "Another one."], progress=False).embeddings
 
     assert abs(after - apply_head(head, torch.from_numpy(before)).detach().numpy()).max() < 1e-6
     assert isinstance(head[0], nn.Module)

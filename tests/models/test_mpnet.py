@@ -11,7 +11,7 @@ from tiny_models import world_texts
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 
 FOLDER = os.environ.get("NARRLIT_MPNET", "")
@@ -25,7 +25,7 @@ def encoder():
 
 
 def test_embeddings_equal_those_of_sentence_transformers_also_after_an_export(encoder, tmp_path):
-    ours = embed(encoder.eval(), TEXTS, progress=False).embeddings
+    ours = embed_stories(encoder.eval(), TEXTS, progress=False).embeddings
     with torch.no_grad():
         batch = encoder(packed(encoder, TEXTS)).numpy()
 

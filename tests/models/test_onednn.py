@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel
 
 from narrlit.models import embedding, onednn
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.onednn import fused_linears
 
@@ -69,17 +69,17 @@ def test_embed_gives_the_same_embeddings_and_restores_the_model(tiny, monkeypatc
             yield
 
     monkeypatch.setattr(embedding, "fused_linears", counting)
-    embed(encoder, world_texts()[:1], progress=False)
+    embed_stories(encoder, world_texts()[:1], progress=False)
 
     assert not counts  # for one text it would not pay
 
     monkeypatch.setattr(embedding, "TEXTS_TO_FUSE", 2)
-    ours = embed(encoder, world_texts(), progress=False).embeddings
+    ours = embed_stories(encoder, world_texts(), progress=False).embeddings
     assert not there or counts == [6 * LAYERS]
     assert not any("forward" in vars(module) for module in encoder.modules())
 
     monkeypatch.setattr(onednn, "FUSABLE", frozenset())
-    plain = embed(encoder, world_texts(), progress=False).embeddings
+    plain = embed_stories(encoder, world_texts(), progress=False).embeddings
     assert not there or counts == [6 * LAYERS, 0]
     assert np.abs(ours - plain).max() < 1e-6
 

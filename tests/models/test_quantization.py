@@ -19,7 +19,7 @@ from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.origin import Origin
 from narrlit.models.adapters import quantization_of
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import save_encoder, trained_weights
@@ -163,7 +163,7 @@ def test_checkpoints_and_teachers_contain_only_adapters_and_load_quantized(qwen3
         again = load_encoder(str(source), long="truncate")
         assert again.quantized
         assert again.has_adapters
-        found = embed(again, texts, progress=False).embeddings
+        found = embed_stories(again, texts, progress=False).embeddings
         assert cosines(torch.from_numpy(found), before) > 0.9999
 
 

@@ -15,7 +15,7 @@ from narrlit.errors import ModelError
 from narrlit.models import config, pretrained
 from narrlit.models.checkpoints import find_checkpoint, find_record
 from narrlit.models.config import EncoderConfig
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 
@@ -39,7 +39,7 @@ def refusal(source):
 def test_a_folder_without_normalization_is_not_normalized(tiny, tmp_path):
     Encoder(EncoderConfig(tiny(), normalize=False)).save(tmp_path / "plain")
     theirs = SentenceTransformer(str(tmp_path / "plain"), device="cpu").encode(TEXTS)
-    ours = embed(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
+    ours = embed_stories(load_encoder(str(tmp_path / "plain")), TEXTS, progress=False).embeddings
 
     assert abs(ours - theirs).max() < 1e-5
     assert abs(np.linalg.norm(ours, axis=1) - 1).min() > 0.1
@@ -55,13 +55,13 @@ def test_missing_weights_are_refused(folder, gone):
 
 
 def test_a_missing_pooler_is_not_a_missing_weight(folder):
-    before = embed(load_encoder(str(folder)), TEXTS, progress=False).embeddings
+    before = embed_stories(load_encoder(str(folder)), TEXTS, progress=False).embeddings
     weights = load_file(folder / "model.safetensors")
     assert any("pooler" in name for name in weights)
 
     save_file({k: v for k, v in weights.items() if "pooler" not in k}, folder / "model.safetensors", {"format": "pt"})
     # Weights that lie elsewhere in the file are aligned otherwise, and may be summed in another order.
-    assert abs(embed(load_encoder(str(folder)), TEXTS, progress=False)[0] - before).max() < 1e-6
+    assert abs(embed_stories(load_encoder(str(folder)), TEXTS, progress=False)[0] - before).max() < 1e-6
 
 
 def _cut(path):
@@ -96,7 +96,7 @@ def test_embeddings_of_nan_or_zeros_are_refused(folder, value):
         encoder.transformer.encoder.layer[-1].output.LayerNorm.bias.fill_(value)
 
     with refused("embeddings_of_nan"):
-        embed(encoder, TEXTS, progress=False)
+        embed_stories(encoder, TEXTS, progress=False)
 
 
 def test_a_warning_is_shown_only_for_a_different_pooling(tiny, recwarn):

@@ -9,7 +9,7 @@ from refusals import refused
 from tiny_models import world_texts
 
 from narrlit.models.config import EncoderConfig, LoRA
-from narrlit.models.embedding import embed
+from narrlit.models.embedding import embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_encoder
 from narrlit.models.weights import build_encoder, read_weights, restore_weights, save_encoder, trained_weights
@@ -32,7 +32,7 @@ def test_a_checkpoint_of_adapters_is_loaded_merged(tiny, tmp_path):
     for source in (path, whole):
         again = load_encoder(source, long="truncate")
         assert not again.has_adapters
-        found = embed(again, texts, progress=False).embeddings
+        found = embed_stories(again, texts, progress=False).embeddings
         assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)
 
 
@@ -65,7 +65,7 @@ def test_a_folder_of_a_teacher_gives_the_same_embeddings(tiny, tmp_path, lora):
     assert (".lora_" in next(iter(read_weights(tmp_path / "weights.safetensors")))) == (lora is not None)
 
     texts = world_texts()[:4]
-    found = embed(load_encoder(str(tmp_path), long="truncate"), texts, progress=False).embeddings
+    found = embed_stories(load_encoder(str(tmp_path), long="truncate"), texts, progress=False).embeddings
     before = vectors(encoder, texts)
 
     assert torch.allclose(torch.from_numpy(found), before, atol=1e-5)

@@ -31,7 +31,7 @@ from narrlit.datamodules.provenance import ContaminationFlags
 from narrlit.datamodules.story_data import data_of
 from narrlit.distributed import gather
 from narrlit.files import atomic_path
-from narrlit.models.checkpoint_files import read_settings
+from narrlit.models.checkpoint_files import read_checkpoint_settings
 from narrlit.models.run_file import ANSWERS, HIGHEST_ACCURACY, RECORD, VERSION, Evaluation
 from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
@@ -506,7 +506,7 @@ def _best(validations: list[EvaluationRecord], trainer: L.Trainer) -> Evaluation
     path = saved.get("best", saved.get("last"))
     if path is None:
         return max(known, key=_known_accuracy, default=None)
-    step = read_settings(path)["global_step"]
+    step = read_checkpoint_settings(path)["global_step"]
     return next((validation for validation in reversed(known) if validation["step"] == step), None)
 
 

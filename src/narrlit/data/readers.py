@@ -892,17 +892,17 @@ def _texts_below(value: object, place: str) -> Iterator[tuple[str, str]]:
             yield from _texts_below(item, f"{place}/{index}")
 
 
-def with_texts(value: Any, texts: TextsByPlace, place: str = "") -> Any:
+def replace_texts(value: Any, texts: TextsByPlace, place: str = "") -> Any:
     """Copy a raw row with new texts at their places.
 
-    >>> with_texts({"id": 1, "negatives": [{"text": "a", "kind": "theme"}]}, {"negatives/0/text": "b"})
+    >>> replace_texts({"id": 1, "negatives": [{"text": "a", "kind": "theme"}]}, {"negatives/0/text": "b"})
     {'id': 1, 'negatives': [{'text': 'b', 'kind': 'theme'}]}
     """
     if isinstance(value, str):
         return texts.get(place, value)
     prefix = f"{place}/" if place else ""
     if isinstance(value, Mapping):
-        return {key: with_texts(item, texts, f"{prefix}{key}") for key, item in value.items()}
+        return {key: replace_texts(item, texts, f"{prefix}{key}") for key, item in value.items()}
     if isinstance(value, list):
-        return [with_texts(item, texts, f"{prefix}{index}") for index, item in enumerate(value)]
+        return [replace_texts(item, texts, f"{prefix}{index}") for index, item in enumerate(value)]
     return value

@@ -36,7 +36,7 @@ from narrlit.optional import require
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 _EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
 
-Split = Literal["lines", "blank-lines"]
+TextSplit = Literal["lines", "blank-lines"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Layout:
     text_column: str | None = None
     id_column: str | None = None
     title_column: str | None = None
-    split: Split | None = None
+    split: TextSplit | None = None
 
 
 def file_digest(path: str | Path) -> str:
@@ -346,7 +346,7 @@ def _json(path: Path, line: _Line) -> Any:
         raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _text_rows(path: Path, text: str, split: Split | None, notes: list[ReadingNote]) -> list[FileRow]:
+def _text_rows(path: Path, text: str, split: TextSplit | None, notes: list[ReadingNote]) -> list[FileRow]:
     """Divide a text into stories; it is one story if `split` is None."""
     lines = list(_lines(text.split("\n")))
     if split == "lines":

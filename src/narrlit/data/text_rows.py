@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from narrlit.console import say
-from narrlit.data.readers import TextsByPlace, row_texts, with_texts
+from narrlit.data.readers import TextsByPlace, replace_texts, row_texts
 from narrlit.data.row_file import JSON_SUFFIXES, RowFile, numbered_rows
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.writers import OUTPUT_SUFFIXES, check_rows
@@ -104,4 +104,4 @@ class TextRows:
 
     def with_texts(self, texts: Sequence[TextsByPlace]) -> list[Any]:
         """Copy the rows with new texts at their places."""
-        return [with_texts(row.value, new) for row, new in zip(self.file.rows, texts, strict=True)]
+        return [replace_texts(row.value, new) for row, new in zip(self.file.rows, texts, strict=True)]

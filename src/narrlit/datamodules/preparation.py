@@ -57,7 +57,7 @@ class TripleSet:
         return TripleSet(_take(self.read, rows), _take(self.triples, rows))
 
 
-def divide(validation: TripleSet, share: float) -> tuple[TripleSet, TripleSet]:
+def divide_triples(validation: TripleSet, share: float) -> tuple[TripleSet, TripleSet]:
     """Divide validation triples into those to evaluate and those that can be mined.
 
     Args:

@@ -25,7 +25,7 @@ from narrlit.data.splits import Overlap, overlap
 from narrlit.data.storyworld import SyntheticStory
 from narrlit.datamodules.hard_examples import HardExampleSampling
 from narrlit.datamodules.loaders import LoaderOptions, ResumableLoader
-from narrlit.datamodules.preparation import Preparation, Prepared, TrainingSet, TripleSet, divide
+from narrlit.datamodules.preparation import Preparation, Prepared, TrainingSet, TripleSet, divide_triples
 from narrlit.datamodules.provenance import ContaminationFlags, DivisionRecord, Provenance
 from narrlit.datamodules.pseudo_labels import PseudoLabels
 from narrlit.datamodules.story_tables import StoryTables
@@ -172,7 +172,7 @@ class StoryData(L.LightningDataModule):
         if read:
             self._note_pseudonyms(name)
         if name == "validation":
-            evaluated, self.minable = divide(rows, self.validation_share)
+            evaluated, self.minable = divide_triples(rows, self.validation_share)
             if evaluated is not rows:
                 division = DivisionRecord(
                     self.validation_share, evaluated=len(evaluated.triples), set_apart=len(self.minable.triples)

@@ -11,7 +11,7 @@ import numpy as np
 
 from narrlit.data.schema import FloatArray
 from narrlit.errors import ModelError, OptionError
-from narrlit.servers import Endpoint, SettingNames, run
+from narrlit.servers import Endpoint, SettingNames, run_coroutine
 
 RESERVED_FIELDS = ("model", "input", "encoding_format")
 """Fields of a request that are set here."""
@@ -84,7 +84,7 @@ class EmbeddingServer:
         """
         size = self._options.batch_size
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]
-        return stacked(run(self._vectors(batches)), len(texts), str(self.endpoint))
+        return stacked(run_coroutine(self._vectors(batches)), len(texts), str(self.endpoint))
 
     async def _vectors(self, batches: Sequence[list[str]]) -> list[Any]:
         """Request the embeddings of batches of texts, several batches at a time; return them in one list."""

@@ -17,7 +17,7 @@ from narrlit.embedding_cache.space import CacheDtype
 from narrlit.errors import ModelError, OptionError, reading
 from narrlit.models.config import EncoderConfig, Role, remote_code_allowed
 from narrlit.models.coverage import Coverage
-from narrlit.models.embedding import Embeddings, embed
+from narrlit.models.embedding import Embeddings, embed_stories
 from narrlit.models.encoder import Encoder
 from narrlit.models.packaged import packaged_minilm
 from narrlit.optional import require
@@ -84,7 +84,7 @@ def _open_encoder(config: EncoderConfig, prompts: Mapping[Role, str], device: to
     for role, prompt in prompts.items():
         if encoder.prompt(role) != prompt:
             raise ModelError("unread_prompts", model=config.model)
-    return partial(embed, encoder, progress=False)
+    return partial(embed_stories, encoder, progress=False)
 
 
 def _open_server(config: EncoderConfig, source: EmbeddingSource, prompts: Mapping[Role, str]) -> EmbedTexts:

@@ -531,9 +531,9 @@ class StoryEncoder:
         if self._exported is not None:
             texts = [item if isinstance(item, str) else item.text for item in items]
             return self._exported.embed(texts, role)
-        from narrlit.models.embedding import embed
+        from narrlit.models.embedding import embed_stories
 
-        result = embed(self.module, items, role, progress)
+        result = embed_stories(self.module, items, role, progress)
         return result.embeddings, result.readings
 
     def _cached(self, folder: Path, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:

@@ -12,7 +12,7 @@ from narrlit.configuration import find_config, packaged_configs, packaged_name, 
 from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
-from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
+from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
@@ -83,7 +83,7 @@ def ablate(
 
 def ablation_result(folder: Path, systems: "Sequence[AblatedSystem]", fits: Sequence[FinishedFit]) -> FitsResult:
     """Compare the fits of systems with those of the full one, which comes first, on the same triples."""
-    answers = answers_of(fits)
+    answers = fit_answers(fits)
     changes = []
     for system in systems:
         changes.append({"system": system.name, "overlay": system.overlay, "changes": list(system.changes)})

@@ -10,7 +10,7 @@ from narrlit.console import say
 from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
-from narrlit.experiments.fit_figures import answers_of, figures_by, fits_result, reference_differences
+from narrlit.experiments.fit_figures import figures_by, fit_answers, fits_result, reference_differences
 from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
@@ -66,7 +66,7 @@ def crossval(
     6  trained    1  2
     """
     division = Division(folds, fold_seed, ungrouped, evaluate_synthetic)
-    divided = divide(fit_arguments(config, options), division, PURPOSE)
+    divided = divide_examples(fit_arguments(config, options), division, PURPOSE)
     divided.announce()
     fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
@@ -143,7 +143,7 @@ class DividedConfig:
         return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold, check)
 
 
-def divide(arguments: Sequence[str], division: Division, purpose: str) -> DividedConfig:
+def divide_examples(arguments: Sequence[str], division: Division, purpose: str) -> DividedConfig:
     """Divide the training examples of a config.
 
     Args:
@@ -170,7 +170,7 @@ def divided_config(arguments: Sequence[str], division: Division, purpose: str) -
 
 def crossval_result(folder: Path, fits: Sequence[FinishedFit], division: Division) -> FitsResult:
     """Compute the accuracies of the fits of all folds, also by origin (synthetic, other) if synthetic ones count."""
-    answers = answers_of(fits)
+    answers = fit_answers(fits)
     figures: list[Row] = []
     notes = [Note.of("ungrouped")] if division.ungrouped else []
     folds = {planned.fold.fold: planned.fold for planned, _ in fits if planned.fold is not None}

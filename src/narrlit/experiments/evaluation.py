@@ -17,7 +17,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError
 from narrlit.experiments.board import board_rows
 from narrlit.experiments.combinations import ORACLE, combine
-from narrlit.experiments.facets import FACETS, FacetValues, divide, margin_quartiles, read_facets
+from narrlit.experiments.facets import FACETS, FacetValues, bin_values, margin_quartiles, read_facets
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows, answers_of
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
@@ -225,7 +225,7 @@ def _facet_figures(systems: Sequence[SystemAnswers], facet: str, values: FacetVa
     figures = []
     for system in systems:
         if values is not None:
-            bins = divide(values)
+            bins = bin_values(values)
         elif system.margin is not None:
             bins = margin_quartiles(system.margin)
         else:

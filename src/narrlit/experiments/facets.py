@@ -85,14 +85,14 @@ class Bins(NamedTuple):
     names: list[str]
 
 
-def divide(values: FacetValues, most: int = MOST_VALUES) -> Bins:
+def bin_values(values: FacetValues, most: int = MOST_VALUES) -> Bins:
     """Divide N values into quartiles if they are numbers with more than `most` different values, else by value.
 
     Equal numbers are in the same bin, so that bins may differ in size.
 
-    >>> divide([1.0, 2, 3, 4, 5, 6, 7, 8, 9]).names
+    >>> bin_values([1.0, 2, 3, 4, 5, 6, 7, 8, 9]).names
     ['1 to 3', '4 to 5', '6 to 7', '8 to 9']
-    >>> divide(["b", "a", "b", None])
+    >>> bin_values(["b", "a", "b", None])
     Bins(numbers=array([0, 1, 0, 2]), names=['b', 'a', 'none'])
     """
     numbers = _finite_numbers(values)
@@ -147,5 +147,5 @@ def _value_name(value: object) -> str:
 
 def margin_quartiles(margin: NDArray[np.float64]) -> Bins:
     """Divide triples into quartiles of a system's margin; scales of different systems can't be compared."""
-    numbers, ends = divide(np.abs(margin).tolist(), 0)
+    numbers, ends = bin_values(np.abs(margin).tolist(), 0)
     return Bins(numbers, [f"quartile {number}" for number in range(1, len(ends) + 1)])

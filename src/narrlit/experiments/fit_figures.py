@@ -19,7 +19,7 @@ LEVELS = ("seed", "fold")
 """Columns over which accuracies are summarized, the outer one first."""
 
 
-def answers_of(fits: Sequence[FinishedFit]) -> pd.DataFrame:
+def fit_answers(fits: Sequence[FinishedFit]) -> pd.DataFrame:
     """Tabulate the answers of fits to their validation triples.
 
     Returns:

@@ -56,7 +56,7 @@ def fit(config: Configs, options: FitOptions | None = None, *, checkpoint: str |
     arguments = fit_arguments(config, options)
     if checkpoint is not None:
         arguments += ["--ckpt_path", str(checkpoint)]
-    folder = lightning_cli.run("fit", arguments)
+    folder = lightning_cli.run_lightning("fit", arguments)
     if folder is None:
         raise NarrlitError("fit_without_folder")
     return Run.read(folder)
@@ -108,7 +108,7 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
     """
     if "--trust-remote-code" in arguments:  # from the arguments only: a config can't give this consent
         allow_remote_code()
-    with quiet():
+    with quiet_fit():
         parsed = lightning_cli.parse_fit(arguments)
     config = parsed.as_dict()
     for setting, is_used in _refused_settings(config).items():
@@ -152,7 +152,7 @@ def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
     if prune is not None:
         config = _without_checkpoints(config)
     try:
-        with tempfile.TemporaryDirectory() as temporary, quiet():
+        with tempfile.TemporaryDirectory() as temporary, quiet_fit():
             file = Path(temporary) / "config.yaml"
             file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
             reason = _run(["--config", str(file)], prune)
@@ -236,7 +236,7 @@ class Pruning(Callback):
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_fit() -> Iterator[None]:
     """Redirect the progress of a fit to stderr, and suppress notices that every fit would repeat."""
     lightning_cli.silence()
     logging.disable(logging.INFO)

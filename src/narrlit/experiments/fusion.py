@@ -83,7 +83,7 @@ def fuse(  # noqa: PLR0913 (options)
     2      minilm, equal  3    0.0
     """
     given = PRESETS if settings is None else settings
-    named = read_settings(given) if isinstance(given, str | Path) else given
+    named = read_fusions(given) if isinstance(given, str | Path) else given
     named = {FULL_ONLY: PRESETS[FULL_ONLY], **named}
     if any(named[FULL_ONLY].weights[1:]):
         raise OptionError("reserved_setting", name=FULL_ONLY)
@@ -196,7 +196,7 @@ def fusion_rows(
     return figures, differences
 
 
-def read_settings(path: str | Path) -> dict[str, Fusion]:
+def read_fusions(path: str | Path) -> dict[str, Fusion]:
     """Read fusion settings: NAME: [full, theme, action, outcome] in a YAML file."""
     content = read_yaml(path)
     if not isinstance(content, dict) or not content:

@@ -6,8 +6,8 @@ from pathlib import Path
 from narrlit import lightning_cli
 from narrlit.errors import OptionError
 from narrlit.experiments.ablation import read_systems
-from narrlit.experiments.fit_figures import answers_of, fits_result, reference_differences
-from narrlit.experiments.fitting import Configs, FitOptions, fit_arguments, quiet
+from narrlit.experiments.fit_figures import fit_answers, fits_result, reference_differences
+from narrlit.experiments.fitting import Configs, FitOptions, fit_arguments, quiet_fit
 from narrlit.experiments.plan import FitsResult, Plan, check_seeds
 
 PURPOSE = "a fit with several seeds"
@@ -45,13 +45,13 @@ def fit_seeds(config: Configs, options: FitOptions | None = None, *, seeds: Sequ
     planned = [system.fit(f"seed_{seed}", seed, "trained") for seed in checked]
     folder = _folder_of(arguments)
     fits = Plan(folder, planned, {fit.name: fit.config for fit in planned}, PLACE).run()
-    answers = answers_of(fits)
+    answers = fit_answers(fits)
     return fits_result("seeds", folder, fits, answers, reference_differences(answers))
 
 
 def _folder_of(arguments: Sequence[str]) -> Path:
     """Return the folder of the runs, from the config's logger."""
-    with quiet():
+    with quiet_fit():
         logger = lightning_cli.parse_fit(arguments).config.trainer.logger
     settings = dict(getattr(logger, "init_args", {}))
     if "save_dir" not in settings:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from narrlit.console import say
 from narrlit.errors import OptionError
-from narrlit.experiments.crossval import DividedConfig, Division, divide, divided_config
-from narrlit.experiments.fit_figures import answers_of, fit_differences, fits_result
+from narrlit.experiments.crossval import DividedConfig, Division, divide_examples, divided_config
+from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, setting_arguments
 from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
 from narrlit.experiments.run import BEST
@@ -131,7 +131,7 @@ class Search:
         Raises:
             OptionError: if the folder contains another search, or a fit refuses a value of the space.
         """
-        divided = divide(arguments, division, PURPOSE)
+        divided = divide_examples(arguments, division, PURPOSE)
         given = DividedConfig(_on_one_device(divided.config), divided.descriptions)
         space.check(lambda settings: _config_with(arguments, division, settings), given.config)
         examples = {f"fold_{fold.fold}": fold.sha256 for fold in given.descriptions}
@@ -161,7 +161,7 @@ class Search:
         tuned = DividedConfig(self.config_of(winner.params), self.given.descriptions)
         planned = self.given.fits("given_", "given", first=1) + tuned.fits(f"{name}_", "winner", first=1)
         fits = Plan(self.folder, planned, {}).run_fits()
-        answers = answers_of(fits)
+        answers = fit_answers(fits)
 
         first, *others = self.given.descriptions
         num_evaluations = sum(len(trial.user_attrs[ENTRY]["evaluations"]) for trial in trials)

@@ -314,7 +314,7 @@ def _add_names(plot: Any, places: list[GroupPlace]) -> None:
     )
 
 
-def write_svg(story_map: StoryMap, path: Path) -> None:
+def write_map_svg(story_map: StoryMap, path: Path) -> None:
     """Write the map as an SVG drawing: a dendrogram with titles, or points with numbers and names of groups.
 
     Raises:

@@ -12,7 +12,7 @@ from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.agreement import Agreement, agreement
-from narrlit.explore.map_page import map_page, write_svg
+from narrlit.explore.map_page import map_page, write_map_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
 from narrlit.library.collection import Collection, column_values
@@ -78,7 +78,7 @@ class CollectionMap:
         groups = target.with_name(f"{target.stem}-groups.csv")
         drawing = target.with_name(f"{target.stem}.svg")
         with atomic_path(drawing) as temporary:
-            write_svg(self.arranged, temporary)
+            write_map_svg(self.arranged, temporary)
         write_table(neighbors, self.arranged.neighbor_rows())
         write_table(groups, self.arranged.group_rows())
         with atomic_path(target) as temporary:

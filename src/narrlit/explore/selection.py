@@ -14,7 +14,7 @@ from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.explore.bibliography import write_bibliography
 from narrlit.explore.graph import write_graph
-from narrlit.explore.map_page import write_svg
+from narrlit.explore.map_page import write_map_svg
 from narrlit.explore.pairs import similar_pairs
 from narrlit.explore.story_map import arrange_stories
 from narrlit.files import atomic_path, check_writable, write_text
@@ -90,7 +90,7 @@ class Selection:
             case ".svg":
                 arranged = arrange_stories(self.frame, self.similarities)
                 with atomic_path(target) as temporary:
-                    write_svg(arranged, temporary)
+                    write_map_svg(arranged, temporary)
             case ".bib":
                 write_bibliography(target, self.frame)
             case ".txt":

@@ -20,7 +20,7 @@ from narrlit.embedding_cache.listing import format_bytes
 from narrlit.encoding.exported import RUNTIME
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import ModelError, OptionError, reading
-from narrlit.exporting.onnx import HIDDEN_STATE, INPUTS, LARGEST_DIFFERENCE, MOST_WEIGHTS, write_graph
+from narrlit.exporting.onnx import HIDDEN_STATE, INPUTS, LARGEST_DIFFERENCE, MOST_WEIGHTS, write_onnx
 from narrlit.models.encoder import Encoder
 from narrlit.models.pretrained import quiet
 from narrlit.optional import require
@@ -117,7 +117,7 @@ def write_backend_files(folder: Path, to: Backend, weights: WeightFormat) -> tup
     with reading("conversion_failed", to, error=ModelError):
         with TemporaryDirectory() as temporary:
             graph = Path(temporary, "model.onnx")
-            write_graph(folder, graph, pooled=False)
+            write_onnx(folder, graph, pooled=False)
             for number_format in formats:
                 convert_graph(graph, folder / FILES[to, number_format], number_format)
         files = _measured(folder, to, formats)

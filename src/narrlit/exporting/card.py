@@ -152,10 +152,10 @@ def model_card(facts: CardFacts) -> ModelCard:
         _citation(facts.origin),
     ]
     body = "\n".join(filter(None, sections))
-    return ModelCard(f"---\n{metadata(facts).to_yaml()}\n---\n\n{body}")
+    return ModelCard(f"---\n{card_metadata(facts).to_yaml()}\n---\n\n{body}")
 
 
-def metadata(facts: CardFacts) -> ModelCardData:
+def card_metadata(facts: CardFacts) -> ModelCardData:
     """Collect the metadata of a card."""
     origin = facts.origin
     tags = ["sentence-transformers", TASK_TYPE, "narrlit"]

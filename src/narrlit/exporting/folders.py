@@ -32,7 +32,7 @@ from narrlit.files import atomic_folder, check_writable
 from narrlit.models.averaging import Shares, average_weights
 from narrlit.models.config import UNLIMITED, EncoderConfig
 from narrlit.models.encoder import Encoder
-from narrlit.models.registry import open_encoder
+from narrlit.models.registry import load_unmerged
 from narrlit.models.weights import save_encoder
 
 MODULES = "modules.json"
@@ -229,7 +229,7 @@ def average(
     names = [str(model) for model in models]
     share = trained_share if isinstance(trained_share, float | int) else list(trained_share)
     record = AverageFile(models=names, trained_share=share)
-    encoders = [open_encoder(name, trust_remote_code=trust_remote_code) for name in names]
+    encoders = [load_unmerged(name, trust_remote_code=trust_remote_code) for name in names]
     config, weights = average_weights(encoders, trained_share)
     if config.lora is not None:  # halves the file size; embeddings change by less than 1e-3
         weights = {name: value.half() for name, value in weights.items()}

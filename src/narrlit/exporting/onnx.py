@@ -59,7 +59,7 @@ class _Graph(nn.Module):
         return tuple(features[name] for name in self.outputs)
 
 
-def write_graph(folder: Path, path: Path, *, pooled: bool = True) -> None:
+def write_onnx(folder: Path, path: Path, *, pooled: bool = True) -> None:
     """Convert a sentence-transformers folder to an ONNX graph in float32.
 
     Args:
@@ -133,7 +133,7 @@ def _write(module: Encoder, folder: Path) -> None:
     """Write graph, tokenizer and record of an encoder."""
     with TemporaryDirectory() as model:
         module.save(Path(model))
-        write_graph(Path(model), folder / GRAPH)
+        write_onnx(Path(model), folder / GRAPH)
     tokenizer = module.model[0].tokenizer
     tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
     record = ExportedRecord(facts=asdict(EncoderFacts.of(module)), padding=int(tokenizer.pad_token_id or 0))

@@ -34,7 +34,7 @@ from narrlit.library.index_fit import IndexFit, all_contents
 from narrlit.library.index_record import IndexRecord, IndexSettings, identity
 from narrlit.library.index_snapshot import IndexSnapshot
 from narrlit.library.index_storage import IndexStorage, check_name
-from narrlit.library.index_writing import Changes, NewStories, OnProgress, write_stories
+from narrlit.library.index_writing import Changes, NewStories, OnProgress, commit_stories
 from narrlit.library.options import SearchOptions, VectorFormat, index_at
 from narrlit.library.ranking import MeasuredIndex, Query
 from narrlit.measures.collection import CollectionSimilarity
@@ -152,7 +152,7 @@ class Index:
 
     def _write(self, new: NewStories, removes_others: bool, progress: bool, on_progress: OnProgress) -> Changes:
         """Embed and commit new and changed stories, and remove others if they are to be removed."""
-        changes = write_stories(
+        changes = commit_stories(
             self._storage,
             self._encoder,
             new,

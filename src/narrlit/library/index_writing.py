@@ -110,7 +110,7 @@ class Changes(NamedTuple):
         return ", ".join(f"{number:,} {name}" for name, number in self._asdict().items())
 
 
-def write_stories(
+def commit_stories(
     storage: IndexStorage,
     encoder: StoryEncoder,
     new: NewStories,
@@ -155,7 +155,7 @@ def write_stories(
             end = span_end(words, start, size)
             span = fresh[start:end]
             start_time = time.monotonic()
-            embedded = embed_stories(encoder, new.prepared(span, encoder))
+            embedded = embed_with_passages(encoder, new.prepared(span, encoder))
             storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
             span_words = sum(words[start:end])
             bar.update(span_words)
@@ -184,7 +184,7 @@ def _removed_if_empty(storage: IndexStorage) -> Iterator[None]:
         raise
 
 
-def embed_stories(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:
+def embed_with_passages(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:
     """Embed prepared stories and their passages."""
     vectors, coverage = encoder.read(stories, ["story"] * len(stories))
     passages = encoder.passages_prepared(stories) if encoder.facts.reads == "text" else None

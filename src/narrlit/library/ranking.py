@@ -209,10 +209,10 @@ class MeasuredIndex:
             similarity=similarities.astype(float),
             snippet=np.array(self.snippets(query, rows), dtype=object),
         )
-        return ranked[["rank", "id", "title", "similarity", "snippet", *metadata(frame)]]
+        return ranked[["rank", "id", "title", "similarity", "snippet", *unreserved_columns(frame)]]
 
 
-def metadata(columns: Sequence[str]) -> list[str]:
+def unreserved_columns(columns: Sequence[str]) -> list[str]:
     """List the columns that contain metadata."""
     return [name for name in columns if name not in RESERVED]
 

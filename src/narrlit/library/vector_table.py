@@ -25,15 +25,15 @@ from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.index_storage import TABLE
 from narrlit.library.options import TableOptions, is_address
 from narrlit.library.part_source import PartSource
-from narrlit.library.ranking import metadata
+from narrlit.library.ranking import unreserved_columns
 from narrlit.library.vector_table_writing import (
     FORMAT,
     ROW,
     TableWriter,
     VectorTableRecord,
-    guarded,
+    guarded_table,
     story_columns,
-    write_stories,
+    write_parts,
 )
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.optional import require
@@ -151,12 +151,12 @@ class VectorTable:
         changes = changed_settings(_record(address, table).source, source.settings())
         if changes:
             raise OptionError("other_stories_in_table", address=address, change=changes[0])
-        write_stories(TableWriter(address, table, options.part_rows), source, options)
+        write_parts(TableWriter(address, table, options.part_rows), source, options)
         return cls(address, model=encoder, storage_options=storage_options)
 
     def __len__(self) -> int:
         """Return the number of stories."""
-        with guarded(self.address):
+        with guarded_table(self.address):
             return int(self._table.count_rows())
 
     @property
@@ -219,7 +219,7 @@ class VectorTable:
         Raises:
             OptionError: if there is no such story, `k` is less than 1, or the condition is invalid.
         """
-        with guarded(self.address):
+        with guarded_table(self.address):
             id = normal_form(id)
             story = self._table.search().where(f"id = {quoted(id)}").select([VECTOR]).limit(1).to_arrow()
         if not len(story):
@@ -239,7 +239,7 @@ class VectorTable:
             where = normal_form(where)
             check_condition(self._table, where)
         columns = [name for name in self._table.schema.names if name not in HIDDEN]
-        with guarded(self.address):
+        with guarded_table(self.address):
             query = self._table.search(vector, vector_column_name=VECTOR).distance_type("cosine")
             query = query.nprobes(PROBES).refine_factor(REFINED).limit(k).select([*columns, "_distance"])
             if where is not None:
@@ -250,7 +250,7 @@ class VectorTable:
             similarity=1 - stories["_distance"].astype(float),
             snippet=[split_sentences(text)[0] for text in stories["text"]],
         )
-        return ranked[["rank", "id", "title", "similarity", "snippet", *metadata(columns)]]
+        return ranked[["rank", "id", "title", "similarity", "snippet", *unreserved_columns(columns)]]
 
     def __repr__(self) -> str:
         return f"VectorTable({self.address!r}, {counted(len(self), 'story')}, {self._record.settings.model})"
@@ -262,13 +262,13 @@ def _connect(address: str, storage_options: Mapping[str, str] | None) -> Any:
         raise OptionError("not_an_address", address=address)
     lancedb = require("lancedb", "explore")
     options = None if storage_options is None else dict(storage_options)
-    with guarded(address):
+    with guarded_table(address):
         return lancedb.connect(address, read_consistency_interval=timedelta(0), storage_options=options)
 
 
 def _open(database: Any, address: str) -> Any | None:
     """Open the table of a database; return None if there is none."""
-    with guarded(address):
+    with guarded_table(address):
         try:
             return database.open_table(TABLE)
         except ValueError as error:
@@ -289,7 +289,7 @@ def _create(database: Any, address: str, source: PartSource) -> Any:
     fields = [(name, array.type) for name, array in columns.items()]
     fields[3:3] = [(ROW, pa.int64()), (VECTOR, pa.list_(pa.float32(), described.dimension))]  # after the text
     schema = pa.schema(fields, metadata={RECORD: record.model_dump_json()})
-    with guarded(address):
+    with guarded_table(address):
         return database.create_table(TABLE, schema=schema)
 
 

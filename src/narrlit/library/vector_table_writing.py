@@ -129,7 +129,7 @@ def story_columns(stories: Stories, numbers: Sequence[int]) -> "dict[str, pa.Arr
     return column_arrays(story_frame(replace(stories, ids=ids)))
 
 
-def guarded(address: str) -> AbstractContextManager[None]:
+def guarded_table(address: str) -> AbstractContextManager[None]:
     """Convert exceptions of LanceDB to a NarrlitError."""
     return reading("vector_table_failed", address)
 
@@ -154,7 +154,7 @@ class TableWriter:
     def committed_parts(self) -> frozenset[int]:
         """Return the numbers of the parts in the table."""
         parts: set[int] = set()
-        with guarded(self.address):
+        with guarded_table(self.address):
             for batch in self.table.search().select([ROW]).to_batches():
                 numbers = batch[ROW].to_numpy() // self.part_rows
                 parts.update(np.unique(numbers).tolist())
@@ -170,7 +170,7 @@ class TableWriter:
         if part.rows is None:
             return
         arrays = dict(zip(part.rows.column_names, part.rows.itercolumns(), strict=True))
-        with guarded(self.address):
+        with guarded_table(self.address):
             self._require_only_writer(self.table.version)
             rows = fitted_columns(self.table, arrays, self.address)
             expected = self.table.version + 1
@@ -190,7 +190,7 @@ class TableWriter:
         """Merge the files of the commits, and make a vector index if the table is large."""
         from lancedb.index import IvfRq, IvfSq
 
-        with guarded(self.address):
+        with guarded_table(self.address):
             self.table.optimize(cleanup_older_than=timedelta(minutes=10))
             indexed = [index for index in self.table.list_indices() if VECTOR in index.columns]
             if not indexed and self.table.count_rows() >= INDEXED_FROM:
@@ -200,7 +200,7 @@ class TableWriter:
                 self.table.create_index(VECTOR, config=kind(distance_type="cosine"))
 
 
-def write_stories(writer: TableWriter, source: PartSource, options: TableOptions) -> None:
+def write_parts(writer: TableWriter, source: PartSource, options: TableOptions) -> None:
     """Embed the parts that a vector table lacks, and commit each as soon as it is embedded.
 
     Args:

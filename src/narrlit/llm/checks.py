@@ -78,7 +78,7 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words[start : start + GRAM]) for start in starts)
 
 
-def overlap(one: str, other: str) -> float:
+def ngram_overlap(one: str, other: str) -> float:
     """Compute the number of common word 5-grams as a share of those of the text that has fewer."""
     grams, other_grams = ngrams(one), ngrams(other)
     return len(grams & other_grams) / min(len(grams), len(other_grams))
@@ -86,7 +86,7 @@ def overlap(one: str, other: str) -> float:
 
 def repeats(one: str, other: str) -> bool:
     """Test for texts that are equal, or have too many word 5-grams in common."""
-    return normal_text(one) == normal_text(other) or overlap(one, other) > MAX_OVERLAP
+    return normal_text(one) == normal_text(other) or ngram_overlap(one, other) > MAX_OVERLAP
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from narrlit.llm.cache import AnswerCache, Reply
 from narrlit.llm.completions import RequestFailed, refused_parameter, reply_of
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.requests import Request
-from narrlit.servers import Endpoint, run
+from narrlit.servers import Endpoint, run_coroutine
 
 Item = TypeVar("Item")
 R = TypeVar("R")
@@ -78,7 +78,7 @@ class LLM:
         job resumes with them.
         """
         with AnswerCache(self._path) as self._cache:
-            results = run(self._run(items, work, unit))
+            results = run_coroutine(self._run(items, work, unit))
             self._cache.forget(self._unusable)
         return results
 

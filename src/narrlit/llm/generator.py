@@ -134,14 +134,14 @@ class Generator(Generic[Schema]):
         if verdict is not None:
             raise Rejected(verdict)
         parsed = parse_reply(reply.text, self.schema)
-        texts = texts_of(parsed)
+        texts = reply_texts(parsed)
         for reason, has_fault in self.checks.items():
             if has_fault(texts, source):
                 raise Rejected(reason)
         return parsed
 
 
-def texts_of(reply: BaseModel) -> list[str]:
+def reply_texts(reply: BaseModel) -> list[str]:
     """List the texts of a reply in the order of its fields."""
     texts = []
     for value in reply.model_dump().values():
@@ -190,7 +190,7 @@ class _WantedTexts(Generic[Schema]):
         self.missing -= 1
         self.verdicts[ACCEPTED] += 1
         self.accepted.append(accepted)
-        source.others.extend(texts_of(accepted))
+        source.others.extend(reply_texts(accepted))
 
 
 @dataclass
@@ -277,7 +277,7 @@ def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: 
         source = SourceStory(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)
         generated = await generate(llm, generators, source, "anchor", count, options.attempts)
         for kind, replies in generated.accepted.items():  # each reply has one text
-            generated.accepted[kind] = [texts_of(reply)[0] for reply in replies]
+            generated.accepted[kind] = [reply_texts(reply)[0] for reply in replies]
         return generated
 
     return llm.run(list(anchors), work, "anchor")

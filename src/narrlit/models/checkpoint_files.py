@@ -27,7 +27,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         return content
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_checkpoint_settings(path: Path) -> dict[str, Any]:
     """Read a checkpoint without loading its weights; raise ModelError if it is damaged."""
     with _reading_checkpoint(path):
         return _read_whole(path / SETTINGS if path.is_dir() else path)

@@ -49,7 +49,9 @@ class Embeddings(NamedTuple):
     readings: NDArray[np.float64]
 
 
-def embed(encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True) -> Embeddings:
+def embed_stories(
+    encoder: Encoder, stories: Sequence[Story | str], role: Role = "story", progress: bool = True
+) -> Embeddings:
     """Embed N stories or texts, each distinct one once, with the role's prompt, on the encoder's device.
 
     Raises:

@@ -33,11 +33,11 @@ class Encoder(MovableModule):
         model: the sentence-transformers model that embeds texts, including projections and MLP heads.
         sentences: head over the embeddings of a story's sentences, if any.
         views: fusion of the embeddings of a story's text and views, if any.
-        post: post-processing of story embeddings, if any; applied by `models.embedding.embed`.
+        post: post-processing of story embeddings, if any; applied by `models.embedding.embed_stories`.
         packs: True if stories are concatenated without padding.
         mixes_padding: True if padding would change the embeddings, as in FNet: only texts of one length share a pass.
         sharded: True if each process has a part of the weights.
-        long: treatment of texts longer than `max_length` in `models.embedding.embed`; training truncates.
+        long: treatment of texts longer than `max_length` in `models.embedding.embed_stories`; training truncates.
     """
 
     long: Long = "truncate"

@@ -40,14 +40,14 @@ def load_encoder(
         ModelError: if the model does not exist or can't be loaded.
         OptionError: for `bf16` on a processor without it.
     """
-    encoder = open_encoder(source, trust_remote_code=trust_remote_code, max_length=max_length)
+    encoder = load_unmerged(source, trust_remote_code=trust_remote_code, max_length=max_length)
     if not encoder.quantized:
         encoder.merge()
     encoder.long = long
     return encoder.eval().cast(precision)
 
 
-def open_encoder(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
+def load_unmerged(source: str, *, trust_remote_code: bool = False, max_length: int | None = None) -> Encoder:
     """Load an encoder as it was trained: adapters are not merged.
 
     Args:

@@ -97,7 +97,7 @@ async def search(name: str, body: SearchBody, request: Request, server: ServerOf
     """Find the stories most similar to a text, or to a story of the collection."""
     collection = server.shelf.get(name)
     server.check_length(body.query, "query")
-    return await while_connected(request, server.workers.run(searching.search, collection, body))
+    return await while_connected(request, server.workers.run(searching.search_collection, collection, body))
 
 
 @router.post("/collections/{name}/explain")
@@ -106,7 +106,7 @@ async def explain(name: str, body: ExplainBody, request: Request, server: Server
     collection = server.shelf.get(name)
     server.check_length(body.left.text, "left.text")
     server.check_length(body.right.text, "right.text")
-    return await while_connected(request, server.workers.run(searching.compare, collection, body))
+    return await while_connected(request, server.workers.run(searching.explain_pair, collection, body))
 
 
 @router.get("/collections/{name}/map", response_model=MapAnswer, responses={202: {"model": Computing}})

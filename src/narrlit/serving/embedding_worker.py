@@ -13,24 +13,24 @@ from narrlit.library.index_writing import IndexingProgress
 from narrlit.library.options import index_at
 from narrlit.serving.import_models import Amount, EmbedJob, EmbedReport
 from narrlit.serving.messages import Message, hide, message_of
-from narrlit.serving.worker_process import receive_job, report
+from narrlit.serving.worker_process import receive_job, send_line
 
 
 def main() -> None:
     """Embed the stories of a job, and report progress."""
     job = EmbedJob.model_validate_json(receive_job())
     try:
-        embed(job)
+        embed_job(job)
     except Exception as error:  # noqa: BLE001  (reported to the server)
         mistake = mistake_behind(error)
         text = system_error(error) or f"{type(error).__name__}: {reason(error)}"
         problem = Message(message=printable(text, 500)) if mistake is None else message_of(mistake)
         folders = (Path(job.index).parent, Path(job.stories).parent)
         hidden = hide(problem, {f"{folder}/": "" for folder in folders})
-        report(EmbedReport(problem=hidden).model_dump_json())
+        send_line(EmbedReport(problem=hidden).model_dump_json())
 
 
-def embed(job: EmbedJob) -> None:
+def embed_job(job: EmbedJob) -> None:
     """Add stories to a new index, or to one with its own model."""
     stories = read_stories(job.stories)
     if index_at(job.index):
@@ -45,7 +45,7 @@ def embed(job: EmbedJob) -> None:
 def report_progress(progress: IndexingProgress) -> None:
     """Report what is embedded."""
     done = Amount(stories=progress.stories, words=progress.words)
-    report(EmbedReport(done=done).model_dump_json())
+    send_line(EmbedReport(done=done).model_dump_json())
 
 
 if __name__ == "__main__":

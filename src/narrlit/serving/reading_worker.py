@@ -14,7 +14,7 @@ from narrlit.optional import require
 from narrlit.serving.import_models import FileKind, FileRecord, ReadJob, ReadResult, UnpackedFile
 from narrlit.serving.messages import Message, hide, message_of
 from narrlit.serving.uploads import clean_name, is_left_out, stored_name
-from narrlit.serving.worker_process import receive_job, report
+from narrlit.serving.worker_process import receive_job, send_line
 
 ARCHIVE = ".zip"
 SIGNATURES = {".docx": b"PK", ".xlsx": b"PK", ".epub": b"PK", ARCHIVE: b"PK", ".pdf": b"%PDF"}
@@ -33,7 +33,7 @@ def main() -> None:
     _import_readers(job.files)
     _limit_memory(job.most_bytes)
     for file in job.files:
-        report(_read(folder, file, job).model_dump_json())
+        send_line(_read(folder, file, job).model_dump_json())
 
 
 def _read(folder: Path, file: FileRecord, job: ReadJob) -> ReadResult:

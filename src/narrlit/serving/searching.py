@@ -31,7 +31,7 @@ TITLE = 60
 """Characters of a text that stand for its title."""
 
 
-def search(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
+def search_collection(collection: ServedCollection, body: SearchBody) -> SearchAnswer:
     """Find the stories of a collection that are most similar to a text or to one of them."""
     began = time.perf_counter()
     with collection.lock:
@@ -68,7 +68,7 @@ def read(collection: ServedCollection, id: str) -> StoryAnswer:
     )
 
 
-def compare(collection: ServedCollection, body: ExplainBody) -> ExplainAnswer:
+def explain_pair(collection: ServedCollection, body: ExplainBody) -> ExplainAnswer:
     """Explain the similarity of two stories by the links between their passages."""
     with collection.lock:
         snapshot = collection.snapshot()

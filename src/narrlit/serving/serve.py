@@ -86,7 +86,7 @@ def serve(
             if browser:
                 webbrowser.open(opened)
 
-        run(app, listening, announce)
+        run_app(app, listening, announce)
 
 
 def server_settings(
@@ -171,7 +171,7 @@ def address_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def run(
+def run_app(
     app: "FastAPI",
     listening: socket.socket,
     announce: Callable[[], None],

@@ -87,7 +87,7 @@ def receive_job() -> str:
     return job
 
 
-def report(line: str) -> None:
+def send_line(line: str) -> None:
     """Report a line to the server."""
     reports = cast("TextIO", sys.__stdout__).buffer
     reports.write(line.encode() + b"\n")
