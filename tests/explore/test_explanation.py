@@ -72,6 +72,8 @@ def test_shares_and_hubness_add_up_to_the_similarity_in_a_collection(tales):
         assert result.similarity == pytest.approx(shown[row, column], abs=ROUNDING)
         for end, hub in zip((row, column), result.pair.hubness, strict=True):
             assert hub == pytest.approx(np.delete(scores[end], end).mean(), abs=ROUNDING)  # nine others, of ten at most
+        others = np.delete(shown, [row, column], axis=1)
+        assert result.pair.closer == tuple((others[end] > shown[row, column]).sum() for end in (row, column))
         terms = [value for value, _ in result.pair.terms]
         assert terms[0] + terms[1] == pytest.approx(terms[2])
         assert terms[2] == pytest.approx(result.similarity)
@@ -86,7 +88,8 @@ def test_a_text_is_compared_as_a_query_of_the_collection(tales, encoder):
     assert result.pair.score == pytest.approx(scores[3], abs=ROUNDING)
     assert result.pair.hubness[0] == pytest.approx(np.mean(scores), abs=ROUNDING)
     assert result.pair.background == (9, "other stories of the collection")
-    assert result.pair.closer[0] == sum(score > scores[3] for score in scores)
+    similarities = np.array(scores) - tales.similarities.hubs / 2  # each minus half the hubness of the text
+    assert result.pair.closer[0] == (np.delete(similarities, 3) > similarities[3]).sum()
 
 
 def test_links_are_best_matches_in_their_direction(triple, encoder):

@@ -15,6 +15,7 @@ from refusals import refused
 from servers import running_server, wait_until
 
 import narrlit
+from narrlit.explore.matched_pair import likeness
 from narrlit.explore.story_map import in_groups, plane_points
 from narrlit.serving.imports import collection_name
 from narrlit.serving.shelf import Shelf
@@ -105,6 +106,69 @@ def test_a_story_is_read_with_its_nearest(client, tales_index):
     assert np.allclose([near["similarity"] for near in story["nearest"]], expected["similarity"], atol=1e-6)
     assert len(story["text"].split()) == story["words"]
     assert get(client, "/collections/small ones/stories/king%2Fcopy")["title"] == "The King again"
+
+
+def test_the_rank_of_a_similar_story_is_that_in_the_whole_collection(client, tales_index):
+    similarities = narrlit.Index(tales_index).collection().similarities.matrix()
+    ids = narrlit.Index(tales_index).collection().frame["id"].tolist()
+    row = ids.index("swan_maiden")
+    body = {"like": "swan_maiden", "filters": {"atu": ["400", "510A"]}}
+    hits = post(client, "/collections/tales/search", **body)["hits"]
+    assert len(hits) == 5
+    for hit in hits:
+        other = ids.index(hit["id"])
+        nearer = [np.delete(similarities[one], [row, other]) > similarities[row, other] for one in (row, other)]
+        closer = [int(each.sum()) for each in nearer]
+        assert hit["standing"] == {"rank": closer[0] + 1, "of": 23, "alike": likeness(tuple(closer), 22)}
+        sides = {"left": {"id": "swan_maiden"}, "right": {"id": hit["id"]}}
+        explained = post(client, "/collections/tales/explain", **sides)
+        assert (explained["closer"], explained["others"]) == (closer, 22)
+        assert explained["alike"] == hit["standing"]["alike"]
+
+
+def test_hits_of_a_text_are_ranked_among_the_stories_that_are_searched(client):
+    found = post(client, "/collections/tales/search", query="A girl loses a shoe.", k=3)["hits"]
+    assert [(hit["standing"]["rank"], hit["standing"]["of"]) for hit in found] == [(1, 24), (2, 24), (3, 24)]
+    found = post(client, "/collections/tales/search", query="A girl loses a shoe.", filters={"atu": ["510A"]})["hits"]
+    assert [(hit["standing"]["rank"], hit["standing"]["of"]) for hit in found] == [(1, 3), (2, 3), (3, 3)]
+    small = post(client, "/collections/small ones/search", query="the water of life", measure="cosine")["hits"]
+    assert small[0]["standing"] == {"rank": 1, "of": 4, "alike": None}
+
+
+def test_retellings_are_the_groups_of_the_library(client, tales_index):
+    expected = narrlit.pairs(narrlit.Index(tales_index).collection())
+    wait_until(lambda: client.get("/collections/tales/retellings").status_code == 200)
+    answer = get(client, "/collections/tales/retellings")
+    groups = expected.groups()
+    assert answer["threshold"] == pytest.approx(expected.threshold)
+    assert [[story["id"] for story in group["stories"]] for group in answer["groups"]] == [
+        members["id"].tolist() for _, members in groups.groupby("group")
+    ]
+    assert answer["typical"] == pytest.approx(groups["similarity"].median())
+    assert (answer["chosen"], answer["chance"]["pairs"]) == (True, 276)
+
+    wait_until(lambda: client.get("/collections/tales/retellings?threshold=0.0").status_code == 200)
+    asked = get(client, "/collections/tales/retellings", threshold=0.0)
+    assert (asked["threshold"], asked["chosen"]) == (0.0, False)
+    assert (
+        len(asked["groups"])
+        == narrlit.pairs(narrlit.Index(tales_index).collection(), threshold=0.0).groups()["group"].nunique()
+    )
+
+
+def test_a_column_that_tells_equal_titles_apart_is_proposed_as_label(client):
+    frame = pd.DataFrame(
+        {
+            "title": ["Cinderella", "Cinderella", "The Fox"],
+            "text": ["A girl loses a shoe.", "A girl loses a slipper.", "A fox wants grapes."],
+            "country": ["Germany", "Germany", "Greece"],
+            "translator": ["Hunt", "Taylor", "Jacobs"],
+        }
+    )
+    narrlit.Index.create(client.data / "collections" / "versions", frame, narrlit.load("minilm"))
+    assert get(client, "/collections/versions")["label"] == "translator"
+    assert get(client, "/collections/tales")["label"] is None
+    client.delete("/collections/versions")
 
 
 def test_search_finds_what_the_index_finds_with_the_passage_in_place(client, tales_index):

@@ -5,6 +5,7 @@ import io
 import re
 from pathlib import Path
 
+import httpx
 import pandas as pd
 import pytest
 from servers import running_server
@@ -245,7 +246,7 @@ def test_a_search_leads_to_a_story_and_a_comparison(page, site):
     expect(page.locator("article mark")).not_to_be_empty()
     page.locator(".nearest").get_by_role("link", name="Compare with").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"{title} beside")
-    assert page.locator(".row.linked").count() > 0
+    assert page.locator(".links tbody tr").count() > 0
     before = page.get_by_role("heading", level=1).inner_text().split(" beside ")
     page.get_by_role("link", name="Swap sides").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(" beside ".join(reversed(before)))
@@ -409,6 +410,56 @@ def test_the_glossary_opens_by_hover_and_focus(page, site):
     expect(page.get_by_role("tooltip")).to_be_hidden()
     page.locator(".hit .term").nth(1).hover()
     expect(page.get_by_role("tooltip")).to_contain_text("stands out")
+
+
+def test_similarities_are_told_in_words(page, site):
+    visit(page, site, "story")
+    nearest = httpx.get(f"{site}/collections/tales/stories/cinderella").json()["nearest"]
+    words = {"much": "much alike", "rather": "rather alike", "little": "a little alike", "not": "not alike"}
+    lines = page.locator(".nearest .similarity").all_inner_texts()
+    for line, near, rank in zip(lines[:3], nearest, ("nearest", "2nd nearest", "3rd nearest"), strict=False):
+        assert line.startswith(f"{words[near['standing']['alike']]} · {rank} of 23")
+
+    scale = httpx.get(f"{site}/collections/tales/retellings").json()
+    expect(page.locator(".scale-note")).to_contain_text(f"{scale['threshold']:.3f}")
+    above = sum(near["similarity"] > scale["threshold"] for near in nearest)
+    assert page.locator(".nearest .above").count() == above
+    assert page.locator(".nearest i.marked").count() == len(nearest)
+
+
+def test_the_strongest_links_come_first_and_their_shares_are_of_100_percent(page, site):
+    visit(page, site, "#/tales/compare/cupid_and_psyche/east_of_the_sun")
+    body = {"left": {"id": "cupid_and_psyche"}, "right": {"id": "east_of_the_sun"}}
+    answer = httpx.post(f"{site}/collections/tales/explain", json=body).json()
+    shares = sorted((link["share"] / answer["score"] for link in answer["links"]), reverse=True)
+    assert sum(shares) == pytest.approx(1)
+    assert len(shares) > 10
+    cells = page.locator(".links tbody td:last-child")
+    expect(cells).to_have_count(10)
+    page.locator(".more-links").click()
+    expect(cells).to_have_text([f"{share:.0%}" for share in shares])
+
+    page.get_by_role("button", name="Both texts in full").click()
+    expect(page.locator(".row.linked").first).to_be_visible()
+    assert "view=texts" in page.url
+    page.reload()
+    expect(page.locator(".row.linked").first).to_be_visible()
+
+
+def test_a_second_label_stands_beside_every_title(page, site):
+    visit(page, site, "story")
+    assert page.locator(".second").count() == 0
+    page.locator("#label").select_option("country")
+    nearest = httpx.get(f"{site}/collections/tales/stories/cinderella").json()["nearest"]
+    expect(page.locator(".nearest .second")).to_have_text([near["metadata"]["country"] for near in nearest])
+    visit(page, site, "compare")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "The Feather Robe (Japan) beside The Swan Maiden (Sweden)"
+    )
+    visit(page, site, "tree")
+    expect(page.locator(".leaves").get_by_role("button", name="Cinderella (France)")).to_be_visible()
+    visit(page, site, "pairs")
+    expect(page.locator("#pair .second")).to_have_count(2)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -6,7 +6,7 @@ Letters in shapes: S and T passages of two stories, R background stories, D dime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,9 @@ from narrlit.measures.matching import Matching, PassageVectors, best_matches, ma
 from narrlit.measures.names import MeasureName
 from narrlit.measures.readers import PassageReader
 
-ALIKE = ((0.05, "much alike"), (0.25, "rather alike"), (0.5, "a little alike"), (1.0, "not alike"))
+Likeness = Literal["much", "rather", "little", "not"]
+"""Words for a similarity: much alike, rather alike, a little alike, not alike."""
+LIMITS: tuple[tuple[float, Likeness], ...] = ((0.05, "much"), (0.25, "rather"), (0.5, "little"), (1.0, "not"))
 """Words for a similarity, by the maximum share of background stories that match better."""
 EXPLAINED: MeasureName = "passages"
 """The only measure that can be explained, because its similarity is a sum of links."""
@@ -33,6 +35,23 @@ FEWEST_BACKGROUND = 10
 DIRECTIONS = {(True, True): "both", (True, False): "a to b", (False, True): "b to a"}
 """Direction of a link; keys: is it the best match of the first story's passage, and of the second story's?"""
 LINK_COLUMNS = ["passage_a", "passage_b", "share", "match", "direction", "text_a", "text_b"]
+
+
+def likeness(closer: tuple[int, int], count: int) -> Likeness | None:
+    """Describe the similarity of two stories by the share of other stories that match each of them better.
+
+    Args:
+        closer: numbers of stories that match the first story better than the second does, and the second better than
+            the first does.
+        count: number of other stories; of fewer than ten, the result is None.
+
+    >>> likeness((0, 1), 148), likeness((100, 60), 148), likeness((0, 0), 5)
+    ('much', 'not', None)
+    """
+    if count < FEWEST_BACKGROUND:
+        return None
+    share_closer = sum(closer) / (2 * count)
+    return next(word for limit, word in LIMITS if share_closer <= limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +85,12 @@ class Background:
         passages = centered_passages(passage_vectors(sample), reader.mean)
         return cls(passages, reader.mean, texts.iloc[rows].tolist(), "other stories of the collection", hubs)
 
+    @cached_property
+    def half_hubs(self) -> Floats:
+        """Half of the hubness of each background story (R,), the part that a similarity subtracts; else zeros."""
+        hubs = self.hubs or {}
+        return np.array([hubs.get(text, 0.0) for text in self.texts], dtype=np.float32) / 2
+
     @classmethod
     def of_tales(cls, encoder: StoryEncoder, stories: Sequence[Story]) -> "Background":
         """Use the sample tales; if a story is one of them, all tales of its type are excluded."""
@@ -86,14 +111,14 @@ class ComparedStory:
         story: the story.
         texts: texts of its S passages.
         vectors: (S, D) vectors of the passages, minus the mean of the background.
-        scores: (R,) scores with the background stories; -inf with the story itself.
+        closeness: (R,) scores with the background stories, minus half of their hubness; -inf with the story itself.
         hubness: hubness in the collection; for a story outside it, the mean score with the ten nearest stories.
     """
 
     story: Story
     texts: list[str]
     vectors: Floats
-    scores: Floats
+    closeness: Floats
     hubness: float
 
     @classmethod
@@ -106,7 +131,7 @@ class ComparedStory:
         hub = None if background.hubs is None else background.hubs.get(story.text)
         if hub is None:
             hub = float(hubness(scores[None])[0])
-        return cls(story, passages.texts, vectors, scores, hub)
+        return cls(story, passages.texts, vectors, scores - background.half_hubs, hub)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +144,8 @@ class MatchedPair:
         weights: (S, T) matches of all pairs of passages, 0 to 1.
         hubness: hubness of both stories, the mean of which is subtracted from the score; None without a collection.
         background: number of background stories, and a noun for them.
-        closer: numbers of background stories that match the first story better than the second story does, and the
-            second story better than the first does.
+        closer: numbers of background stories that are more similar to the first story than the second story is, and to
+            the second story than the first is.
         deletion: similarities after removing passages; None if they were not computed.
     """
 
@@ -139,8 +164,10 @@ class MatchedPair:
         score = match_shares(weights).sum()
         compared_texts = (first.story.text, second.story.text)
         others = np.array([text not in compared_texts for text in background.texts], dtype=bool)
-        closer_to_first = int((first.scores[others] > score).sum())
-        closer_to_second = int((second.scores[others] > score).sum())
+        # The half that a story itself has in all its similarities changes no order, and is left out on both sides.
+        half_hubs = (0.0, 0.0) if background.hubs is None else (first.hubness / 2, second.hubness / 2)
+        closer_to_first = int((first.closeness[others] > score - half_hubs[1]).sum())
+        closer_to_second = int((second.closeness[others] > score - half_hubs[0]).sum())
         return cls(
             stories=(first.story, second.story),
             passages=(first.texts, second.texts),
@@ -210,16 +237,21 @@ class MatchedPair:
     def verdict(self, model: str) -> str:
         """Describe the similarity, with words for its rank among the background stories."""
         first, second = self.ids
-        count, _ = self.background
-        if count < FEWEST_BACKGROUND:
+        word = self.likeness
+        if word is None:
             return f"{model} gives {first} and {second} the similarity {self.similarity:.3f}."
-        share_closer = sum(self.closer) / (2 * count)
-        word = next(word for limit, word in ALIKE if share_closer <= limit)
-        return f"{model} finds {first} and {second} {word}: similarity {self.similarity:.3f}."
+        alike = "a little alike" if word == "little" else f"{word} alike"
+        return f"{model} finds {first} and {second} {alike}: similarity {self.similarity:.3f}."
+
+    @property
+    def likeness(self) -> Likeness | None:
+        """Word for the similarity, by its rank among the background stories; None of fewer than ten."""
+        count, _ = self.background
+        return likeness(self.closer, count)
 
     @property
     def rank(self) -> str:
-        """Sentence with the number of background stories that match each story better than the other story does."""
+        """Sentence with the number of background stories that are more similar to each story than the other one is."""
         first, second = self.ids
         count, label = self.background
         return f"Better matches among {count:,} {label}: {self.closer[0]} for {first}, {self.closer[1]} for {second}."

@@ -1,5 +1,6 @@
 """Routes of pairs to check and catalogs: readers decide, and their decisions become data."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from narrlit.errors import printable
 from narrlit.explore.catalog import Catalog, FilledCatalog
 from narrlit.explore.labeled_pairs import label_pairs
+from narrlit.explore.matched_pair import likeness
 from narrlit.explore.pair_checking import PairsToCheck
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.reader_agreement import reader_agreement
@@ -33,6 +35,7 @@ from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import computing_answer
 from narrlit.serving.shelf import ServedCollection, Snapshot
+from narrlit.serving.standing import num_closer, num_others
 from narrlit.serving.state import Server, ServerOf
 
 router = APIRouter(tags=["checking"])
@@ -99,19 +102,35 @@ async def agreement(name: str, request: Request, server: ServerOf) -> AgreementA
 async def _pairs_for(server: Server, collection: ServedCollection, reader: str, limit: int) -> PairsAnswer:
     snapshot = await server.workers.run(collection.snapshot)
     pairs = await server.checking.pairs(collection.name, snapshot)
-    return await server.workers.run(_undecided, server.checking, collection, pairs, reader, limit)
+    return await server.workers.run(_undecided, server.checking, collection, snapshot, pairs, reader, limit)
 
 
 def _undecided(
-    checking: Checking, collection: ServedCollection, pairs: PairsToCheck, reader: str, limit: int
+    checking: Checking, collection: ServedCollection, snapshot: Snapshot, pairs: PairsToCheck, reader: str, limit: int
 ) -> PairsAnswer:
     undecided = pairs.undecided(checking.pair_decisions(collection.name), reader)
+    table = undecided.first(limit).table()
+    sides = []
+    for id, text in (("id_a", "text_a"), ("id_b", "text_b")):
+        sides.append(_pair_sides(snapshot, table[id].tolist(), table[text].tolist(), table["similarity"].tolist()))
+    others = num_others(snapshot)
     answers = []
-    for pair in undecided.first(limit).table().itertuples():
-        left = PairSide(id=pair.id_a, title=pair.title_a or pair.id_a, text=pair.text_a)
-        right = PairSide(id=pair.id_b, title=pair.title_b or pair.id_b, text=pair.text_b)
-        answers.append(PairAnswer(left=left, right=right, similarity=pair.similarity))
+    for left, right, similarity in zip(*sides, table["similarity"], strict=True):
+        alike = likeness((left.closer, right.closer), others)
+        answers.append(PairAnswer(left=left, right=right, similarity=similarity, alike=alike, others=others))
     return PairsAnswer(pairs=answers, decided=undecided.decided, remaining=len(undecided))
+
+
+def _pair_sides(
+    snapshot: Snapshot, ids: Sequence[str], texts: Sequence[str], similarities: Sequence[float]
+) -> list[PairSide]:
+    """Describe one story of each pair."""
+    rows = [snapshot.row_of(id) for id in ids]
+    sides = []
+    for id, row, text, closer in zip(ids, rows, texts, num_closer(snapshot, rows, similarities), strict=True):
+        title, metadata = snapshot.title(row), snapshot.metadata(row)
+        sides.append(PairSide(id=id, title=title, text=text, metadata=metadata, closer=closer))
+    return sides
 
 
 def _decide_pair(server: Server, collection: ServedCollection, body: DecisionBody) -> None:

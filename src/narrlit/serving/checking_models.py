@@ -4,7 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field
 
+from narrlit.explore.matched_pair import Likeness
 from narrlit.explore.pair_decisions import ANONYMOUS, Decision
+from narrlit.serving.collection_models import Metadata
 from narrlit.statistics.estimates import Estimate
 
 MOST_PAIRS = 200
@@ -14,19 +16,32 @@ ReaderName = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class PairSide(BaseModel):
-    """Story of a pair."""
+    """Story of a pair; `closer` is the number of other stories that are more similar to it than its partner is."""
 
     id: str
     title: str
     text: str
+    metadata: Metadata
+    closer: int
 
 
 class PairAnswer(BaseModel):
-    """Pair that the reader has not decided; `decision` is null."""
+    """Pair that the reader has not decided; `decision` is null.
+
+    Attributes:
+        left: one of its stories.
+        right: the other.
+        similarity: their similarity.
+        alike: word for the similarity; null of fewer than ten other stories.
+        others: number of other stories.
+        decision: always null.
+    """
 
     left: PairSide
     right: PairSide
     similarity: float
+    alike: Likeness | None
+    others: int
     decision: Decision | None = None
 
 

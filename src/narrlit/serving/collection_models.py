@@ -1,10 +1,11 @@
 """Requests and answers about collections."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, PlainSerializer, model_validator
 
 from narrlit.data.writers import is_exact
+from narrlit.explore.matched_pair import Likeness, likeness
 from narrlit.measures.names import MeasureName
 from narrlit.serving.passages import PlacedPassage
 
@@ -43,13 +44,18 @@ class ColumnAnswer(BaseModel):
 
 
 class CollectionAnswer(BaseModel):
-    """Collection; `import` is the id of the import that writes to it."""
+    """Collection; `import` is the id of the import that writes to it.
+
+    Attributes:
+        label: the column that tells most stories with the same title apart; null if there is none.
+    """
 
     name: str
     stories: int
     model: str
     measure: str
     columns: list[ColumnAnswer]
+    label: str | None = None
     import_id: Annotated[str | None, Field(serialization_alias="import")] = None
 
 
@@ -79,13 +85,34 @@ class StoryList(BaseModel):
     stories: list[StorySummary]
 
 
+class Standing(BaseModel):
+    """Place of a story among those that are compared with another story or with a text.
+
+    Attributes:
+        rank: its rank, 1 for the nearest.
+        of: number of ranked stories.
+        alike: word for the similarity; null of fewer than ten others.
+    """
+
+    rank: int
+    of: int
+    alike: Likeness | None
+
+    @classmethod
+    def of_rank(cls, rank: int, ranked: int, closer: tuple[int, int], others: int) -> Self:
+        """Describe a rank, with the word that `likeness` gives to numbers of closer stories among others."""
+        return cls(rank=rank, of=ranked, alike=likeness(closer, others))
+
+
 class NearStory(BaseModel):
-    """Story near to another one, and the passage that matches it best."""
+    """Story near to another one, its rank, and the passage that matches it best."""
 
     id: str
     title: str
     similarity: float
+    standing: Standing
     snippet: str
+    metadata: Metadata
 
 
 class StoryAnswer(StorySummary):
@@ -116,14 +143,16 @@ class Copy(BaseModel):
 
     id: str
     title: str
+    metadata: Metadata
 
 
 class Hit(BaseModel):
-    """Story that a search found, its passage that matches best with the words around it, and its near-copies."""
+    """Story that a search found, its rank, its passage that matches best with the words around it, and near-copies."""
 
     id: str
     title: str
     similarity: float
+    standing: Standing
     passage: PlacedPassage
     before: str
     after: str
@@ -159,9 +188,10 @@ class ExplainBody(BaseModel):
 
 
 class ExplainedSide(BaseModel):
-    """Story with its passages."""
+    """Story with its passages; a text has no metadata."""
 
     title: str
+    metadata: Metadata
     passages: list[PlacedPassage]
 
 
@@ -175,9 +205,24 @@ class ExplainedLink(BaseModel):
 
 
 class ExplainAnswer(BaseModel):
-    """Similarity of two stories, and the links that it consists of."""
+    """Similarity of two stories, and the links that it consists of.
+
+    Attributes:
+        similarity: the score, minus the mean hubness of both stories.
+        score: sum of the shares.
+        alike: word for the similarity; null of fewer than ten others.
+        closer: numbers of other stories that are more similar to the left one than the right one is, and to the right.
+        others: number of other stories.
+        left: the left story.
+        right: the right story.
+        links: links between their passages, largest share first.
+    """
 
     similarity: float
+    score: float
+    alike: Likeness | None
+    closer: tuple[int, int]
+    others: int
     left: ExplainedSide
     right: ExplainedSide
     links: list[ExplainedLink]

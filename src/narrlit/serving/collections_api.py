@@ -23,13 +23,14 @@ from narrlit.serving.collection_models import (
     StoryAnswer,
     StoryList,
     StorySummary,
+    Value,
 )
 from narrlit.serving.files import content_of, file_answer
 from narrlit.serving.maps import map_of
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import ResultKey, computing_answer
-from narrlit.serving.shelf import ServedCollection, Snapshot
+from narrlit.serving.shelf import ServedCollection
 from narrlit.serving.state import Server, ServerOf
 from narrlit.serving.uploads import SUFFIXES
 
@@ -67,6 +68,7 @@ async def delete_collection(name: str, server: ServerOf) -> None:
     await server.workers.run(server.shelf.delete, name)
     server.maps.forget(name)
     server.checking.forget(name)
+    server.analyses.forget(name)
 
 
 @router.get("/collections/{name}/stories")
@@ -151,6 +153,7 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
         model=str(snapshot.stories.about["model"]).rstrip("/").rpartition("/")[2],
         measure=snapshot.stories.measure,
         columns=columns,
+        label=snapshot.label,
         import_id=writing,
     )
 
@@ -160,7 +163,13 @@ def _list_stories(
 ) -> StoryList:
     """List stories of a collection; ids that do not exist are left out."""
     snapshot = collection.snapshot()
-    rows = _rows_with(snapshot, filters)
+    wanted: dict[str, list[Value]] = {}
+    for text in filters:
+        column, separator, value = text.partition(":")
+        if not separator:
+            raise RefusedError(400, "filter: write COLUMN:VALUE", "filter")
+        wanted.setdefault(column, []).append(value)
+    rows = snapshot.rows_with(wanted)
     if ids is not None:
         row_of = snapshot.stories.snapshot.row_of
         allowed = set(rows)
@@ -175,21 +184,6 @@ def _list_stories(
         metadata = snapshot.metadata(row)
         stories.append(StorySummary(id=id, title=snapshot.title(row), words=snapshot.words[row], metadata=metadata))
     return StoryList(total=len(rows), stories=stories)
-
-
-def _rows_with(snapshot: Snapshot, filters: Sequence[str]) -> list[int]:
-    """Return the rows of stories that have one of the given values in each column of the filters."""
-    allowed: dict[str, set[object]] = {}
-    for text in filters:
-        name, separator, value = text.partition(":")
-        if not separator:
-            raise RefusedError(400, "filter: write COLUMN:VALUE", "filter")
-        allowed.setdefault(name, set()).add(snapshot.column(name).parse(value))
-    rows = []
-    for row in range(len(snapshot)):
-        if all(snapshot.cell(row, name) in values for name, values in allowed.items()):
-            rows.append(row)
-    return rows
 
 
 def _exported(collection: ServedCollection, ids: Sequence[str] | None, suffix: str) -> bytes:

@@ -19,10 +19,12 @@ from narrlit.serving.collection_models import (
     NearStory,
     SearchAnswer,
     SearchBody,
+    Standing,
     StoryAnswer,
 )
 from narrlit.serving.passages import context, place, place_all
 from narrlit.serving.shelf import ServedCollection, Snapshot, similar_rows
+from narrlit.serving.standing import standings
 
 NEAR_COPY = 0.95
 """Cosine from which a story counts as a near-copy of another one."""
@@ -38,9 +40,10 @@ def search_collection(collection: ServedCollection, body: SearchBody) -> SearchA
         snapshot = collection.snapshot()
         where = collection.condition(body.filters)
         num_results = body.k
+        ranked = len(snapshot) if not body.filters else len(snapshot.rows_with(body.filters))
         while True:
             table = _results(collection, snapshot, body, num_results, where)
-            hits = _hits(snapshot, table, body.fold_copies)
+            hits = _hits(snapshot, table, body, ranked)
             if len(hits) >= body.k or len(table) < num_results:
                 break
             num_results *= 2  # near-copies left fewer hits
@@ -54,10 +57,19 @@ def read(collection: ServedCollection, id: str) -> StoryAnswer:
         snapshot = collection.snapshot()
         row = snapshot.row_of(id)
         nearest = collection.index.like(id, NEAREST)
+        ranks = standings(snapshot, nearest, row, len(snapshot) - 1, None)
     near = []
-    for story in nearest.itertuples():
-        title = story.title or story.id
-        near.append(NearStory(id=story.id, title=title, similarity=story.similarity, snippet=story.snippet))
+    for story, standing in zip(nearest.itertuples(), ranks, strict=True):
+        near.append(
+            NearStory(
+                id=story.id,
+                title=story.title or story.id,
+                similarity=story.similarity,
+                standing=standing,
+                snippet=story.snippet,
+                metadata=snapshot.metadata(snapshot.row_of(story.id)),
+            )
+        )
     return StoryAnswer(
         id=id,
         title=snapshot.title(row),
@@ -79,18 +91,21 @@ def explain_pair(collection: ServedCollection, body: ExplainBody) -> ExplainAnsw
         links.append(
             ExplainedLink(left=link.passage_a - 1, right=link.passage_b - 1, similarity=link.match, share=link.share)
         )
-    passages_left, passages_right = pair.passages
+    sides = []
+    for side, story, passages in zip((body.left, body.right), (left, right), pair.passages, strict=True):
+        metadata = {} if side.id is None else snapshot.metadata(snapshot.row_of(side.id))
+        placed = list(place_all(story.text, passages))
+        sides.append(ExplainedSide(title=story.id, metadata=metadata, passages=placed))
     return ExplainAnswer(
         similarity=pair.similarity,
-        left=_explained_side(left, passages_left),
-        right=_explained_side(right, passages_right),
+        score=pair.score,
+        alike=pair.likeness,
+        closer=pair.closer,
+        others=pair.background[0],
+        left=sides[0],
+        right=sides[1],
         links=links,
     )
-
-
-def _explained_side(story: Story, passages: Sequence[str]) -> ExplainedSide:
-    """Return a story of an explanation with its passages in place."""
-    return ExplainedSide(title=story.id, passages=list(place_all(story.text, passages)))
 
 
 def _results(
@@ -104,17 +119,19 @@ def _results(
     return collection.index.like(id, k, where=where, measure=body.measure)
 
 
-def _hits(snapshot: Snapshot, table: pd.DataFrame, fold_copies: bool) -> list[Hit]:
+def _hits(snapshot: Snapshot, table: pd.DataFrame, body: SearchBody, ranked: int) -> list[Hit]:
     """Turn results into hits; a near-copy of a better hit is listed with it instead."""
     hits: list[Hit] = []
     rows: list[int] = []
-    for result in table.itertuples():
+    compared = None if body.like is None else snapshot.row_of(body.like)
+    ranks = standings(snapshot, table, compared, ranked, body.measure)
+    for result, standing in zip(table.itertuples(), ranks, strict=True):
         row = snapshot.row_of(result.id)
-        original = _original(snapshot, row, hits, rows) if fold_copies else None
+        original = _original(snapshot, row, hits, rows) if body.fold_copies else None
         if original is not None:
-            original.copies.append(Copy(id=result.id, title=snapshot.title(row)))
+            original.copies.append(Copy(id=result.id, title=snapshot.title(row), metadata=snapshot.metadata(row)))
         else:
-            hits.append(_hit(snapshot, row, result.similarity, result.snippet))
+            hits.append(_hit(snapshot, row, result.similarity, standing, result.snippet))
             rows.append(row)
     return hits
 
@@ -128,7 +145,7 @@ def _original(snapshot: Snapshot, row: int, hits: Sequence[Hit], rows: Sequence[
     return None
 
 
-def _hit(snapshot: Snapshot, row: int, similarity: float, snippet: str) -> Hit:
+def _hit(snapshot: Snapshot, row: int, similarity: float, standing: Standing, snippet: str) -> Hit:
     text = snapshot.text(row)
     passage = place(text, snippet)
     before, after = context(text, passage)
@@ -136,6 +153,7 @@ def _hit(snapshot: Snapshot, row: int, similarity: float, snippet: str) -> Hit:
         id=str(snapshot.cell(row, "id")),
         title=snapshot.title(row),
         similarity=similarity,
+        standing=standing,
         passage=passage,
         before=before,
         after=after,

@@ -5,8 +5,8 @@ import math
 import re
 import shutil
 import threading
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -166,6 +166,33 @@ class Snapshot:
         column_name = printable(name, 60)
         message = f"{option}: no column {column_name!r}; columns: {known}"
         raise RefusedError(400, message, parameter, code="column_not_found", values={"column": column_name})
+
+    def rows_with(self, filters: Mapping[str, Sequence[Value]]) -> list[int]:
+        """Return the rows of the stories that have one of the given values in each column; None: an empty cell.
+
+        Raises:
+            RefusedError: if there is no such column, or a value is no number in a column of numbers.
+        """
+        rows: Iterable[int] = range(len(self))
+        for name, values in filters.items():
+            column = self.column(name)
+            allowed = {None if value is None else column.parse(_text(value)) for value in values}
+            rows = [row for row in rows if self.cell(row, name) in allowed]
+        return list(rows)
+
+    @property
+    def label(self) -> str | None:
+        """The column that tells most stories with the same title apart; None if there is none."""
+        rows_of: dict[str, list[int]] = defaultdict(list)
+        for row in range(len(self)):
+            rows_of[self.title(row)].append(row)
+        repeated = [rows for rows in rows_of.values() if len(rows) > 1]
+        best, most = None, 0
+        for column in self.columns if repeated else ():
+            told_apart = sum(len({self.cell(row, column.name) for row in rows}) - 1 for rows in repeated)
+            if told_apart > most:
+                best, most = column.name, told_apart
+        return best
 
     @property
     def vectors(self) -> FloatArray:

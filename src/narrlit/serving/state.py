@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 
 from narrlit import __version__
 from narrlit.errors import printable
+from narrlit.serving.analysis import Analyses
 from narrlit.serving.batching import Batcher
 from narrlit.serving.checking import Checking
 from narrlit.serving.collection_models import MapAnswer
@@ -38,6 +39,7 @@ class Server:
         imports: imports of files into collections.
         workers: threads that search and explain.
         maps: maps of collections, drawn by a thread of their own.
+        analyses: groups of retellings, computed by the same thread.
         checking: pairs to check and catalogs, computed by the same thread, and the decisions on them.
     """
 
@@ -56,6 +58,7 @@ class Server:
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
         self.maps: Results[MapAnswer] = Results(self._drawing)
         self.checking = Checking(settings.data, self._drawing)
+        self.analyses = Analyses(self._drawing)
 
     @property
     def model(self) -> str:

@@ -4,6 +4,7 @@ import { address, parseAddress } from "./address.js";
 import { ApiError, get, path } from "./api.js";
 import { make } from "./dom.js";
 import { emptyState, errorBox, linkButton, progressBar, select } from "./parts.js";
+import { labelChoice } from "./labels.js";
 import { chosenStories, whenChosen } from "./selection.js";
 import { language, LANGUAGES, loadTexts, t } from "./texts.js";
 import { catalogView } from "./views/catalog.js";
@@ -45,6 +46,7 @@ async function show() {
   leave = new AbortController();
   const { signal } = leave;
   const route = parseAddress(location.hash);
+  find("label-choice").replaceChildren();
   const place = [route.collection, route.view, ...route.ids].join("/");
   const focused = place === drawn ? document.activeElement?.id : null;
   const main = find("main");
@@ -80,6 +82,7 @@ async function viewOf(route, signal) {
   const view = VIEWS[route.view];
   if (!view) throw new ApiError(404, t("error.view", { view: route.view }));
   whenChosen(() => drawLinks(route), signal);
+  find("label-choice").replaceChildren(collection.columns.length ? labelChoice(collection, show) : "");
   return view({ ...context, collection });
 }
 
@@ -116,7 +119,7 @@ function drawPreferences() {
     applyTheme();
     show();
   }, { "aria-label": t("preferences.theme"), id: "theme" });
-  find("preferences").replaceChildren(theme, languages);
+  find("preferences").replaceChildren(make("span", { id: "label-choice" }), theme, languages);
 }
 
 function applyTheme() {

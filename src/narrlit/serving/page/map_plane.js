@@ -1,6 +1,7 @@
 // Stories as points of a plane on a canvas: move, zoom, click and lasso.
 
 import { color, make } from "./dom.js";
+import { titleOf } from "./labels.js";
 import { button } from "./parts.js";
 import { t } from "./texts.js";
 
@@ -242,7 +243,7 @@ class Plane {
 
   point(at) {
     const point = this.pointAt(at);
-    this.readout.textContent = point ? point.title || point.id : t("map.plane_hint");
+    this.readout.textContent = point ? titleOf(this.actions.collection, point) : t("map.plane_hint");
     this.canvas.classList.toggle("pointing", point !== undefined);
   }
 }

@@ -3,6 +3,8 @@
 import { address } from "./address.js";
 import { channels, color, make, makeSvg } from "./dom.js";
 import { storyLink } from "./parts.js";
+import { titleOf } from "./labels.js";
+import { rankText } from "./standing.js";
 import { decimals, t } from "./texts.js";
 
 /** Least and largest height of a story, in pixels. */
@@ -39,7 +41,7 @@ class Tree {
   }
 
   leaf(point) {
-    const title = point.title || point.id;
+    const title = titleOf(this.actions.collection, point);
     const control = make("button", { type: "button", title, "aria-pressed": "false" }, title);
     control.addEventListener("click", () => this.actions.toggle(point));
     return make("li", {}, control, make("small"));
@@ -102,8 +104,11 @@ class Tree {
       this.readout.replaceChildren(storyLink(this.actions.collection, one));
       return;
     }
-    const similarity = this.similarities[this.order.indexOf(one)][this.order.indexOf(other)];
-    this.readout.textContent = `${one.title || one.id} – ${other.title || other.id}: ${decimals(similarity)}`;
+    const row = this.similarities[this.order.indexOf(one)];
+    const similarity = row[this.order.indexOf(other)];
+    const rank = 1 + row.filter((value, place) => value > similarity && this.order[place] !== one).length;
+    const [left, right] = [one, other].map((point) => titleOf(this.actions.collection, point));
+    this.readout.textContent = `${left} – ${right}: ${rankText({ rank, of: row.length - 1 })} · ${decimals(similarity)}`;
   }
 }
 

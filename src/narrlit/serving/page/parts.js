@@ -3,8 +3,9 @@
 import { address } from "./address.js";
 import { ApiError } from "./api.js";
 import { make } from "./dom.js";
+import { labelPart, titleOf } from "./labels.js";
 import { isChosen, toggle, whenChosen } from "./selection.js";
-import { decimals, t, term } from "./texts.js";
+import { t } from "./texts.js";
 
 /** A button. */
 export function button(text, onclick, attributes = {}) {
@@ -78,13 +79,6 @@ export function confirmed(question, action) {
   });
 }
 
-/** A similarity as a bar and a number. */
-export function similarityBar(value, most) {
-  const share = Math.max(0, Math.min(1, value / Math.max(most, 1e-9)));
-  return make("span", { class: "similarity" }, term("term.similarity"), " ",
-    make("i", { styles: { "--share": share }, "aria-hidden": "true" }), " ", decimals(value));
-}
-
 /** Columns of a story; in a list without those that differ in every story, such as names of files. */
 export function metadataLine(metadata, collection = null) {
   const unique = new Set(collection?.columns.filter((each) => each.distinct === collection.stories).map((each) => each.name));
@@ -93,9 +87,10 @@ export function metadataLine(metadata, collection = null) {
     [place ? " · " : "", make("span", { title: name }, `${name} ${value}`)]));
 }
 
-/** The title of a story, as a link to it. */
+/** The title of a story, as a link to it, with its second label. */
 export function storyLink(collection, story, params = {}) {
-  return make("a", { href: address(collection.name, "story", [story.id], params) }, story.title || story.id);
+  const link = make("a", { href: address(collection.name, "story", [story.id], params) }, story.title || story.id);
+  return make("span", { class: "story" }, link, " ", labelPart(collection, story));
 }
 
 /** A button that puts a story on the list, or takes it off. */
@@ -105,7 +100,7 @@ export function listButton(collection, story, signal) {
     const chosen = isChosen(collection.name, story.id);
     control.textContent = t(chosen ? "list.on" : "list.add");
     control.setAttribute("aria-pressed", chosen);
-    control.setAttribute("aria-label", `${control.textContent}: ${story.title || story.id}`);
+    control.setAttribute("aria-label", `${control.textContent}: ${titleOf(collection, story)}`);
   };
   whenChosen(update, signal);
   update();

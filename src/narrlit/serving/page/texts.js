@@ -35,6 +35,13 @@ export function messageText({ message, code, values }) {
 }
 
 export const number = (value) => value.toLocaleString(language);
+/** Write the place in an order: "2nd" in English, the number alone in languages that write it so. */
+export function ordinal(n) {
+  if (language !== "en") return number(n);
+  const endings = { one: "st", two: "nd", few: "rd", other: "th" };
+  return number(n) + endings[new Intl.PluralRules("en", { type: "ordinal" }).select(n)];
+}
+
 export const percent = (share) => share.toLocaleString(language, { style: "percent", maximumFractionDigits: 0 });
 
 /** Write a similarity with three decimals. */

@@ -4,7 +4,7 @@ import { address } from "../address.js";
 import { download, getComputed, path, put, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
 import { attempt, button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
-import { counted, decimals, number, percent, t, term } from "../texts.js";
+import { counted, number, percent, t, term } from "../texts.js";
 
 /** Stories that are listed at once. */
 const SHOWN = 50;
@@ -99,7 +99,7 @@ function proposalCard(collection, proposal, column, base, settings) {
 function valueRow(collection, proposal, { value, probability, stories }, decide, settings) {
   const accept = button(t("catalog.accept", { value }), () => decide(value, true, t("catalog.accepted", { value })),
     { disabled: !settings.writable, "aria-label": `${t("catalog.accept", { value })}: ${proposal.title || proposal.id}` });
-  const speaking = stories.map((story) => make("li", {}, storyLink(collection, story), ` ${decimals(story.similarity)} · `,
+  const speaking = stories.map((story) => make("li", {}, storyLink(collection, story), ` · `,
     make("a", { href: address(collection.name, "compare", [proposal.id, story.id]), "aria-label": t("story.compare_with", { title: story.title || story.id }) }, t("action.compare"))));
   return make("div", { class: "value" },
     make("p", { class: "similarity" }, make("b", {}, value), " ", make("i", { styles: { "--share": probability }, "aria-hidden": "true" }),

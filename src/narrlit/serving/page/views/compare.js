@@ -1,26 +1,55 @@
-// Two stories as a parallel edition: passages that are linked share a row.
+// Two stories: their strongest links first, or as a parallel edition, in which linked passages share a row.
 
-import { address } from "../address.js";
+import { address, keepInAddress } from "../address.js";
 import { path, post } from "../api.js";
 import { make } from "../dom.js";
+import { titleOf } from "../labels.js";
+import { linkTable, shareText } from "../links.js";
 import { parallelRows } from "../parallel.js";
-import { emptyState, linkButton, storyLink } from "../parts.js";
+import { button, emptyState, linkButton, storyLink } from "../parts.js";
+import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { chosenStories } from "../selection.js";
-import { counted, decimals, t, term } from "../texts.js";
+import { counted, number, t, term } from "../texts.js";
 
-export async function compareView({ collection, ids, signal }) {
+export async function compareView({ collection, ids, params, signal }) {
   if (ids.length < 2) return noPair(collection);
-  const [left, right] = ids;
-  const body = { left: { id: left }, right: { id: right } };
+  const body = { left: { id: ids[0] }, right: { id: ids[1] } };
   const explanation = await post(`${path("collections", collection.name)}/explain`, body, signal);
-  const titles = [explanation.left.title || left, explanation.right.title || right];
-  return make("div", {},
+  const stories = [explanation.left, explanation.right].map(({ title, metadata }, side) => ({ id: ids[side], title, metadata }));
+  const titles = stories.map((story) => titleOf(collection, story));
+  const { closer, similarity } = explanation;
+  const values = { others: number(explanation.others), left: titles[0], right: titles[1], left_closer: number(closer[0]), right_closer: number(closer[1]) };
+  const finding = explanation.alike ? t("compare.finding", { model: collection.model, alike: alikeText(explanation.alike) }) : null;
+  const view = make("div", {},
     make("h1", {}, t("compare.title", { left: titles[0], right: titles[1] })),
-    make("p", { class: "finding" }, term("term.similarity"), ` ${decimals(explanation.similarity)}`),
-    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), "."),
-    make("p", { class: "actions" },
-      linkButton(t("compare.swap"), address(collection.name, "compare", [right, left]), { id: "swap" })),
-    edition(collection, [{ id: left, title: titles[0] }, { id: right, title: titles[1] }], explanation));
+    finding ? make("p", { class: "finding" }, finding) : null,
+    make("p", {}, t("standing.closer", values)),
+    similarityLine([""], similarity, similarity),
+    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), "."));
+  view.append(scaleNote(collection, view, signal), ...pictures(collection, stories, titles, explanation, params));
+  return view;
+}
+
+/** The strongest links, or both texts: the choice is in the address. */
+function pictures(collection, stories, titles, explanation, params) {
+  const place = make("div", { id: "links" });
+  const kinds = [["strongest", "compare.strongest"], ["texts", "compare.texts"]];
+  const draw = (shown) => {
+    for (const control of controls) control.setAttribute("aria-pressed", control.dataset.view === shown);
+    place.replaceChildren(shown === "texts" ? edition(collection, stories, explanation) : strongest(titles, explanation));
+  };
+  const controls = kinds.map(([kind, key]) => button(t(key), () => {
+    keepInAddress({ view: kind === "texts" ? kind : null });
+    draw(kind);
+  }, { "data-view": kind }));
+  draw(params.get("view") === "texts" ? "texts" : "strongest");
+  const [left, right] = stories;
+  return [make("p", { class: "actions", role: "group", "aria-label": t("compare.view") }, controls,
+    linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { id: "swap" })), place];
+}
+
+function strongest(titles, explanation) {
+  return explanation.links.length ? linkTable(explanation, titles) : make("p", {}, t("search.no_links"));
 }
 
 function noPair(collection) {
@@ -30,39 +59,39 @@ function noPair(collection) {
     emptyState(t("compare.none"), t("compare.none_text"), link, linkButton(t("nav.search"), address(collection.name, "search"))));
 }
 
-function edition(collection, stories, { left, right, links }) {
+function edition(collection, stories, { left, right, links, score }) {
   const strongest = Math.max(...links.map((link) => link.share), 1e-9);
   const rows = parallelRows(left.passages.length, right.passages.length, links);
-  const passages = [left.passages, right.passages];
+  const drawing = { collection, stories, score, strongest, passages: [left.passages, right.passages] };
   const grid = make("div", { class: "edition" },
     make("div", { class: "row heads" }, stories.map((story, side) =>
       [side ? make("span", { class: "share" }, term("term.share_short")) : null, make("h2", {}, storyLink(collection, story))])),
-    rows.map((row) => editionRow(row, passages, stories, strongest)));
+    rows.map((row) => editionRow(row, drawing)));
   highlightPartners(grid);
   return grid;
 }
 
-function editionRow(row, passages, stories, strongest) {
+function editionRow(row, drawing) {
   const sides = [0, 1].map((side) => make("div", { class: "side" },
-    row.sides[side].length ? make("span", { class: "label" }, stories[side].title) : null,
-    row.sides[side].map((cell) => passage(cell, side, passages, strongest))));
+    row.sides[side].length ? make("span", { class: "label" }, titleOf(drawing.collection, drawing.stories[side])) : null,
+    row.sides[side].map((cell) => passage(cell, side, drawing))));
   if (!row.link) return make("div", { class: "row gap" }, sides[0], make("div", { class: "share" }), sides[1]);
-  const strength = row.link.share / strongest;
+  const strength = row.link.share / drawing.strongest;
   const share = make("div", { class: "share" },
-    make("i", { "aria-hidden": "true" }), make("span", { class: "unseen" }, t("compare.share")), ` ${decimals(row.link.share)}`);
+    make("i", { "aria-hidden": "true" }), make("span", { class: "unseen" }, t("compare.share")), ` ${shareText(row.link, drawing.score)}`);
   return make("div", { class: "row linked", styles: { "--strength": strength } }, sides[0], share, sides[1]);
 }
 
 /** A passage with its number, and those of its links that have no row of their own. */
-function passage({ number, links }, side, passages, strongest) {
+function passage({ number: place, links }, side, { passages, score, strongest }) {
   const other = 1 - side;
   const names = ["left", "right"];
   return [
-    make("p", { class: "passage" }, make("span", { class: "number" }, number + 1), passages[side][number].text),
+    make("p", { class: "passage" }, make("span", { class: "number" }, place + 1), passages[side][place].text),
     ...links.map((link) => {
       const end = link[names[other]];
       const name = `${link.left}-${link.right}`;
-      const summary = make("summary", {}, `${t("compare.also", { number: end + 1 })}: ${decimals(link.share)}`);
+      const summary = make("summary", {}, `${t("compare.also", { number: end + 1 })}: ${shareText(link, score)}`);
       return make("details", { class: "also", "data-link": name, styles: { "--strength": link.share / strongest } },
         summary, passages[other][end].text);
     }),

@@ -3,7 +3,9 @@
 import { address, keepInAddress } from "../address.js";
 import { download, get, path, put, remove } from "../api.js";
 import { announce, make } from "../dom.js";
-import { attempt, button, emptyState, field, linkButton, similarityBar, storyLink } from "../parts.js";
+import { titleOf } from "../labels.js";
+import { attempt, button, emptyState, field, linkButton, storyLink } from "../parts.js";
+import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { counted, number, t, term } from "../texts.js";
 
 const DECISIONS = [
@@ -78,7 +80,10 @@ class Session {
     const bar = make("progress", { max: 1, value: this.decided / Math.max(all, 1), "aria-label": text });
     this.state.replaceChildren(make("p", {}, text), bar);
     const [pair] = this.waiting;
-    if (pair) this.card.replaceChildren(...this.pairParts(pair));
+    if (pair) {
+      this.card.replaceChildren(...this.pairParts(pair));
+      this.card.querySelector(".two").before(scaleNote(this.collection, this.card, this.signal));
+    }
     else this.card.replaceChildren(this.nothingLeft());
   }
 
@@ -96,9 +101,16 @@ class Session {
         { class: "decision", "data-decision": decision, "aria-keyshortcuts": letter, disabled: !this.writable }));
     return [
       make("p", { class: "actions sticky" }, controls, this.undoable.length ? this.undoButton() : null),
-      make("p", {}, similarityBar(pair.similarity, this.most), " · ",
-        make("a", { href: address(this.collection.name, "compare", [pair.left.id, pair.right.id]) }, t("pairs.links"))),
+      this.standing(pair),
+      make("p", {}, make("a", { href: address(this.collection.name, "compare", [pair.left.id, pair.right.id]) }, t("pairs.links"))),
       make("div", { class: "two" }, sides)];
+  }
+
+  /** How alike the two are, among all stories. */
+  standing({ left, right, similarity, alike, others }) {
+    const [leftTitle, rightTitle] = [left, right].map((story) => titleOf(this.collection, story));
+    const values = { others: number(others), left: leftTitle, right: rightTitle, left_closer: number(left.closer), right_closer: number(right.closer) };
+    return similarityLine([alikeText(alike), t("standing.closer", values)], similarity, this.most);
   }
 
   undoButton() {

@@ -4,10 +4,13 @@ import { address, parseAddress } from "../address.js";
 import { get, path, post } from "../api.js";
 import { announce, make } from "../dom.js";
 import { filterChips, filtersOf } from "../filters.js";
+import { titleOf } from "../labels.js";
+import { linkTable } from "../links.js";
 import {
-  attempt, button, emptyState, field, linkButton, listButton, metadataLine, select, similarityBar, storyLink,
+  attempt, button, emptyState, field, linkButton, listButton, metadataLine, select, storyLink,
 } from "../parts.js";
-import { counted, decimals, number, t, term } from "../texts.js";
+import { scaleNote, standingLine } from "../standing.js";
+import { counted, number, t, term } from "../texts.js";
 
 /** Stories of a page where nothing is searched. */
 const PAGE = 50;
@@ -81,12 +84,15 @@ async function results(collection, params, { query, like, filters, signal }) {
   const most = Math.max(...found.hits.map((each) => each.similarity), 0);
   const source = like ? { id: like } : { text: query };
   const hits = found.hits.map((each) => hit(collection, each, most, source, signal));
-  return make("section", {},
+  const view = make("section", {},
     like ? await likeBanner(collection, like, params, signal) : null,
     hits.length
       ? make("p", { class: "meta" }, t("search.time", { n: number(hits.length), seconds: number(Math.round(found.seconds * 100) / 100) }))
       : emptyState(t("search.nothing"), t("search.nothing_text")),
     make("ol", { class: "hits" }, hits));
+  // A sentence is less like a story than another story is: the scale of pairs of stories holds for these alone.
+  if (like && !params.has("measure") && hits.length) view.querySelector(".hits").before(scaleNote(collection, view, signal));
+  return view;
 }
 
 async function likeBanner(collection, like, params, signal) {
@@ -97,10 +103,10 @@ async function likeBanner(collection, like, params, signal) {
 
 function hit(collection, found, most, source, signal) {
   const { passage } = found;
-  const title = found.title || found.id;
+  const title = titleOf(collection, found);
   const item = make("li", { class: "hit" },
     make("h2", {}, storyLink(collection, found, { from: passage.start, to: passage.end })),
-    similarityBar(found.similarity, most),
+    standingLine(found.standing, found.similarity, most),
     metadataLine(found.metadata, collection),
     make("p", {}, found.before, make("mark", {}, passage.text), found.after),
     found.copies.length ? copies(collection, found.copies) : null);
@@ -131,23 +137,13 @@ function whyButton(collection, found, source, place) {
       const explanation = await post(`${path("collections", collection.name)}/explain`, { left: source, right: { id: found.id } });
       place.append(...reasons(explanation));
     });
-  }, { "aria-expanded": "false", "aria-label": `${t("search.why")} ${found.title || found.id}` });
+  }, { "aria-expanded": "false", "aria-label": `${t("search.why")} ${titleOf(collection, found)}` });
   return control;
 }
 
-function reasons({ left, right, links }) {
+function reasons({ left, right, links, score }) {
   if (links.length === 0) return [make("p", {}, t("search.no_links"))];
-  const sorted = [...links].sort((a, b) => b.share - a.share);
-  const most = Math.max(sorted[0].share, 1e-9);
-  const several = left.passages.length > 1;  // one passage need not be repeated in every row
-  const rows = sorted.map((link) => make("tr", {},
-    several ? make("td", { "data-name": t("search.yours") }, left.passages[link.left].text) : null,
-    make("td", { "data-name": t("search.story") }, right.passages[link.right].text),
-    make("td", { "data-name": t("term.share_short"), class: "similarity" },
-      make("i", { styles: { "--share": link.share / most }, "aria-hidden": "true" }), ` ${decimals(link.share)}`)));
-  return [make("table", {},
-    make("thead", {}, make("tr", {}, several ? make("th", {}, t("search.yours")) : null, make("th", {}, t("search.story")), make("th", {}, term("term.share_short")))),
-    make("tbody", {}, rows))];
+  return [linkTable({ left, right, links, score }, [t("search.yours"), t("search.story")], left.passages.length > 1)];
 }
 
 async function allStories(collection, params, signal) {
@@ -165,7 +161,7 @@ async function allStories(collection, params, signal) {
       metadataLine(story.metadata, collection),
       make("p", { class: "meta" }, counted("words", story.words)),
       make("p", { class: "actions" },
-        linkButton(t("search.more_like"), address(collection.name, "search", [], { like: story.id }), { "aria-label": `${t("search.more_like")}: ${story.title || story.id}` }),
+        linkButton(t("search.more_like"), address(collection.name, "search", [], { like: story.id }), { "aria-label": `${t("search.more_like")}: ${titleOf(collection, story)}` }),
         listButton(collection, story, signal))))),
     make("p", { class: "actions" },
       offset > 0 ? button(t("search.previous"), turn(String(offset - PAGE)), { id: "previous" }) : null,

@@ -3,13 +3,15 @@
 import { address } from "../address.js";
 import { get, path } from "../api.js";
 import { characters, make } from "../dom.js";
-import { linkButton, listButton, metadataLine, similarityBar, storyLink } from "../parts.js";
+import { titleOf } from "../labels.js";
+import { linkButton, listButton, metadataLine, storyLink } from "../parts.js";
+import { scaleNote, standingLine } from "../standing.js";
 import { counted, t } from "../texts.js";
 
 export async function storyView({ collection, ids, params, signal }) {
   const story = await get(path("collections", collection.name, "stories", ids[0]), signal);
   const most = Math.max(...story.nearest.map((each) => each.similarity), 0);
-  return make("div", { class: "reading" },
+  const view = make("div", { class: "reading" },
     make("article", {},
       make("h1", {}, story.title || story.id),
       metadataLine(story.metadata),
@@ -22,6 +24,8 @@ export async function storyView({ collection, ids, params, signal }) {
       make("h2", { id: "nearest" }, t("story.nearest")),
       story.nearest.length === 0 ? make("p", {}, t("story.alone")) : null,
       make("ol", { class: "nearest" }, story.nearest.map((near) => nearest(collection, story, near, most)))));
+  if (story.nearest.length) view.querySelector("ol").before(scaleNote(collection, view, signal));
+  return view;
 }
 
 /** The text, with the passage that led here marked. */
@@ -34,10 +38,10 @@ function storyText(text, params) {
 }
 
 function nearest(collection, story, near, most) {
-  const title = near.title || near.id;
+  const title = titleOf(collection, near);
   return make("li", {},
     make("h3", {}, storyLink(collection, near)),
-    similarityBar(near.similarity, most),
+    standingLine(near.standing, near.similarity, most),
     near.snippet ? make("p", { class: "snippet" }, near.snippet) : null,
     make("p", {}, make("a", {
       href: address(collection.name, "compare", [story.id, near.id]),

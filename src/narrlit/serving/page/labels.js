@@ -1,0 +1,44 @@
+// A second label beside titles, such as the author or the year, which tells versions with one title apart.
+
+import { make } from "./dom.js";
+import { select } from "./parts.js";
+import { t } from "./texts.js";
+
+const NONE = "";
+const key = (name) => `label:${name}`;
+
+/** The column whose value stands beside titles: the chosen one, or the one that tells equal titles apart; "" for none. */
+export function labelColumn(collection) {
+  const chosen = localStorage.getItem(key(collection.name)) ?? collection.label ?? NONE;
+  return collection.columns.some((column) => column.name === chosen) ? chosen : NONE;
+}
+
+/** The second label of a story as text; "" if it has none. */
+export function secondLabel(collection, story) {
+  const value = story.metadata?.[labelColumn(collection)];
+  return value === null || value === undefined ? "" : String(value);
+}
+
+/** The title of a story with its second label, as text. */
+export function titleOf(collection, story) {
+  const label = secondLabel(collection, story);
+  const title = story.title || story.id;
+  return label ? `${title} (${label})` : title;
+}
+
+/** The list from which a reader chooses the column. */
+export function labelChoice(collection, redraw) {
+  const options = collection.columns.map((column) => [column.name, t("preferences.with_label", { column: column.name })]);
+  const choose = (column) => {
+    localStorage.setItem(key(collection.name), column);
+    redraw();
+  };
+  return select([[NONE, t("preferences.no_label")], ...options], labelColumn(collection), choose,
+    { "aria-label": t("preferences.label"), id: "label" });
+}
+
+/** The second label as an element; null if there is none. */
+export function labelPart(collection, story) {
+  const label = secondLabel(collection, story);
+  return label ? make("small", { class: "second" }, label) : null;
+}
