@@ -31,7 +31,7 @@ def test_the_first_setting_is_the_measure_of_passages_and_others_are_not(likenes
     default, *others = found.values()
     expected = tales.similarities_by("passages").matrix()
 
-    np.testing.assert_allclose(default, expected, atol=1e-5)  # rounding of float32
+    np.testing.assert_allclose(default, expected, atol=1e-4)  # a collection has passages in half precision
     assert all(np.abs(other - expected).max() > 1e-3 for other in others)
     assert next(iter(found)) == "spread 0.4, support 0.3, 25 words"
 

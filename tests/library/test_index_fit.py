@@ -7,13 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from random_contents import random_contents
-from tiny_models import world_texts
+from random_contents import WORDS, random_contents
 
 import narrlit
 from narrlit.library import index_fit
 from narrlit.library.index_fit import IndexFit
-from narrlit.measures import MEASURES, collection
+from narrlit.measures import MEASURES
 from narrlit.measures.collection import CollectionSimilarity, reference_rows
 from narrlit.measures.corrections import centered
 from narrlit.measures.names import READ_PASSAGES
@@ -72,7 +71,7 @@ def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, meas
         assert (each.passages is not None) == (measure in READ_PASSAGES)
 
     if fit.passages is not None:
-        kept = [each.passages.of(snapshot.digests).vectors for each in (fit, again)]
+        kept = [each.passages_of(snapshot.digests).vectors for each in (fit, again)]
         assert np.array_equal(*kept)
 
     assert sorted(again.references) == sorted(snapshot.digests)
@@ -94,7 +93,7 @@ def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
 
 
 def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(snapshot, monkeypatch):
-    monkeypatch.setattr(collection, "REFERENCES", 10)
+    monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 10)
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fewer = snapshot.take(range(15))
     before = IndexFit.updated("passages", fewer)
@@ -107,12 +106,11 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
 
     assert snapshot.was_read == {*rows, *range(15, 25)}
     assert after.measure is before.measure
-    assert after.passages.components is before.passages.components
 
-    along = after.passages.of(snapshot.digests)
-    moved = after.measure.reader.represent(snapshot.contents).passages
-    np.testing.assert_allclose(along.vectors, moved.vectors @ after.passages.components, atol=2e-3)  # half precision
-    assert along.starts.tolist() == moved.starts.tolist()
+    along = after.passages_of(snapshot.digests)
+    reduced = after.measure.reader.reduce(snapshot.contents)
+    np.testing.assert_allclose(along.vectors, reduced.vectors, atol=2e-3)  # half precision
+    assert along.starts.tolist() == reduced.starts.tolist()
     assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
 
     moved = after.measure.reader.represent(snapshot.contents)
@@ -123,7 +121,7 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
 
 
 def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubled(snapshot, monkeypatch):
-    monkeypatch.setattr(collection, "REFERENCES", 10)
+    monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 10)
     monkeypatch.setattr(index_fit, "REFERENCES", 10)
     fit = IndexFit.updated("csls", snapshot.take(range(12)))
     assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
@@ -136,7 +134,7 @@ def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubl
 
 
 def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch):
-    monkeypatch.setattr(index_fit, "HUB_CANDIDATES", 12)
+    monkeypatch.setattr("narrlit.measures.fit.HUB_CANDIDATES", 12)
     fit = IndexFit.updated("passages", snapshot)
     represented = fit.measure.reader.represent(snapshot.contents)
     scores = represented.similarities(represented)
@@ -147,8 +145,7 @@ def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch)
 
 
 def test_references_do_not_depend_on_the_order_of_stories(monkeypatch):
-    monkeypatch.setattr(collection, "REFERENCES", 3)
-    monkeypatch.setattr(index_fit, "REFERENCES", 3)
+    monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 3)
     digests = ["d", "a", "e", "c", "b"]
     assert reference_rows(digests).tolist() == [1, 3, 4]
     assert reference_rows(digests[::-1]).tolist() == [0, 1, 3]
@@ -200,18 +197,36 @@ def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapsh
     np.testing.assert_allclose(fit.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
 
 
-@pytest.mark.parametrize("measure", ["csls", "lexical", "passages", "fused"])
-def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(tiny, tmp_path, monkeypatch, measure):
-    """Also beyond the number of references, and although the index lists its stories in another order."""
-    monkeypatch.setattr(collection, "REFERENCES", 12)
-    monkeypatch.setattr(index_fit, "REFERENCES", 12)
-    frame = pd.DataFrame({"id": [f"t{number}" for number in range(30)], "text": world_texts(10), "year": range(30)})
-    encoder = narrlit.load(tiny())
-    of_file = narrlit.Collection.of(frame, encoder).similarities_by(measure)
-    index = narrlit.Index.create(tmp_path / "i", frame[::-1], encoder)
-    in_order = np.array(index.collection().frame["id"].map(frame.set_index("id").index.get_loc))
-    found = index.collection().similarities_by(measure)
+def synthetic(count):
+    """Short stories of random words, each of two or three passages."""
+    generator = np.random.default_rng(5)
+    texts = []
+    for _ in range(count):
+        sentences = [" ".join(generator.choice(WORDS, 24)) for _ in range(int(generator.integers(2, 4)))]
+        texts.append(". ".join(sentences) + ".")
+    return texts
 
-    assert of_file.record["fitted_on"] == found.record["fitted_on"] == 12
-    # The index keeps vectors of passages in half precision.
-    np.testing.assert_allclose(found.matrix(), of_file.matrix()[np.ix_(in_order, in_order)], atol=5e-3)
+
+@pytest.fixture(scope="module")
+def many(tiny, tmp_path_factory):
+    """A file of 1,500 stories, and an index that lists them in another order: collections, and rows of the index."""
+    folder = tmp_path_factory.mktemp("many")
+    frame = pd.DataFrame({"id": [f"t{number}" for number in range(1500)], "text": synthetic(1500), "year": range(1500)})
+    frame.to_json(folder / "stories.jsonl", orient="records", lines=True)
+    encoder = narrlit.load(tiny())
+    index = narrlit.Index.create(folder / "i", frame[::-1], encoder).collection()
+    rows = index.frame.reset_index().set_index("id")["index"].loc[frame["id"]].to_numpy()
+    return narrlit.Collection.read(folder / "stories.jsonl", encoder), index, rows
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(many, measure):
+    of_file, of_index, rows = many
+    in_memory, stored = of_file.similarities_by(measure), of_index.similarities_by(measure)
+    assert in_memory.record == stored.record
+    assert in_memory.record["fitted_on"] == 1000
+
+    np.testing.assert_allclose(stored.hubs[rows], in_memory.hubs, atol=1e-6)
+    some = np.arange(0, 1500, 50)
+    every = np.arange(1500)
+    np.testing.assert_allclose(stored.between(rows[some], rows), in_memory.between(some, every), atol=1e-6)

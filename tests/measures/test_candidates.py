@@ -1,12 +1,14 @@
 """Candidates of a large collection: chosen by passages along principal components, against plain loops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from narrlit.measures import candidates
-from narrlit.measures.candidates import Candidates, highest_of, principal_components, segment_means
+from narrlit.measures.candidates import Candidates, highest_of, segment_means
 from narrlit.measures.matching import Matching, PassageVectors, match_score
-from narrlit.measures.readers import PassageReader
+from narrlit.measures.readers import PassageReader, principal_components
 from narrlit.measures.representations import Contents
 
 COUNT, DIMENSION = 30, 12
@@ -28,15 +30,15 @@ def stories():
 def chosen_from(stories):
     """The stories as candidates, with hubs, along 5 components."""
     reader = PassageReader.fit(stories, Matching())
+    reader = replace(reader, components=reader.components[:, :5])
     moved = reader.represent(stories).passages
-    components = principal_components(moved.vectors)[:, :5]
-    along = PassageVectors(moved.vectors @ components, moved.starts)
+    along = PassageVectors(moved.vectors @ reader.components, moved.starts)
     hubs = np.random.default_rng(5).normal(size=COUNT).astype(np.float32) / 10
-    return Candidates(reader, components, along, hubs)
+    return Candidates(reader, along, hubs)
 
 
 def score(chosen_from, query, row):
-    along = chosen_from.reader.represent(query).passages.vectors @ chosen_from.components
+    along = chosen_from.reader.represent(query).passages.vectors @ chosen_from.reader.components
     return match_score(along, chosen_from.passages.story(row)) - chosen_from.hubs[row] / 2
 
 

@@ -11,7 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from narrlit.data.tales import sample_tales
 from narrlit.library.collection import Collection
 from narrlit.measures import MEASURES, collection
-from narrlit.measures.collection import CollectionSimilarity, MeasureFit
+from narrlit.measures.collection import CollectionSimilarity
+from narrlit.measures.fit import MeasureFit, reference_rows
 from narrlit.measures.matching import Matching, match_score
 from narrlit.measures.names import check_measure
 from narrlit.measures.representations import Contents
@@ -143,14 +144,15 @@ def test_a_large_collection_is_compared_by_candidates(monkeypatch):
 
 
 def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
-    monkeypatch.setattr(collection, "REFERENCES", 20)
-    measured = CollectionSimilarity.of("csls", random_contents(40))
+    monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 20)
+    stories = random_contents(40)
+    digests = [f"{number:02d}" for number in np.random.default_rng(1).permutation(40)]
+    measured = CollectionSimilarity.of("csls", stories, digests=digests)
     assert measured.record == {"measure": "csls", "fitted_on": 20}
 
-    rows = collection.sample_rows(40)
-    assert len(set(rows.tolist())) == 20
+    rows = reference_rows(digests)
+    assert {digests[row] for row in rows} == set(sorted(digests)[:20])
 
-    stories = random_contents(40)
     moved = stories.vectors - stories.vectors[rows].mean(axis=0)
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T - 9 * np.eye(40)

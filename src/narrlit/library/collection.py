@@ -131,12 +131,15 @@ class Collection:
 
     @cached_property
     def passages(self) -> list[Passages]:
-        """Passages of each story, which are embedded on first access.
+        """Passages of each story, which are embedded on first access, in half precision as in an index.
 
         Raises:
             ModelError: if the model can't embed single texts.
         """
-        return self.encoder.passages(self.stories, progress=True)
+        passages = []
+        for story in self.encoder.passages(self.stories, progress=True):
+            passages.append(Passages(story.texts, story.vectors.astype(np.float16).astype(np.float32)))
+        return passages
 
     @cached_property
     def similarities(self) -> CollectionSimilarity:

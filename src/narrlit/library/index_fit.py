@@ -13,78 +13,26 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from narrlit.console import say
 from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.files import atomic_path
 from narrlit.library.index_snapshot import IndexSnapshot
-from narrlit.measures.candidates import principal_components
-from narrlit.measures.collection import REFERENCES, MeasureFit, highest, reference_rows
-from narrlit.measures.corrections import centered, hubness
-from narrlit.measures.matching import Matching, PassageVectors
+from narrlit.measures.fit import BLOCK, REFERENCES, MeasureFit, reference_rows
+from narrlit.measures.matching import PassageVectors
 from narrlit.measures.names import READ_PASSAGES, MeasureName
-from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
-from narrlit.measures.representations import Contents, Scale
+from narrlit.measures.readers import PassageReader, passage_reader
+from narrlit.measures.representations import Contents, Representation
 
 FOLDER = "fits"
 READ_WORDS = ("fused", "lexical")
 """Measures that read the texts of stories."""
-HUB_CANDIDATES = 200
-"""Number of references, nearest by centered vectors, with whose passages those of a story are compared.
-
-With 100 references, the ten nearest were the same as with all references for .96 of 400 stories; with 50, for .94.
-"""
 DELETED = 0.1
 """Maximum share of deleted references for which a fit remains valid."""
 GROWTH = 2
 """Maximum growth of an index, as a factor, for which a fit remains valid."""
-BLOCK = 128
-"""Number of stories whose passages are read at once."""
-PATIENCE = 2
-"""Seconds after which progress is shown."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, eq=False)
-class KeptPassages:
-    """Passages of stories, reduced to principal components, by which candidates are chosen.
-
-    Attributes:
-        reader: reader of passages.
-        components: (D, K) principal components of the references' passages.
-        stories: (S, K) passages of each story in half precision, by its digest.
-    """
-
-    reader: PassageReader
-    components: Floats
-    stories: Mapping[str, Floats]
-
-    @classmethod
-    def fit(cls, reader: Reader, references: Contents) -> "KeptPassages | None":
-        """Compute the components; return None for a measure without passages."""
-        reads_passages = passage_reader(reader)
-        if reads_passages is None:
-            return None
-        passages = reads_passages.represent(references).passages
-        return cls(reads_passages, principal_components(passages.vectors), {})
-
-    def updated(self, snapshot: IndexSnapshot) -> "KeptPassages":
-        """Return the passages of all stories of an index; those of new stories are read."""
-        stories, new = known_and_new(self.stories, snapshot.digests)
-        for start in range(0, len(new), BLOCK):
-            rows = new[start : start + BLOCK]
-            passages = self.reader.represent(contents(snapshot, "passages", rows)).passages
-            reduced = (passages.vectors @ self.components).astype(np.float16)
-            projected = PassageVectors(reduced, passages.starts)
-            for number, row in enumerate(rows):
-                stories[snapshot.digests[row]] = projected.story(number)
-        return KeptPassages(self.reader, self.components, stories)
-
-    def of(self, digests: Sequence[str]) -> PassageVectors:
-        """Return the passages of stories, (P, K)."""
-        return PassageVectors.of([self.stories[digest].astype(np.float32) for digest in digests])
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +46,14 @@ class IndexFit:
         measure: measure fitted on the references.
         references: digests of the references.
         hubs: hubness of each story, by its digest.
-        passages: passages of each story; None for a measure without passages.
+        passages: (S, K) passages of each story in half precision, by its digest, reduced to the principal components of
+            the measure; None for a measure without passages.
     """
 
     measure: MeasureFit
     references: Sequence[str]
     hubs: Mapping[str, float]
-    passages: KeptPassages | None = None
+    passages: Mapping[str, Floats] | None = None
 
     @classmethod
     def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
@@ -139,20 +88,25 @@ class IndexFit:
         if earlier is None or earlier.is_outdated(snapshot.digests):
             earlier = cls._of_references(name, snapshot)
         references: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
-        hubs, new = known_and_new(earlier.hubs, snapshot.digests)
-        hubness_of_new = _hubness(earlier.measure, snapshot, references, new)
+        measure, every = earlier.measure, snapshot.digests
+
+        def represent(rows: IntArray) -> Representation:
+            return measure.reader.represent(contents(snapshot, name, rows))
+
+        hubs, new = known_and_new(earlier.hubs, every)
+        hubness_of_new = measure.hubness(represent, snapshot.vectors, references, new)
         hubs.update(zip(_digests_at(snapshot, new), hubness_of_new.tolist(), strict=True))
-        passages = None if earlier.passages is None else earlier.passages.updated(snapshot)
-        return cls(earlier.measure, _digests_at(snapshot, references), hubs, passages)
+        passages, reader = None, passage_reader(measure.reader)
+        if reader is not None:
+            passages = _reduced_passages(reader, snapshot, earlier.passages or {})
+        return cls(measure, _digests_at(snapshot, references), hubs, passages)
 
     @classmethod
     def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
         """Fit a measure on the references, without the hubness and passages of stories."""
         rows = reference_rows(snapshot.digests)
-        references = contents(snapshot, name, rows)
-        measure = MeasureFit.of(name, references)
-        passages = KeptPassages.fit(measure.reader, references)
-        return cls(measure, _digests_at(snapshot, rows), {}, passages)
+        measure = MeasureFit.of(name, contents(snapshot, name, rows))
+        return cls(measure, _digests_at(snapshot, rows), {})
 
     def is_outdated(self, digests: Sequence[str]) -> bool:
         """Return True if the measure must be fitted again on the stories with these digests."""
@@ -166,6 +120,12 @@ class IndexFit:
         """Measure and settings, as plain data for reports."""
         return self.measure.record
 
+    def passages_of(self, digests: Sequence[str]) -> PassageVectors | None:
+        """Return the reduced passages of stories, (P, K); None for a measure without passages."""
+        if self.passages is None:
+            return None
+        return PassageVectors.of([self.passages[digest].astype(np.float32) for digest in digests])
+
     def hubs_of(self, digests: Sequence[str]) -> Floats:
         """Return the hubness of stories, (N,)."""
         return np.array([self.hubs[digest] for digest in digests], dtype=np.float32)
@@ -173,15 +133,13 @@ class IndexFit:
     def write(self, path: Path) -> None:
         """Write the fit."""
         arrays = {
-            "mean": self.measure.mean,
+            **self.measure.arrays(),
             "references": np.array(self.references, "S64"),
             "digests": np.array(list(self.hubs), "S64"),
             "hubs": np.array(list(self.hubs.values()), np.float32),
-            **_reader_arrays(self.measure.reader),
         }
         if self.passages is not None:
-            stories = [self.passages.stories[digest] for digest in self.hubs]
-            arrays["components"] = self.passages.components
+            stories = [self.passages[digest] for digest in self.hubs]
             arrays["passages"] = np.concatenate(stories)
             arrays["sizes"] = np.array(list(map(len, stories)))
         with atomic_path(path) as temporary, temporary.open("wb") as file:
@@ -197,18 +155,27 @@ class IndexFit:
         try:
             with np.load(path) as arrays:
                 references = arrays["references"].astype(str).tolist()
-                measure = MeasureFit(name, _reader(name, arrays), arrays["mean"], len(references))
+                measure = MeasureFit.from_arrays(name, arrays, len(references))
                 digests = arrays["digests"].astype(str).tolist()
                 hubs = dict(zip(digests, arrays["hubs"].tolist(), strict=True))
-                reader = passage_reader(measure.reader)
-                if reader is None:
+                if passage_reader(measure.reader) is None:
                     return cls(measure, references, hubs)
                 ends = np.cumsum(arrays["sizes"])
                 stories = np.split(arrays["passages"], ends[:-1])
-                passages = KeptPassages(reader, arrays["components"], dict(zip(digests, stories, strict=True)))
-                return cls(measure, references, hubs, passages)
+                return cls(measure, references, hubs, dict(zip(digests, stories, strict=True)))
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise DataError("broken_fit", path=path, reason=reason(error)) from error
+
+
+def _reduced_passages(reader: PassageReader, snapshot: IndexSnapshot, known: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the reduced passages of all stories of an index, by digest; only those of new stories are read."""
+    passages_of, new = known_and_new(known, snapshot.digests)
+    for start in range(0, len(new), BLOCK):
+        rows = new[start : start + BLOCK]
+        reduced = reader.reduce(contents(snapshot, "passages", rows))
+        halved = PassageVectors(reduced.vectors.astype(np.float16), reduced.starts)
+        passages_of.update(zip(_digests_at(snapshot, rows), halved, strict=True))
+    return passages_of
 
 
 def known_and_new(known: Mapping[str, T], digests: Sequence[str]) -> tuple[dict[str, T], IntArray]:
@@ -251,77 +218,3 @@ def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
     """Return everything that measures read of some stories of an index."""
     passages = snapshot.passage_vectors(rows) if snapshot.has_passages else None
     return Contents(snapshot.vectors_at(rows), snapshot.texts(rows), passages)
-
-
-def _hubness(measure: MeasureFit, snapshot: IndexSnapshot, references: IntArray, rows: IntArray) -> Floats:
-    """Compute the hubness of some stories: the mean similarity with the ten most similar references.
-
-    A measure that reads passages compares a story with the 200 references that are nearest by centered vectors.
-
-    Args:
-        measure: measure of similarity.
-        snapshot: the index.
-        references: rows of the references.
-        rows: (R,) rows of the stories.
-
-    Returns:
-        (R,) hubness of each story.
-    """
-    if not measure.removes_hubs or len(references) < 2:
-        return np.zeros(len(rows), np.float32)
-    compared = measure.reader.represent(contents(snapshot, measure.measure, references))
-    vectors = centered(snapshot.vectors, measure.mean)
-    count = HUB_CANDIDATES if measure.measure in READ_PASSAGES else len(references)
-    means = np.empty(len(rows), np.float32)
-    with tqdm(total=len(rows), desc="comparing", unit="story", delay=PATIENCE) as bar:
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
-            stories = measure.reader.represent(contents(snapshot, measure.measure, block))
-            cosines = vectors[block] @ vectors[references].T
-            is_itself = block[:, None] == references
-            others = np.where(is_itself, -np.inf, cosines)
-            nearest = highest(others, min(count, len(references)))
-            for number, columns in enumerate(nearest.rows):
-                story, candidates = stories.take(np.array([number])), compared.take(columns)
-                similarities = story.similarities(candidates)
-                similarities[:, is_itself[number, columns]] = -np.inf
-                means[start + number] = hubness(similarities)[0]
-            bar.update(len(block))
-    return means
-
-
-def _reader_arrays(reader: Reader) -> dict[str, Floats]:
-    """Return what a reader is fitted to, as arrays, except the mean of the references' vectors."""
-    if isinstance(reader, PassageReader):
-        matching = reader.matching
-        return {"passage_mean": reader.mean, "matching": np.array([matching.spread, matching.support])}
-    if isinstance(reader, WordReader):
-        words = "\n".join(reader.words).encode()
-        return {
-            "words": np.frombuffer(words, np.uint8),
-            "rarity": reader.rarity,
-            "stop_words": np.array(reader.stop_words or ""),
-        }
-    if isinstance(reader, FusedReader):
-        scales = [[scale.mean, scale.deviation] for scale in reader.scales]
-        return {**_reader_arrays(reader.first), **_reader_arrays(reader.second), "scales": np.array(scales)}
-    return {}
-
-
-def _reader(name: MeasureName, arrays: Mapping[str, Floats]) -> Reader:
-    """Build the reader of a measure from the arrays of its file."""
-    match name:
-        case "cosine":
-            return VectorReader()
-        case "centered" | "csls":
-            return VectorReader(arrays["mean"])
-        case "passages":
-            return PassageReader(arrays["passage_mean"], Matching(*arrays["matching"].tolist()))
-        case "lexical":
-            if "words" not in arrays:
-                raise ValueError("an earlier version of narrlit weighted words in another way")
-            words = arrays["words"].tobytes().decode().splitlines()
-            return WordReader(words, arrays["rarity"], "english" if arrays["stop_words"] == "english" else None)
-        case "fused":
-            first, second = arrays["scales"].tolist()
-            return FusedReader(_reader("passages", arrays), _reader("lexical", arrays), (Scale(*first), Scale(*second)))

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from narrlit.data.schema import Floats, IntArray, normal_text
-from narrlit.encoding.story_encoder import Passages
 from narrlit.library.collection import RESERVED
 from narrlit.library.index_fit import READ_WORDS, IndexFit, contents
 from narrlit.library.index_snapshot import IndexSnapshot
@@ -21,7 +20,7 @@ from narrlit.measures.candidates import Candidates, highest_of
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import Matching, matches
-from narrlit.measures.readers import PassageReader, passage_reader
+from narrlit.measures.readers import passage_reader
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
 
@@ -98,11 +97,8 @@ class MeasuredIndex:
     @cached_property
     def _by_passages(self) -> Candidates | None:
         """Candidates by passages; None for a measure without passages."""
-        kept = self.fit.passages
-        if kept is None:
-            return None
-        passages = kept.of(self.snapshot.digests)
-        return Candidates(kept.reader, kept.components, passages, self._hubs)
+        reader, passages = passage_reader(self.fit.measure.reader), self.fit.passages_of(self.snapshot.digests)
+        return None if reader is None or passages is None else Candidates(reader, passages, self._hubs)
 
     @property
     def _compares_all(self) -> bool:
@@ -195,10 +191,15 @@ class MeasuredIndex:
         if query.contents.passages is None:
             return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
         reader = passage_reader(self.fit.measure.reader)
-        if reader is None:
-            reader = PassageReader(np.zeros_like(self.fit.measure.mean), Matching())
-        query_vectors = centered(query.contents.passages.vectors.astype(np.float32), reader.mean)
-        return [_best_passage(query_vectors, story, reader) for story in self.snapshot.passages(rows)]
+        mean = np.zeros_like(self.fit.measure.mean) if reader is None else reader.mean
+        matching = Matching() if reader is None else reader.matching
+        query_vectors = centered(query.contents.passages.vectors.astype(np.float32), mean)
+        snippets = []
+        for story in self.snapshot.passages(rows):
+            weights = matches(query_vectors, centered(story.vectors, mean), matching)
+            best = int(weights.max(axis=0).argmax())
+            snippets.append(story.texts[best])
+        return snippets
 
     def table(self, query: Query, options: SearchOptions) -> pd.DataFrame:
         """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
@@ -215,11 +216,3 @@ class MeasuredIndex:
 def unreserved_columns(columns: Sequence[str]) -> list[str]:
     """List the columns that contain metadata."""
     return [name for name in columns if name not in RESERVED]
-
-
-def _best_passage(query_vectors: Floats, story: Passages, reader: PassageReader) -> str:
-    """Return the passage of a story that best matches any passage of a query (S, D)."""
-    passages = centered(story.vectors, reader.mean)
-    weights = matches(query_vectors, passages, reader.matching)
-    best = int(weights.max(axis=0).argmax())
-    return story.texts[best]

@@ -17,27 +17,10 @@ from narrlit.measures.matching import PassageVectors, match_scores
 from narrlit.measures.readers import PassageReader
 from narrlit.measures.representations import Contents
 
-COMPONENTS = 128
-"""Number of principal components of passages.
-
-With 128, the 200 candidates for a sentence among 10,000 long stories included all of the ten best; with 64, three
-quarters of them.
-"""
 COMPARED = 2_000_000
 """Maximum number of pairs of passages to compare, in a tenth of a second; longer texts are compared by segments."""
 SEGMENTS = 8
 """Number of segments of a story: with eight, the 200 candidates for a long story included all of the ten best."""
-
-
-def principal_components(vectors: Floats) -> Floats:
-    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is at most 128.
-
-    >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).round(2).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    _, components = np.linalg.eigh(vectors.T @ vectors)  # in ascending order of variance
-    descending: Floats = components[:, ::-1]
-    return descending[:, :COMPONENTS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +29,11 @@ class Candidates:
 
     Attributes:
         reader: reader of passages.
-        components: (D, K) principal components of passages.
-        passages: (P, K) passages of the stories, projected on the components.
+        passages: (P, K) passages of the stories, reduced by the reader.
         hubs: (N,) hubness of each story.
     """
 
     reader: PassageReader
-    components: Floats
     passages: PassageVectors
     hubs: Floats
 
@@ -67,7 +48,7 @@ class Candidates:
         Returns:
             Rows of the candidates, ascending.
         """
-        projected = self.reader.represent(query).passages.vectors @ self.components
+        projected = self.reader.reduce(query).vectors
         if len(projected) * len(self.passages.vectors) <= COMPARED:
             scores = match_scores(projected, self.passages, self.reader.matching) - self.hubs / 2
         else:

@@ -1,38 +1,31 @@
 """Similarities between the stories of a collection, by a measure that is fitted on the collection.
 
-Letters in shapes: N stories, R reference stories among them, Q queries, D dimension.
+Letters in shapes: N stories, Q queries, D dimension.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 from narrlit.data.schema import Floats, IntArray
-from narrlit.measures.candidates import Candidates, principal_components
+from narrlit.measures.candidates import Candidates
 from narrlit.measures.corrections import csls, hubness
+from narrlit.measures.fit import BLOCK, PATIENCE, REFERENCES, MeasureFit, reference_rows
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.names import READ_PASSAGES, MeasureName
-from narrlit.measures.readers import FusedReader, PassageReader, Reader, VectorReader, WordReader, passage_reader
-from narrlit.measures.representations import Contents, Representation, passages_of
+from narrlit.measures.readers import passage_reader
+from narrlit.measures.representations import Contents, passages_of
 from narrlit.statistics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
 
-KEEP_HUBS = ("centered", "cosine")
-"""Measures without a correction for hubness."""
-REFERENCES = 1000
-"""Number of stories on which a measure is fitted; a smaller collection is used as a whole."""
 CANDIDATES = 200
 """Number of candidates per story in a collection that is too large to compare all pairs."""
 EXACT = 50_000
 """Maximum number of passages for which all pairs of stories are compared, which takes a minute on two cores."""
-BLOCK = 128
-"""Number of stories that are compared with all others at once."""
 KEPT = 2000
 """Maximum number of stories for which the similarities of all pairs are kept in memory: 16 MB."""
-PATIENCE = 2
-"""Seconds after which a progress bar is shown."""
 
 
 class Nearest(NamedTuple):
@@ -51,57 +44,6 @@ class Nearest(NamedTuple):
         """Concatenate the neighbors of several blocks of stories."""
         rows, similarities = zip(*blocks, strict=True)
         return cls(np.concatenate(rows), np.concatenate(similarities))
-
-
-@dataclass(frozen=True, eq=False)
-class MeasureFit:
-    """A measure fitted on R reference stories of a collection.
-
-    Attributes:
-        measure: name of the measure.
-        reader: reader of stories, fitted on the references.
-        mean: (D,) mean of the references' vectors.
-        references: number R of references.
-    """
-
-    measure: MeasureName
-    reader: Reader
-    mean: Floats
-    references: int
-
-    @classmethod
-    def of(cls, measure: MeasureName, references: Contents, matching: Matching = Matching()) -> "MeasureFit":
-        """Fit a measure.
-
-        Args:
-            measure: name of the measure.
-            references: R stories.
-            matching: settings of matching.
-        """
-        reader: Reader
-        match measure:
-            case "cosine":
-                reader = VectorReader()
-            case "centered" | "csls":
-                reader = VectorReader.fit(references)
-            case "passages":
-                reader = PassageReader.fit(references, matching)
-            case "lexical":
-                reader = WordReader.fit(references)
-            case "fused":
-                readers = PassageReader.fit(references, matching), WordReader.fit(references)
-                reader = FusedReader.fit(readers, references)
-        return cls(measure, reader, references.vectors.mean(axis=0), len(references))
-
-    @property
-    def removes_hubs(self) -> bool:
-        """True if hubness is subtracted from the similarities."""
-        return self.measure not in KEEP_HUBS
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Measure and settings, as plain data for reports."""
-        return {"measure": self.measure, "fitted_on": self.references, **self.reader.settings}
 
 
 class CollectionSimilarity:
@@ -140,16 +82,16 @@ class CollectionSimilarity:
             measure: name of the measure.
             contents: contents of the N stories.
             matching: settings of matching.
-            digests: digests of the N stories; those with the smallest are the references, as in an index. None: the
-                references are a random sample.
+            digests: digests of the N stories; those with the smallest are the references. None: digests of their texts.
         """
-        rows = sample_rows(len(contents)) if digests is None else reference_rows(digests)
-        fit = MeasureFit.of(measure, contents.take(rows), matching)
-        unfitted = cls(fit, contents, np.zeros(len(contents), dtype=np.float32))
-        if not fit.removes_hubs or len(contents) < 2:
-            return unfitted
-        hubs = reference_hubness(unfitted._stories, rows, len(contents))
-        return cls(fit, contents, hubs)
+        if digests is None:
+            digests = [hashlib.sha256(text.encode()).hexdigest() for text in contents.texts]
+        references = reference_rows(digests)
+        fit = MeasureFit.of(measure, contents.take(references), matching)
+        similarity = cls(fit, contents, np.zeros(len(contents), dtype=np.float32))
+        every = np.arange(len(contents))
+        similarity.hubs = fit.hubness(similarity._stories.take, contents.vectors, references, every)
+        return similarity
 
     def __len__(self) -> int:
         """Count the stories."""
@@ -265,10 +207,8 @@ class CollectionSimilarity:
         reader, passages = passage_reader(self.fit.reader), passages_of(self._stories)
         if reader is None or passages is None:
             raise ValueError(f"{self.fit.measure} compares no passages")
-        sample = passages.take(sample_rows(len(self)))
-        components = principal_components(sample.vectors)
-        projected = PassageVectors(passages.vectors @ components, passages.starts)
-        return Candidates(reader, components, projected, self.hubs)
+        projected = PassageVectors(passages.vectors @ reader.components, passages.starts)
+        return Candidates(reader, projected, self.hubs)
 
     def of_queries(self, queries: Contents) -> Floats:
         """Compare Q queries with all stories, (Q, N); the hubness of a query is computed among the stories."""
@@ -278,42 +218,11 @@ class CollectionSimilarity:
         return csls(similarities, hubness(similarities), self.hubs)
 
 
-def reference_rows(digests: Sequence[str]) -> IntArray:
-    """Select the rows on which measures are fitted: the stories with the smallest digests, at most 1,000, ascending.
-
-    This is a random sample that does not depend on the order of the stories.
-    """
-    smallest = np.argsort(np.array(digests), kind="stable")[:REFERENCES]
-    return np.sort(smallest)
-
-
 def sample_rows(count: int) -> IntArray:
     """Select a random sample of 1,000 rows, or all rows if there are no more, ascending."""
     if count <= REFERENCES:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).permutation(count)[:REFERENCES])
-
-
-def reference_hubness(stories: Representation, rows: IntArray, count: int) -> Floats:
-    """Compute the hubness of N stories, (N,): the mean similarity with the ten nearest references other than itself.
-
-    Args:
-        stories: N stories.
-        rows: rows of the references.
-        count: N.
-    """
-    references = stories.take(rows)
-    column_of = np.full(count, -1)
-    column_of[rows] = np.arange(len(rows))
-    blocks = []
-    for start in range(0, count, BLOCK):
-        block = np.arange(start, min(start + BLOCK, count))
-        similarities = stories.take(block).similarities(references)
-        columns = column_of[block]
-        is_reference = columns >= 0
-        similarities[is_reference, columns[is_reference]] = -np.inf
-        blocks.append(hubness(similarities))
-    return np.concatenate(blocks)
 
 
 def highest(similarities: Floats, k: int) -> Nearest:

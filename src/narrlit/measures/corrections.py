@@ -11,6 +11,12 @@ NEIGHBORS = 10
 """Number of nearest neighbors over which hubness is averaged."""
 
 
+def mean_of(vectors: Floats) -> Floats:
+    """Average vectors (N, D) in double precision, so that the mean (D,) does not depend on their order."""
+    mean: Floats = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
+    return mean
+
+
 def centered(vectors: Floats, mean: Floats) -> Floats:
     """Subtract a mean (D,) from unit vectors (N, D), and normalize the results.
 

@@ -1,6 +1,6 @@
 """Readers of stories, which are fitted on a collection and compute the representations that a measure compares.
 
-Letters in shapes: N stories, D dimension, V words.
+Letters in shapes: N stories, P passages, D dimension, K components, V words.
 """
 
 from abc import ABC, abstractmethod
@@ -13,13 +13,19 @@ from zlib import crc32
 import numpy as np
 
 from narrlit.data.schema import Floats
-from narrlit.measures.corrections import centered
+from narrlit.measures.corrections import centered, mean_of
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
 from narrlit.statistics.words import StopWords, lower_case, stop_words_of, vectorizer_for
 
 HASHED_WORDS = 2**18
 """Number of columns for words that are in no reference."""
+COMPONENTS = 128
+"""Number of principal components of passages.
+
+With 128, the 200 candidates for a sentence among 10,000 long stories included all of the ten best; with 64, three
+quarters of them.
+"""
 
 
 class Reader(ABC):
@@ -44,7 +50,7 @@ class VectorReader(Reader):
     @classmethod
     def fit(cls, references: Contents) -> "VectorReader":
         """Center by the mean of the references' vectors."""
-        return cls(references.vectors.mean(axis=0))
+        return cls(mean_of(references.vectors))
 
     def represent(self, stories: Contents) -> Vectors:
         """Represent stories by their vectors."""
@@ -53,21 +59,35 @@ class VectorReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class PassageReader(Reader):
-    """Reader of the vectors of a story's passages, centered by a mean (D,)."""
+    """Reader of the vectors of a story's passages.
+
+    Attributes:
+        mean: (D,) mean of the references' passages, by which passages are centered.
+        matching: settings of matching.
+        components: (D, K) principal components of the references' passages, by which candidates are chosen.
+    """
 
     mean: Floats
     matching: Matching
+    components: Floats
 
     @classmethod
     def fit(cls, references: Contents, matching: Matching) -> "PassageReader":
-        """Center by the mean of the references' passages."""
-        return cls(_passages(references).vectors.mean(axis=0, dtype=np.float32), matching)
+        """Compute mean and principal components of the references' passages."""
+        vectors = _passages(references).vectors.astype(np.float32)
+        mean = mean_of(vectors)
+        return cls(mean, matching, principal_components(centered(vectors, mean)))
 
     def represent(self, stories: Contents) -> MatchedPassages:
         """Represent stories by their passages."""
         passages = _passages(stories)
         vectors = centered(passages.vectors.astype(np.float32), self.mean)
         return MatchedPassages(PassageVectors(vectors, passages.starts), self.matching)
+
+    def reduce(self, stories: Contents) -> PassageVectors:
+        """Reduce the passages of stories to the principal components, (P, K)."""
+        passages = self.represent(stories).passages
+        return PassageVectors(passages.vectors @ self.components, passages.starts)
 
     @property
     def settings(self) -> dict[str, object]:
@@ -163,6 +183,17 @@ class FusedReader(Reader):
     def settings(self) -> dict[str, object]:
         """Settings of both readers."""
         return self.first.settings | self.second.settings
+
+
+def principal_components(vectors: Floats) -> Floats:
+    """Compute the first principal components of centered vectors (P, D), in columns (D, K); K is at most 128.
+
+    >>> principal_components(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).round(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    _, components = np.linalg.eigh(vectors.T @ vectors)  # in ascending order of variance
+    descending: Floats = components[:, ::-1]
+    return descending[:, :COMPONENTS]
 
 
 def passage_reader(reader: Reader) -> PassageReader | None:
