@@ -188,3 +188,38 @@ def test_the_picture_is_what_its_script_draws():
     for package in packages:
         assert 1 <= len(textwrap.wrap(package.description, script.LETTERS)) <= 2, package
     assert script.PICTURE.read_text(encoding="utf-8") == script.draw(), "run python docs/architecture.py"
+
+
+FRAMEWORK_NAMES = {"main", "parse_fit"}
+"""Names that frameworks expect: the function that `python -m` runs, and the routes of a module."""
+
+
+def type_or_function(node):
+    """The name of a class, an alias of a type, or a public function at the top of a module; None for anything else.
+
+    Type variables have no meaning of their own.
+    """
+    if isinstance(node, ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return None if node.name.startswith("_") else node.name
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return None
+    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    is_variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
+    # Constants are in capitals throughout; _Step is private to its module.
+    is_type = isinstance(target, ast.Name) and target.id[:1].isupper() and not target.id.isupper()
+    return target.id if is_type and not is_variable else None
+
+
+def test_a_type_or_public_function_is_defined_once():
+    modules = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = module_name(path, SOURCE)
+        if module.startswith("narrlit.commands"):
+            continue  # a command is named like the function that it calls
+        for name in filter(None, map(type_or_function, ast.parse(path.read_text(encoding="utf-8")).body)):
+            modules.setdefault(name, []).append(module)
+
+    assert {"StoryEncoder", "FloatArray", "search"} <= set(modules)
+    assert {name: of for name, of in modules.items() if len(of) > 1 and name not in FRAMEWORK_NAMES} == {}

@@ -11,8 +11,7 @@ from refusals import refused
 
 import narrlit as library
 from narrlit import objectives
-from narrlit.exporting.card import FLAGS, CardFacts, card_metadata, model_card
-from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
+from narrlit.exporting.card import FLAGS, NARRLIT_CITATION, PAPERS, TASK_CITATION, CardFacts, card_metadata, model_card
 from narrlit.exporting.origin import MINILM, AverageFile, Origin
 from narrlit.models.run_file import RunFile, RunFlags
 from narrlit.results import Estimate, Result
@@ -311,12 +310,12 @@ def test_an_export_with_other_settings_has_no_accuracy_of_the_run(tiny):
 def test_the_citations_are_those_of_the_project():
     citation = yaml.safe_load((Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8"))
     for field in ("title", "version", "repository-code", "license"):
-        assert citation[field] in NARRLIT
+        assert citation[field] in NARRLIT_CITATION
     (task,) = citation["references"]
     for field in ("title", "start", "end", "url"):
-        assert task[field] in TASK
+        assert task[field] in TASK_CITATION
     for author in task["authors"]:
-        assert author["family-names"] in TASK
+        assert author["family-names"] in TASK_CITATION
 
     names = {
         name for name in objectives.__all__ if name not in ("Aspects", "Distillation", "Objective", "Optimization")

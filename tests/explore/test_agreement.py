@@ -5,7 +5,7 @@ import pytest
 from measured import similarities_of
 from refusals import refused
 
-from narrlit.explore.agreement import agreement
+from narrlit.explore.agreement import neighbor_agreement
 
 
 def circle(*degrees):
@@ -15,7 +15,7 @@ def circle(*degrees):
 
 def test_shares_surprises_and_values_far_apart_counted_by_hand():
     # a at 0 and 10; b at 60, 70 and, far away, 180; the story without a value would be nearest to both a.
-    result = agreement(circle(0, 10, 60, 70, 180, 5), "type", ["a", "a", "b", "b", "b", ""], k=2)
+    result = neighbor_agreement(circle(0, 10, 60, 70, 180, 5), "type", ["a", "a", "b", "b", "b", ""], k=2)
     assert result.stories == 5
 
     nearest, both = result.shares
@@ -40,7 +40,7 @@ def test_shares_surprises_and_values_far_apart_counted_by_hand():
 def test_shares_are_of_the_stories_that_have_a_partner():
     # Two pairs and three stories whose value no other has: one pair are neighbors, the other far apart.
     labels = ["a", "a", "b", "b", "c", "d", "e"]
-    result = agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
+    result = neighbor_agreement(circle(0, 10, 60, 180, 70, 190, 300), "type", labels, k=2)
     assert result.stories == 7
     assert result.partners == 4
 
@@ -59,8 +59,8 @@ def test_shares_are_of_the_stories_that_have_a_partner():
 def test_small_p_where_every_neighbor_agrees_and_none_where_values_are_arbitrary():
     similarities = circle(*[30 * group + each for group in range(6) for each in (0, 1, 2)])
     labels = [str(group) for group in range(6) for _ in range(3)]
-    assert agreement(similarities, "type", labels, 2).shares[0].p < 0.002
-    assert agreement(similarities, "type", labels[::3] * 3, 2).shares[0].p > 0.2
+    assert neighbor_agreement(similarities, "type", labels, 2).shares[0].p < 0.002
+    assert neighbor_agreement(similarities, "type", labels[::3] * 3, 2).shares[0].p > 0.2
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_small_p_where_every_neighbor_agrees_and_none_where_values_are_arbitrary
 )
 def test_columns_that_group_nothing_are_refused(labels, code):
     with refused(code):
-        agreement(circle(0, 10, 20), "type", labels, 2)
+        neighbor_agreement(circle(0, 10, 20), "type", labels, 2)

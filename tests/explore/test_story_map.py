@@ -14,7 +14,7 @@ from refusals import refused
 
 from narrlit.encoding.loading import load
 from narrlit.explore import story_map as module
-from narrlit.explore.agreement import agreement
+from narrlit.explore.agreement import neighbor_agreement
 from narrlit.explore.map_page import CHARACTERS, map_page, write_map_svg
 from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
 from narrlit.library.collection import plain
@@ -114,7 +114,7 @@ def minilm_encoder():
 def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     frame, vectors = collection()
     result = arrange_stories(frame, similarities_of(vectors), k=4)
-    compared = agreement(similarities_of(vectors), "type", frame["type"].astype(str).tolist(), 2)
+    compared = neighbor_agreement(similarities_of(vectors), "type", frame["type"].astype(str).tolist(), 2)
     page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
 
     assert "<img" not in page

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from narrlit.llm.checks import SourceStory
 from narrlit.llm.client import LLM
-from narrlit.llm.generator import Generator, generate
+from narrlit.llm.generator import Generator, generate_texts
 from narrlit.llm.options import LLMOptions
 from narrlit.llm.requests import Sampling
 from narrlit.prompts import Prompt
@@ -37,7 +37,7 @@ def write_themes(url, folder, transport, ready):
     generators = {"theme": Generator(Prompt("themes", "Tell the theme.", "digest"), Theme, {}, Sampling(64))}
 
     async def work(story):
-        generated = await generate(llm, generators, SourceStory(story), "story", 1, 3)
+        generated = await generate_texts(llm, generators, SourceStory(story), "story", 1, 3)
         return generated.accepted["theme"][0].theme
 
     ready.set()

@@ -37,10 +37,9 @@ from narrlit.objectives.base import Objective
 from narrlit.seeds import run_seed
 from narrlit.statistics.estimates import Difference, difference, estimate
 from narrlit.statistics.evaluations import accuracy_text, estimate_of, evaluation_of
-from narrlit.statistics.significance import SharedStories, p_text, smallest_difference
+from narrlit.statistics.significance import LEVEL, SharedStories, p_text, smallest_difference
 
 PACKAGES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "torchmetrics", "tokenizers")
-SIGNIFICANT = 0.05
 COMPARISONS = {"frozen": "comparison", "untrained": "comparison_untrained"}
 """Fields of the comparisons with the models before training."""
 TRAINER_SETTINGS = ("max_epochs", "max_steps", "accumulate_grad_batches", "gradient_clip_val", "world_size")
@@ -480,14 +479,14 @@ def _right(n: int, wrong: Iterable[int]) -> NDArray[np.bool_]:
 
 def _verdict(comparison: Difference, shared: SharedStories | None) -> str:
     """Describe the difference that the triples could show, if a comparison is not significant; otherwise empty."""
-    if comparison.p < SIGNIFICANT or comparison.lost is None or comparison.won is None:
+    if comparison.p < LEVEL or comparison.lost is None or comparison.won is None:
         return ""
     n = comparison.n
     discordance = (comparison.lost + comparison.won) / n
     if comparison.design_effect is not None and shared is not None:
-        needed = smallest_difference(n, discordance, SIGNIFICANT, comparison.design_effect, shared.degrees_of_freedom)
+        needed = smallest_difference(n, discordance, LEVEL, comparison.design_effect, shared.degrees_of_freedom)
     elif comparison.test == "mcnemar":
-        needed = smallest_difference(n, discordance, SIGNIFICANT)
+        needed = smallest_difference(n, discordance, LEVEL)
     else:
         needed = math.inf
     if math.isinf(needed):

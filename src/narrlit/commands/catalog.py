@@ -9,9 +9,8 @@ from narrlit.console import counted, print_result, say
 from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
+from narrlit.library.options import FRAME_SUFFIXES
 from narrlit.measures.names import MeasureName
-
-TABLES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
 
 
 def catalog(  # noqa: PLR0913 (options)
@@ -21,10 +20,10 @@ def catalog(  # noqa: PLR0913 (options)
     k: int = 10,
     measure: MeasureName | None = None,
     json: bool = False,
-    out: Annotated[str | None, Output(suffixes=TABLES)] = None,
+    out: Annotated[str | None, Output(suffixes=FRAME_SUFFIXES)] = None,
     accepted: str | None = None,
     at_least: float | None = None,
-    filled: Annotated[str | None, Output(suffixes=TABLES)] = None,
+    filled: Annotated[str | None, Output(suffixes=FRAME_SUFFIXES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: Layout,

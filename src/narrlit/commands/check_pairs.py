@@ -8,9 +8,8 @@ from narrlit.commands.options import ModelOptions, StoryOptions, listed
 from narrlit.console import counted, say
 from narrlit.data.rows import Layout
 from narrlit.files import Output
+from narrlit.library.options import FRAME_SUFFIXES
 from narrlit.measures.names import MeasureName
-
-TABLES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
 
 
 def check_pairs(  # noqa: PLR0913 (options)
@@ -20,9 +19,9 @@ def check_pairs(  # noqa: PLR0913 (options)
     k: int = 10,
     limit: int | None = None,
     measure: MeasureName | None = None,
-    out: Annotated[str | None, Output(suffixes=TABLES)] = None,
-    groups: Annotated[str | None, Output(suffixes=TABLES)] = None,
-    triples: Annotated[str | None, Output(suffixes=TABLES)] = None,
+    out: Annotated[str | None, Output(suffixes=FRAME_SUFFIXES)] = None,
+    groups: Annotated[str | None, Output(suffixes=FRAME_SUFFIXES)] = None,
+    triples: Annotated[str | None, Output(suffixes=FRAME_SUFFIXES)] = None,
     loading: ModelOptions,
     reading: StoryOptions,
     files: Layout,

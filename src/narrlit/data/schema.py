@@ -30,7 +30,8 @@ Track = Literal["a", "b"]
 """Track of the shared task: in `a`, a system selects the closer candidate; in `b`, it embeds each story."""
 
 
-ASPECTS: tuple[str, str, str] = ("theme", "action", "outcome")
+Aspect = Literal["theme", "action", "outcome"]
+ASPECTS: tuple[Aspect, Aspect, Aspect] = ("theme", "action", "outcome")
 """The three aspects of narrative similarity; `action` is the course of action."""
 
 NEGATIVE_KINDS = (*ASPECTS, "mined", "triple")

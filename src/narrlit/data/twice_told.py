@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from narrlit.data.row_file import RowFile, numbered_rows
-from narrlit.data.schema import StoryTable, Triple, Triples
+from narrlit.data.schema import Aspect, StoryTable, Triple, Triples
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
 from narrlit.files import check_free, check_writable
 
 FOLDER = files("narrlit") / "twice_told"
-Changed = Literal["theme", "action", "outcome"]
 Split = Literal["train", "validation", "test"]
 Cell = Literal["far, strong", "far, weak", "near, strong", "near, weak"]
 CELLS: tuple[Cell, ...] = ("far, strong", "far, weak", "near, strong", "near, weak")
@@ -73,7 +72,7 @@ class Telling:
     plot: str
     world: str
     text: str
-    changed: Changed | Literal[""] = ""
+    changed: Aspect | Literal[""] = ""
     change: str = ""
 
     @property

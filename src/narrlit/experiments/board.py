@@ -11,12 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from narrlit.data.schema import Track
 from narrlit.errors import OptionError
 from narrlit.results import Difference, Estimate, Note, Result, Row, adjusted, estimate_count
-from narrlit.statistics.significance import difference_interval, fisher
+from narrlit.statistics.significance import LEVEL, difference_interval, fisher
 
 TABLE = files("narrlit") / "published" / "board.csv"
 """The results page as of 30 June 2026, after all system papers were published: 46 teams, 71 submissions."""
 TASK = "SemEval-2026 Task 4"
-LEVEL = 0.05
 
 
 class TeamResult(BaseModel):

@@ -23,10 +23,8 @@ from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows
 from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.results import Estimate, Note, Result, Row, adjusted, difference
-from narrlit.statistics.significance import SharedStories, smallest_difference
+from narrlit.statistics.significance import LEVEL, SharedStories, smallest_difference
 from narrlit.statistics.words import stop_words_text
-
-LEVEL = 0.05
 
 
 def evaluate(

@@ -27,6 +27,7 @@ from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 from narrlit.results import Difference, Estimate, Result
 from narrlit.results.formatting import Cells
 from narrlit.results.notes import SENTENCES
+from narrlit.results.plots import CHANCE
 from narrlit.statistics.evaluations import estimate_of
 from narrlit.statistics.set_checks import check_tables
 
@@ -54,7 +55,6 @@ TRIANGLE_ALPHAS = {
     "nonselection_fill_alpha": 0,
 }
 """Opacities of a map's triangles, which are faint until one is pointed at or selected."""
-CHANCE = 0.5
 WORD = re.compile(r"\w{4,}")
 FLAGS = {
     "trained_on_validation": "trained on its own validation triples: its accuracy on them is not a valid result",

@@ -40,7 +40,7 @@ COMPARED = [SIMILARITIES, BY_LLM, HYBRID]
 """Systems with accuracies by label, choice and margin."""
 ORDERS = {"as_given": True, "swapped": False}
 """Answers by the order of A and B in the request; True if A is shown first."""
-PARTS = 5
+MARGIN_PARTS = 5
 """Number of parts of equal size by the difference of the similarities."""
 
 
@@ -239,7 +239,7 @@ def _choices(judgements: Sequence[Judgement], triples: Triples) -> pd.DataFrame:
 def _facets(labeled: pd.DataFrame) -> dict[str, "pd.Series[str]"]:
     """Name the part of each labeled triple, by label, by the model's choice, and by the difference of similarities."""
     ranks = labeled["margin"].rank(method="first", ascending=False).astype(int)
-    parts = labeled["margin"].groupby((ranks * PARTS - 1) // len(labeled))
+    parts = labeled["margin"].groupby((ranks * MARGIN_PARTS - 1) // len(labeled))
     ends = [parts.transform(end).map("{:.4f}".format) for end in ("min", "max")]
     overrides = (labeled[BY_LLM] != labeled[SIMILARITIES]).map({True: "overrides", False: "agrees"})
     return {

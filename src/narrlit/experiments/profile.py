@@ -1,6 +1,6 @@
 """`narrlit.profile`: how much a model's similarity depends on plot, world, length and single aspects.
 
-Letters in shapes: N stories, the tellings and then the changes of a corpus.
+Letters in shapes: N stories, the tellings and then the changes of a corpus; Q questions of multiple choice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import BaseModel, Field
 
 from narrlit.api import encoder_of
 from narrlit.data.readers import read_triples
-from narrlit.data.schema import Floats, Triples
+from narrlit.data.rows import read_rows
+from narrlit.data.schema import ASPECTS, BoolArray, Floats, Triples
 from narrlit.data.splits import story_numbers
-from narrlit.data.twice_told import Changed, Split, Telling, TwiceTold
-from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import OptionError
-from narrlit.experiments.choices import answer_choices, read_choices
+from narrlit.data.twice_told import Split, Telling, TwiceTold
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
+from narrlit.errors import DataError, OptionError, reading
 from narrlit.experiments.facets import read_facets
 from narrlit.library.collection import Collection, measure_for
 from narrlit.measures.names import MeasureName
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TFIDF: Literal["tfidf"] = "tfidf"
-ASPECTS: tuple[Changed, ...] = ("theme", "action", "outcome")
 CELL, PLOT = "cell", "plot"
 """Columns of a file of triples: the cell of a triple, and the plot of its anchor."""
 
@@ -254,3 +254,45 @@ class Profile(Result):
             places = np.arange(len(values)) - 0.4 + height * (number + 0.5)
             name, color = str(subset).removeprefix(f"{facet}: "), COLORS[number]
             axes.errorbar(values, places, xerr=ends, label=name, color=color, fmt="o", markersize=4, capsize=2)
+
+
+class ChoiceRow(BaseModel):
+    """Question: a story, candidates, and the number of the right candidate."""
+
+    anchor_text: str = Field(min_length=1)
+    choices: list[str] = Field(min_length=2)
+    answer: int = Field(ge=0)
+
+
+def answer_choices(questions: Sequence[ChoiceRow], encoder: StoryEncoder, progress: bool = False) -> BoolArray:
+    """Choose the candidate with the largest cosine to the anchor of each question; return the right answers, (Q,)."""
+    texts: list[str] = []
+    for question in questions:
+        texts += [question.anchor_text, *question.choices]
+    vectors = unit_vectors(encoder.embed(texts, progress=progress))
+    right = []
+    start = 0
+    for question in questions:
+        end = start + 1 + len(question.choices)
+        cosines = vectors[start + 1 : end] @ vectors[start]
+        right.append(cosines.argmax() == question.answer)
+        start = end
+    return np.array(right)
+
+
+def read_choices(path: str | Path) -> list[ChoiceRow]:
+    """Read questions from JSON Lines: anchor_text, choices (a list of texts) and answer (from 0).
+
+    Raises:
+        DataError: if a row is invalid; the message names the line and the field.
+    """
+    file = read_rows(path)
+    questions = []
+    for row in file.rows:
+        with reading("broken_question", file.place(row)):
+            question = ChoiceRow.model_validate(row.value)
+        count = len(question.choices)
+        if question.answer >= count:
+            raise DataError("no_such_choice", place=file.place(row), answer=question.answer, choices=count)
+        questions.append(question)
+    return questions

@@ -118,7 +118,7 @@ class Agreement:
         return [share.sentence(column, self.partners) for share in self.shares]
 
 
-def agreement(
+def neighbor_agreement(
     similarities: CollectionSimilarity, column: str, labels: Sequence[str], k: int, seed: int = 0
 ) -> Agreement:
     """Compare stories' nearest neighbors with a column of a catalog.

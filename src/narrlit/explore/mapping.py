@@ -11,7 +11,7 @@ import pandas as pd
 from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
-from narrlit.explore.agreement import Agreement, agreement
+from narrlit.explore.agreement import Agreement, neighbor_agreement
 from narrlit.explore.map_page import map_page, write_map_svg
 from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
@@ -152,7 +152,7 @@ def map_stories(
     compared, values = None, list[str]()
     if group is not None:
         values = _labels(collection, group)
-        compared = agreement(collection.similarities, group, values, k)
+        compared = neighbor_agreement(collection.similarities, group, values, k)
     known = recorded_accuracy(collection.encoder.name) if accuracy is None else accuracy
     arranged = arrange_stories(collection.frame, collection.similarities, k)
     return CollectionMap(collection, arranged, compared, values, known, collection.similarities.diagnostics())

@@ -10,10 +10,11 @@ from narrlit.console import counted
 from narrlit.data.schema import normal_text
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
-from narrlit.explore.pair_decisions import DECISION_SUFFIXES, PairDecision, StoryPair
+from narrlit.explore.pair_decisions import PairDecision, StoryPair
 from narrlit.explore.pairs import near_copies, pair_rows, similar_pairs
 from narrlit.files import check_writable
 from narrlit.library.collection import Collection, texts_by_id
+from narrlit.library.options import FRAME_SUFFIXES
 from narrlit.markdown import markdown_table
 
 
@@ -77,7 +78,7 @@ class PairsToCheck:
             OptionError: if the suffix is not one of .csv, .tsv, .xlsx, .jsonl, .parquet, or a text is too long for
                 Excel.
         """
-        check_writable(path, *DECISION_SUFFIXES)
+        check_writable(path, *FRAME_SUFFIXES)
         write_table(path, self.table().to_dict("records"))
 
     def __str__(self) -> str:

@@ -17,10 +17,10 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog
 from narrlit.files import check_writable
 from narrlit.json_records import first_problem
+from narrlit.library.options import FRAME_SUFFIXES
 
 Decision = Literal["same", "different", "unsure"]
 """Two stories are versions of one story; they are not; the reader can't tell."""
-DECISION_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
 COLUMNS = ["id_a", "id_b", "decision", "reader"]
 """Columns of a table of decisions; other columns are ignored."""
 ANONYMOUS = "reader"
@@ -166,7 +166,7 @@ class PairDecisions:
             DataError: if there is no decision.
             OptionError: if the suffix is not one of .csv, .tsv, .xlsx, .jsonl, .parquet.
         """
-        check_writable(path, *DECISION_SUFFIXES)
+        check_writable(path, *FRAME_SUFFIXES)
         write_table(path, self.table().to_dict("records"))
 
     def _append(self, id_a: str, id_b: str, decision: Decision | None, reader: str) -> None:

@@ -9,12 +9,43 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from narrlit import __version__
 from narrlit.exporting.backends import Backend, BackendFile
-from narrlit.exporting.citations import NARRLIT, PAPERS, TASK
 from narrlit.exporting.origin import STORYWORLD, TAG, Origin, file_name, is_hub_id
 from narrlit.markdown import code, escaped, literal
 from narrlit.models.config import UNLIMITED
 from narrlit.models.run_file import HIGHEST_ACCURACY, DataPart, Evaluation, RunFile
 from narrlit.statistics.evaluations import accuracy_text, estimate_of
+
+NARRLIT_CITATION = f"""```bibtex
+@software{{narrlit,
+  title = {{narrlit: embeddings of stories by theme, course of action and outcome}},
+  author = {{{{The narrlit developers}}}},
+  version = {{{__version__}}},
+  url = {{https://github.com/narrlit/narrlit}},
+  license = {{Apache-2.0}}
+}}
+```"""
+"""Citation of the software, as in CITATION.cff."""
+TASK_CITATION = (
+    "Hatzel, Artemova, Stiemer, Gius and Biemann, *SemEval-2026 Task 4: Narrative Story Similarity and Narrative "
+    "Representation Learning*, SemEval 2026, pages 3460 to 3478, "
+    "[aclanthology.org/2026.semeval-1.429](https://aclanthology.org/2026.semeval-1.429/)"
+)
+"""Citation of the shared task, as in CITATION.cff."""
+_COMHIS = "Shu, Mäkelä and Tolonen, *Comhis at SemEval-2026 Task 4*"
+_HITS = "Zhou, Fan, Liu and Strube, *Team HITS at SemEval-2026 Task 4*"
+_MENDEL = "Rijal, Gruppi and DeBenedetto, *Mendel292 at SemEval-2026 Task 4*"
+_NLP_FSDM = "Benlahbib, Essalmani, Boumhidi, Fahfouh and Alami, *NLP-FSDM at SemEval-2026 Task 4*"
+_TTDA = "Tan and Thien, *ttda704 at SemEval-2026 Task 4*, [arXiv:2606.15783](https://arxiv.org/abs/2606.15783)"
+PAPERS = {
+    "AspectBiLSTM": _MENDEL,
+    "MLPHead": _MENDEL,
+    "MultiView": _TTDA,
+    "MultipleNegativesRanking": _NLP_FSDM,
+    "Projection": _COMHIS,
+    "SelfDistillation": _HITS,
+    "Triplet": _TTDA,
+}
+"""Papers of the objectives of systems, as on the pages of the systems in the documentation."""
 
 TASK_TYPE = "sentence-similarity"
 TRAINED = "Trained so that stories of similar theme, course of action and outcome get similar embeddings."
@@ -382,9 +413,9 @@ def _license(origin: Origin) -> str:
 
 def _citation(origin: Origin) -> str:
     """List what to cite."""
-    lines = ["## Citation", "", NARRLIT, ""]
+    lines = ["## Citation", "", NARRLIT_CITATION, ""]
     objective = None if origin.run is None else origin.run.model.objective
     if objective in PAPERS:
         lines.append(f"- The objective: {PAPERS[objective]}.")
-    lines.append(f"- The shared task: {TASK}.")
+    lines.append(f"- The shared task: {TASK_CITATION}.")
     return "\n".join([*lines, ""])

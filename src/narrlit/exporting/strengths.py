@@ -7,23 +7,23 @@ from narrlit.markdown import escaped
 from narrlit.results import Result
 from narrlit.statistics.estimates import estimate_text
 
-CELLS = {
+CELL_TASKS = {
     "far, strong": "choosing the same plot in another world over another plot in the world of the anchor",
     "far, weak": "choosing the same plot in another world over another plot in another world",
     "near, strong": "choosing the same plot with one aspect changed over another plot, all in one world",
     "near, weak": "choosing the same plot with one aspect changed over another plot in another world",
 }
 """Tasks of Twice Told's triples, by cell."""
-ASPECTS = {
+ASPECT_TASKS = {
     "theme": "noticing that only the theme of a story is changed",
     "action": "noticing that only the course of action is changed",
     "outcome": "noticing that only the outcome is changed",
 }
 TESTS = {
-    **{f"triples: {cell}": (f"{task}: accuracy {{figure}}, {{n}} triples", 0.5) for cell, task in CELLS.items()},
+    **{f"triples: {cell}": (f"{task}: accuracy {{figure}}, {{n}} triples", 0.5) for cell, task in CELL_TASKS.items()},
     **{
         f"fall: {aspect}": (f"{task}: similarity falls by {{figure}} standard deviations, {{n}} stories", 0.0)
-        for aspect, task in ASPECTS.items()
+        for aspect, task in ASPECT_TASKS.items()
     },
 }
 """Sentence about a figure, and its value by chance, by the subset of a profile."""

@@ -11,7 +11,9 @@ from narrlit.measures.names import MeasureName
 INDEX_RECORD = "index.json"
 """File in the folder of an index, with the model and its settings."""
 SEARCH_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
-PAIR_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet", ".graphml")
+FRAME_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
+"""Formats in which tables of pairs, decisions and catalogs are written."""
+PAIR_SUFFIXES = (*FRAME_SUFFIXES, ".graphml")
 
 
 VectorFormat = Literal["float32", "float16", "int8", "binary"]

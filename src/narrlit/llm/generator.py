@@ -209,7 +209,7 @@ class Generated:
         return counts
 
 
-async def generate(
+async def generate_texts(
     llm: LLM, generators: Mapping[str, Generator[Any]], source: SourceStory, field: str, count: int, attempts: int
 ) -> Generated:
     """Request replies about a story, and replace the rejected ones.
@@ -275,7 +275,7 @@ def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: 
 
     async def work(anchor: str) -> Generated:
         source = SourceStory(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)
-        generated = await generate(llm, generators, source, "anchor", count, options.attempts)
+        generated = await generate_texts(llm, generators, source, "anchor", count, options.attempts)
         for kind, replies in generated.accepted.items():  # each reply has one text
             generated.accepted[kind] = [reply_texts(reply)[0] for reply in replies]
         return generated
@@ -294,7 +294,7 @@ def generate_views(llm: LLM, stories: Sequence[str], options: GenerationOptions)
 
     async def work(story: str) -> Generated:
         source = SourceStory(story, length_ratio=options.length_ratio)
-        return await generate(llm, generators, source, "story", 1, options.attempts)
+        return await generate_texts(llm, generators, source, "story", 1, options.attempts)
 
     return llm.run(stories, work, "story")
 

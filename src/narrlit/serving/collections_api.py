@@ -95,7 +95,7 @@ async def read_story(name: str, id: str, request: Request, server: ServerOf) -> 
 
 
 @router.post("/collections/{name}/search")
-async def search(name: str, body: SearchBody, request: Request, server: ServerOf) -> SearchAnswer:
+async def search_stories(name: str, body: SearchBody, request: Request, server: ServerOf) -> SearchAnswer:
     """Find the stories most similar to a text, or to a story of the collection."""
     collection = server.shelf.get(name)
     server.check_length(body.query, "query")
@@ -103,7 +103,7 @@ async def search(name: str, body: SearchBody, request: Request, server: ServerOf
 
 
 @router.post("/collections/{name}/explain")
-async def explain(name: str, body: ExplainBody, request: Request, server: ServerOf) -> ExplainAnswer:
+async def explain_stories(name: str, body: ExplainBody, request: Request, server: ServerOf) -> ExplainAnswer:
     """Explain the similarity of two stories by the links between their passages."""
     collection = server.shelf.get(name)
     server.check_length(body.left.text, "left.text")
@@ -123,7 +123,7 @@ async def draw_map(
 
 
 @router.post("/collections/{name}/export", response_class=Response)
-async def export(name: str, body: ExportBody, request: Request, server: ServerOf) -> Response:
+async def export_stories(name: str, body: ExportBody, request: Request, server: ServerOf) -> Response:
     """Export stories of a collection as a file."""
     collection = server.shelf.get(name)
     suffix = "bib" if body.format == "bibtex" else body.format

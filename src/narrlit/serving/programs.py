@@ -164,7 +164,7 @@ async def embeddings(body: EmbeddingRequest, request: Request, server: ServerOf)
     if body.dimensions is not None:
         raise RefusedError(400, "dimensions: this model has one dimension; leave it out", "dimensions")
     texts = [body.input] if isinstance(body.input, str) else body.input
-    vectors = await embed(server, request, texts, "input", body.model)
+    vectors = await embed_checked(server, request, texts, "input", body.model)
     data = []
     for index, vector in enumerate(vectors):
         numbers = vector.tolist() if body.encoding_format == "float" else _base64(vector)
@@ -173,10 +173,10 @@ async def embeddings(body: EmbeddingRequest, request: Request, server: ServerOf)
 
 
 @router.post("/v1/similarity")
-async def similarity(body: SimilarityRequest, request: Request, server: ServerOf) -> SimilarityAnswer:
+async def compute_similarities(body: SimilarityRequest, request: Request, server: ServerOf) -> SimilarityAnswer:
     """Compute the cosine of each text with each of the others, or with each text."""
     others = body.others or []
-    vectors = unit_vectors(await embed(server, request, [*body.texts, *others], "texts", body.model))
+    vectors = unit_vectors(await embed_checked(server, request, [*body.texts, *others], "texts", body.model))
     rows = vectors[: len(body.texts)]
     columns = vectors[len(body.texts) :] if others else rows
     cosines = np.clip(rows @ columns.T, -1, 1)
@@ -189,7 +189,7 @@ async def rerank(body: RerankRequest, request: Request, server: ServerOf) -> Rer
     """Order documents by their cosine with a query, the most similar first."""
     documents = [document_of(value) for value in body.documents]
     texts = [document.text for document in documents]
-    vectors = unit_vectors(await embed(server, request, [body.query, *texts], "documents", body.model))
+    vectors = unit_vectors(await embed_checked(server, request, [body.query, *texts], "documents", body.model))
     scores = np.clip(vectors[1:] @ vectors[0], -1, 1)
     order = np.argsort(-scores, kind="stable")[: body.top_n]
     results = []
@@ -199,7 +199,7 @@ async def rerank(body: RerankRequest, request: Request, server: ServerOf) -> Rer
     return RerankAnswer(id=str(uuid4()), model=server.model, results=results, usage=usage_of([body.query, *texts]))
 
 
-async def embed(
+async def embed_checked(
     server: Server, request: Request, texts: Sequence[str], parameter: str, model: str | None
 ) -> FloatArray:
     """Check and embed the texts of a request.

@@ -14,6 +14,8 @@ from scipy.stats import permutation_test as permuted
 from narrlit.data.schema import DoubleArray, IntArray
 from narrlit.errors import DataError
 
+LEVEL = 0.05
+"""Level of significance: a difference is shown if p is below it."""
 TYPICAL_DISCORDANCE = 1 / 3
 """Default share of triples that only one of two systems answers correctly."""
 
