@@ -1,6 +1,8 @@
 """Lookup of config files, and a YAML reader that is stricter than the standard."""
 
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,14 @@ SEARCH_SPACES = "search_spaces"
 """Folder of search spaces among the packaged configs; `narrlit fit` does not read them."""
 MAX_ALIASES = 20
 
+FitSettings = Mapping[str, Any]
+"""FitSettings of a fit: nested as in a config, or by dotted names such as `data.train`."""
+Configs = str | PathLike[str] | FitSettings | Sequence[str | PathLike[str] | FitSettings]
+"""A config file or its content, or several, of which later ones override earlier ones."""
+
 
 class ConfigLoader(yaml.SafeLoader):
-    """SafeLoader that refuses repeated keys and an excessive number of aliases."""
+    """SafeLoader that refuses repeated keys and an excessive number of aliases; `1e-5` is a number, a date is text."""
 
     aliases = 0
 
@@ -36,6 +43,60 @@ class ConfigLoader(yaml.SafeLoader):
                 raise ConstructorError(None, None, f"key {key.value!r} is repeated; keep one", key.start_mark)
             keys.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+
+ConfigLoader.yaml_implicit_resolvers = {
+    first: [resolver for resolver in resolvers if resolver[0] != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+ConfigLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile("[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def read_configs(configs: Configs, settings: FitSettings | None = None) -> list[FitSettings]:
+    """Read configs and settings; later ones override earlier ones, and the settings override all configs.
+
+    Raises:
+        OptionError: if a file is not a config.
+
+    >>> read_configs("hardware/cpu.yaml", {"data.train": "a.jsonl"})
+    [{'trainer': {'accelerator': 'cpu', 'devices': 1, 'precision': '32-true'}}, {'data.train': 'a.jsonl'}]
+    """
+    return [read_config(config) if isinstance(config, str) else config for config in list_configs(configs, settings)]
+
+
+def list_configs(configs: Configs, settings: FitSettings | None = None) -> list[str | dict[str, Any]]:
+    """List configs, and settings after them: files by their paths, all else as plain data.
+
+    >>> list_configs([Path("hits.yaml")], {"data.train": Path("a.jsonl")})
+    ['hits.yaml', {'data.train': 'a.jsonl'}]
+    """
+    several = [configs] if isinstance(configs, str | PathLike | Mapping) else [*configs]
+    listed: list[str | dict[str, Any]] = [_plain(config) for config in several]
+    return listed if settings is None else [*listed, _plain(settings)]
+
+
+def _plain(value: object) -> Any:
+    """Copy a value as it would be in a config file: paths as strings, sequences as lists."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    return fspath(value) if isinstance(value, PathLike) else value
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """Read a config: a file or, if it does not exist, a packaged config of that name.
+
+    Raises:
+        OptionError: if there is none, or it is not a mapping.
+    """
+    found = find_config(path)
+    config = read_yaml(found)
+    if not isinstance(config, dict):
+        raise OptionError("not_a_config", path=found)
+    return config
 
 
 def find_config(path: str, option: str = "config") -> str:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import sys
 import warnings
 from argparse import ArgumentError
@@ -15,7 +16,7 @@ from traceback import extract_tb
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from jsonargparse import Namespace
+from jsonargparse import Namespace, dict_to_namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import (
@@ -45,8 +46,9 @@ from narrlit.callbacks import (
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
+from narrlit.compat.jsonargparse import merge_settings
 from narrlit.compat.lightning import read_whole_numbers_as_such, undeclared
-from narrlit.configuration import find_config, read_yaml
+from narrlit.configuration import FitSettings, find_config, read_config
 from narrlit.datamodules import StoryData
 from narrlit.distributed import rank
 from narrlit.errors import ModelError, NarrlitError, OptionError, mistake_behind, reason
@@ -100,17 +102,18 @@ LOGGERS = ("lightning", "lightning.pytorch", "lightning.fabric")
 class StageCLI(LightningCLI):
     """Parser and objects of one stage."""
 
-    def __init__(self, stage: str, arguments: Sequence[str], *, with_trainer: bool = True) -> None:
-        """Parse the command line, and build objective, datamodule and trainer.
+    def __init__(self, stage: str, settings: Sequence[FitSettings | str], *, with_trainer: bool = True) -> None:
+        """Parse settings, and build objective, datamodule and trainer.
 
         Args:
             stage: fit, validate, test or predict.
-            arguments: the arguments after the stage.
+            settings: settings of which later ones override earlier ones; or the words of a command line after the
+                stage.
             with_trainer: also build the trainer, which needs the hardware.
         """
         self.stage = stage
+        self.settings = settings
         self.with_trainer = with_trainer
-        arguments = _find_configs(arguments)
         read_whole_numbers_as_such(Trainer.__init__)
         try:
             super().__init__(
@@ -130,7 +133,7 @@ class StageCLI(LightningCLI):
                 load_from_checkpoint_support=False,  # the objectives save their own, as plain data
                 parser_kwargs={"prog": f"narrlit {stage}", "exit_on_error": False},
                 run=False,
-                args=arguments,
+                args={},
             )
         except (ArgumentError, MisconfigurationException, ValueError, TypeError) as error:
             raise mistake_behind(error) or OptionError(
@@ -145,6 +148,19 @@ class StageCLI(LightningCLI):
         parser.add_argument("--ckpt_path", type=str | None, help="checkpoint to resume from (fit) or to evaluate")
         consent = "run Python files that come with a model; only for models from authors you trust"
         parser.add_argument("--trust-remote-code", action="store_true", help=consent)
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: object) -> None:
+        """Parse the words of a command line, or merge settings and add the defaults."""
+        layers = [settings for settings in self.settings if not isinstance(settings, str)]
+        if not layers:
+            words = [word for word in self.settings if isinstance(word, str)]
+            self.config = parser.parse_args(_find_configs(words))
+            return
+        config = dict_to_namespace({})
+        for settings in layers:
+            for name, value in settings.items():
+                config = merge_settings(parser, _nested(name, value, config), config)
+        self.config = parser.parse_object(config)
 
     def before_instantiate_classes(self) -> None:
         """Check the checkpoint, and choose the folder of the run."""
@@ -189,16 +205,21 @@ class StageCLI(LightningCLI):
         return dict(json.loads(text))  # YAML is three times as slow
 
 
-def parse_fit(arguments: Sequence[str]) -> StageCLI:
-    """Parse the arguments of `narrlit fit`, and build its objective and datamodule without a trainer."""
+def parse_fit(settings: Sequence[FitSettings | str]) -> StageCLI:
+    """Parse the settings of a fit, and build its objective and datamodule without a trainer."""
     silence()
-    return StageCLI("fit", arguments, with_trainer=False)
+    return StageCLI("fit", settings, with_trainer=False)
 
 
-def run_stage(stage: str, arguments: Sequence[str]) -> int:
-    """Run one of Lightning's stages; return the exit code, 1 after a fit that diverged, 143 after SIGTERM."""
+def run_stage(stage: str, words: Sequence[str]) -> int:
+    """Run one of Lightning's stages by the words of a command line after the stage.
+
+    Returns:
+        The exit code: 1 after a fit that diverged, 143 after SIGTERM.
+    """
     try:
-        run_lightning(stage, arguments)
+        with _process_settings(stage, words):
+            run_lightning(stage, words)
     except DivergedError as error:
         if rank() == 0:
             error.write_option = setting_flag
@@ -209,7 +230,7 @@ def run_stage(stage: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def run_lightning(stage: str, arguments: Sequence[str]) -> Path | None:
+def run_lightning(stage: str, settings: Sequence[FitSettings | str]) -> Path | None:
     """Run one of Lightning's stages; return the directory of the run, or None without a logger.
 
     The directory is removed after a user error before the first step.
@@ -218,38 +239,37 @@ def run_lightning(stage: str, arguments: Sequence[str]) -> Path | None:
         DivergedError: if the loss or the weights are no longer finite after a fit.
     """
     silence()
-    with _process_settings(stage, arguments):
-        cli = StageCLI(stage, arguments)
-        trainer = cli.trainer
-        resumed = cli.config.ckpt_path if stage == "fit" else None
-        if resumed is not None:
-            cli.model.check_continued(read_checkpoint_settings(Path(resumed)))
-        _check_no_other_fit(trainer, stage, resumed)
-        try:
-            _start(cli)
-        except DivergedError:
+    cli = StageCLI(stage, settings)
+    trainer = cli.trainer
+    resumed = cli.config.ckpt_path if stage == "fit" else None
+    if resumed is not None:
+        cli.model.check_continued(read_checkpoint_settings(Path(resumed)))
+    _check_no_other_fit(trainer, stage, resumed)
+    try:
+        _start(cli)
+    except DivergedError:
+        raise
+    except NarrlitError:
+        if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
+            trainer.logger.remove_new_folder()
+        raise
+    except MisconfigurationException as error:
+        raise OptionError("refused_by_lightning", problem=parser_message(str(error))) from error
+    except RuntimeError as error:
+        if not str(error).startswith("Early stopping conditioned on metric"):
             raise
-        except NarrlitError:
-            if trainer.is_global_zero and not trainer.global_step and isinstance(trainer.logger, RunLogger):
-                trainer.logger.remove_new_folder()
-            raise
-        except MisconfigurationException as error:
-            raise OptionError("refused_by_lightning", problem=parser_message(str(error))) from error
-        except RuntimeError as error:
-            if not str(error).startswith("Early stopping conditioned on metric"):
-                raise
-            raise OptionError("refused_callback", problem=parser_message(str(error))) from error
-        return None if trainer.log_dir is None else Path(trainer.log_dir)
+        raise OptionError("refused_callback", problem=parser_message(str(error))) from error
+    return None if trainer.log_dir is None else Path(trainer.log_dir)
 
 
 @contextmanager
-def _process_settings(stage: str, arguments: Sequence[str]) -> Iterator[None]:
+def _process_settings(stage: str, words: Sequence[str]) -> Iterator[None]:
     """Set the command line of the other processes, and the consent to remote code; restore both after the block."""
     typed = sys.argv
     # Lightning starts the other processes with sys.argv.
-    sys.argv = [typed[0], stage, *arguments]
+    sys.argv = [typed[0], stage, *words]
     consented = os.environ.get(CONSENT)
-    if "--trust-remote-code" in arguments:  # from the command line only: a config can't give this consent
+    if "--trust-remote-code" in words:  # from the command line only: a config can't give this consent
         allow_remote_code()
     try:
         yield
@@ -336,7 +356,7 @@ def parser_message(message: str) -> str:
         if not line.startswith(noise):
             details.append(line.removeprefix("- "))
         # The value of a class is its whole configuration; the last line names the wrong field.
-        elif line.startswith("Given value:") and "(" not in line:
+        elif line.startswith("Given value:") and not re.search("[({]", line):
             values.append(line.replace("Given value:", "not"))
     shortened = f"{first} {', '.join(details + values[:1])}".strip().replace("Expected a typing.Literal", "one of ")
     if "Expected a <class 'str'>" in details and values[:1] in (["not False"], ["not True"]):
@@ -360,26 +380,38 @@ def _is_no_hint(record: logging.LogRecord) -> bool:
     return not any(hint in record.getMessage() for hint in HINTS)
 
 
-def _find_configs(arguments: Sequence[str]) -> list[str]:
-    """Find and check every `--config` in the arguments; return the arguments with resolved paths."""
-    arguments = list(arguments)
-    for position, argument in enumerate(arguments):
-        flag, equals, value = argument.partition("=")
+def _find_configs(words: Sequence[str]) -> list[str]:
+    """Find and check every `--config` in the words of a command line; return the words with resolved paths."""
+    words = list(words)
+    for position, word in enumerate(words):
+        flag, equals, value = word.partition("=")
         if flag not in ("--config", "-c"):
             continue
         if equals:
-            arguments[position] = f"{flag}={_find_config(value)}"
-        elif position + 1 < len(arguments):
-            arguments[position + 1] = _find_config(arguments[position + 1])
-    return arguments
+            read_config(value)
+            words[position] = f"{flag}={find_config(value)}"
+        elif position + 1 < len(words):
+            read_config(words[position + 1])
+            words[position + 1] = find_config(words[position + 1])
+    return words
 
 
-def _find_config(name: str) -> str:
-    """Return the path of a config, and check that it is a mapping."""
-    path = find_config(name)
-    if not isinstance(read_yaml(path), dict):
-        raise OptionError("not_a_config", path=path)
-    return path
+def _nested(name: str, value: object, config: Namespace) -> dict[str, Any]:
+    """Nest a setting with a dotted name; below a list of the configuration, it is one of the last member.
+
+    >>> _nested("data.train", "a.jsonl", Namespace())
+    {'data': {'train': 'a.jsonl'}}
+    >>> _nested("callbacks.patience", 3, Namespace(callbacks=["A", "B"]))
+    {'callbacks': ['A', {'patience': 3}]}
+    """
+    nested: Any = value
+    first, *others = name.split(".")
+    for end in range(len(others), 0, -1):
+        nested = {others[end - 1]: nested}
+        members = config.get(".".join([first, *others[: end - 1]]))
+        if isinstance(members, list):
+            nested = [*members[:-1], nested]
+    return {first: nested}
 
 
 def _check_mappings(option: str, configured: Namespace) -> None:

@@ -13,20 +13,20 @@ from refusals import assert_refusal, refused
 from results import check_result
 from scoring import scores_of
 
-from narrlit.configuration import packaged_configs
+from narrlit.configuration import packaged_configs, read_configs
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.data.storyworld import StoryWorld, synthetic_triples
 from narrlit.data.writers import write_triples
 from narrlit.errors import OptionError
 from narrlit.experiments import plan
 from narrlit.experiments.ablation import AblatedSystem, ablation_result, find_overlays
+from narrlit.experiments.ablation import ablate as ablate_in_python
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.run import Run
 from narrlit.models.registry import load_encoder
 from narrlit.results import Result
 from narrlit.statistics.significance import SharedStories, mcnemar_by_story
 
-HITS = ["--config", "configs/hits.yaml", "--data.train", "t.jsonl"]
 SCALE = {"model": {"init_args": {"scale": 2.0}}, "trainer": {"logger": {"init_args": {"name": "never_seen"}}}}
 TRIPLET = {"model": {"class_path": "Triplet", "init_args": {"margin": 0.2}}}
 EVALUATED = 30
@@ -238,9 +238,10 @@ def test_an_overlay_that_changes_nothing_is_left_out(ablate, overlays, monkeypat
 
 
 def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
-    hits = ["--config", "configs/hits.yaml", "--model.encoder.model", tiny(), "--model.encoder.dtype", "float32"]
-    hits += ["--model.encoder.gradient_checkpointing", "false", "--data.train", "t.jsonl"]
-    config, _ = parse_fit([*hits, "--config", "ablations/hits_baseline.yaml"], "a test")
+    settings = {"model.encoder.model": tiny(), "model.encoder.dtype": "float32", "data.train": "t.jsonl"}
+    settings["model.encoder.gradient_checkpointing"] = False
+    layers = read_configs(["configs/hits.yaml", settings, "ablations/hits_baseline.yaml"])
+    config, _ = parse_fit(layers, "a test")
 
     assert config["model"]["class_path"] == "narrlit.objectives.Triplet"
     assert config["model"]["init_args"]["negatives"] == "triple"
@@ -254,12 +255,11 @@ def write(path, text="model: {init_args: {mask: false}}"):
 
 def test_by_default_overlays_are_the_systems_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = find_overlays(HITS, None)
+    found = find_overlays("hits")
     assert set(found) >= {"baseline", "kd_only", "mask_only", "multi_negative"}
     assert {Path(path).parent for path in found.values()} == {packaged_configs() / "ablations"}
-    assert find_overlays(["--trainer.max_epochs", "2", "-c=hits.yaml"], None) == found
 
-    views = find_overlays(["--config", "configs/ttda704.yaml"], None)
+    views = find_overlays("ttda704")
     assert set(views) == {"as_published", "no_alignment"}  # those of ttda704_track_a are another system's
 
 
@@ -269,30 +269,39 @@ def test_files_and_patterns_are_found_here_first_then_in_the_package(tmp_path, m
     write("mine/b.yaml")
     named = ["mine/*.yaml", "configs/ablations/hits_kd_only.yaml", "ablations/hits_m*.yaml"]
 
-    assert list(find_overlays(HITS, named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
+    assert list(find_overlays("hits", named)) == ["b", "a", "kd_only", "mask_only", "multi_negative"]
 
     write("configs/ablations/hits_other.yaml")
-    assert list(find_overlays(HITS, None)) == ["other"]
-    assert list(find_overlays(HITS, [Path("mine").resolve() / "*.yaml"])) == ["b", "a"]
+    assert list(find_overlays("hits")) == ["other"]
+    assert list(find_overlays("hits", [Path("mine").resolve() / "*.yaml"])) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
-    ("fit", "named", "code", "values"),
+    ("named", "code", "values"),
     [
-        ([], None, "no_system_of_ablations", {}),
-        (["--config"], None, "no_system_of_ablations", {}),
-        (HITS, ["none.yaml"], "mistyped_config", {"option": "ablations", "path": "none.yaml"}),
-        (HITS, ["none_*.yaml"], "no_overlay", {"system": "hits", "patterns": ["none_*.yaml"]}),
-        (HITS, ["x/a.yaml", "x/hits_a.yaml"], "two_rows", {"path": "hits_a.yaml", "name": "a"}),
-        (HITS, ["x/hits_full.yaml"], "two_rows", {"name": "full"}),
+        (["none.yaml"], "mistyped_config", {"option": "ablations", "path": "none.yaml"}),
+        (["none_*.yaml"], "no_overlay", {"system": "hits", "patterns": ["none_*.yaml"]}),
+        (["x/a.yaml", "x/hits_a.yaml"], "two_rows", {"path": "hits_a.yaml", "name": "a"}),
+        (["x/hits_full.yaml"], "two_rows", {"name": "full"}),
     ],
 )
-def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, fit, named, code, values):
+def test_overlays_without_a_row_are_named(tmp_path, monkeypatch, named, code, values):
     monkeypatch.chdir(tmp_path)
     for name in ("a", "hits_a", "hits_full"):
         write(f"x/{name}.yaml")
     with refused(code, **values):
-        find_overlays(fit, named)
+        find_overlays("hits", named)
+
+
+def test_the_first_config_file_names_the_system(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content = {"trainer": {"max_epochs": 2}}
+    with refused("no_system_of_ablations"):
+        ablate_in_python(content, folder="out")
+    with refused("no_overlay", system="full"):
+        ablate_in_python(content, folder="out", ablations=["none_*.yaml"])
+    with refused("no_overlay", system="mine"):
+        ablate_in_python([content, "x/mine.yaml", "configs/hits.yaml"], folder="out", ablations=["none_*.yaml"])
 
 
 def test_each_row_is_compared_with_the_full_system(tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import torch
 from refusals import refused
-from run_helpers import fit_arguments
+from run_helpers import fit_arguments, fit_settings
 
 from narrlit import lightning_cli
 from narrlit.errors import OptionError
@@ -18,15 +18,16 @@ from narrlit.models.encoder import Encoder
 
 
 @pytest.fixture
-def arguments(tiny, tmp_path, monkeypatch):
-    """arguments(*options): options of a tiny fit of two epochs on StoryWorld."""
+def settings(tiny, tmp_path, monkeypatch):
+    """settings(name=value, ...): those of a tiny fit of two epochs on StoryWorld, and these."""
     monkeypatch.chdir(tmp_path)
-    return lambda *options: fit_arguments(tiny(), tmp_path, *options, epochs=2)[1:]
+    layers = fit_settings(fit_arguments(tiny(), tmp_path, epochs=2))
+    return lambda **more: [*layers, more]
 
 
 @pytest.fixture
-def config(arguments):
-    return parse_fit(arguments(), "a test")[0]
+def config(settings):
+    return parse_fit(settings(), "a test")[0]
 
 
 def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
@@ -103,8 +104,8 @@ def test_ctrl_c_ends_the_experiment(config, tmp_path):
     assert Run.read(tmp_path / "run").status == "interrupted"
 
 
-def test_a_diverged_trial_is_recorded(arguments, tmp_path):
-    config = parse_fit(arguments("--model.init_args.optimization.learning_rate", "1e30"), "a test")[0]
+def test_a_diverged_trial_is_recorded(settings, tmp_path):
+    config = parse_fit(settings(**{"model.init_args.optimization.learning_rate": 1e30}), "a test")[0]
     result = run_fit(tmp_path / "run", config, lambda epoch, accuracy: False)
     assert result.status == "diverged"
     assert "the loss is" in result.reason
@@ -132,35 +133,72 @@ def test_several_processes_run_a_separate_command(config, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "option",
+    ("name", "value"),
     [
-        ["--trainer.limit_val_batches", "1"],
-        ["--trainer.check_val_every_n_epoch", "2"],
-        ["--trainer.val_check_interval", "0.5"],
-        ["--trainer.overfit_batches", "1"],
-        ["--trainer.fast_dev_run", "true"],
-        ["--checkpoint.dirpath", "c"],
-        ["--checkpoint.monitor", "train/loss"],
-        ["--checkpoint.mode", "min"],
-        ["--checkpoint.save_top_k", "0"],
-        ["--checkpoint.every_n_epochs", "2"],
-        ["--last_checkpoint.dirpath", "c"],
+        ("trainer.limit_val_batches", 1),
+        ("trainer.check_val_every_n_epoch", 2),
+        ("trainer.val_check_interval", 0.5),
+        ("trainer.overfit_batches", 1),
+        ("trainer.fast_dev_run", True),
+        ("checkpoint.dirpath", "c"),
+        ("checkpoint.monitor", "train/loss"),
+        ("checkpoint.mode", "min"),
+        ("checkpoint.save_top_k", 0),
+        ("checkpoint.every_n_epochs", 2),
+        ("last_checkpoint.dirpath", "c"),
     ],
 )
-def test_options_of_partial_fits_are_refused(arguments, option):
-    with refused("unusable_setting", option=option[0].removeprefix("--"), purpose="a test"):
-        parse_fit(arguments(*option), "a test")
+def test_settings_of_partial_fits_are_refused(settings, name, value):
+    with refused("unusable_setting", option=name, purpose="a test"):
+        parse_fit(settings(**{name: value}), "a test")
 
 
 @pytest.mark.parametrize(
     ("written", "expected"), [("10", 10), ("1", 1), ("0.25", 0.25), ("1.0", 1.0), ("00:01:00:00", "00:01:00:00")]
 )
-def test_intervals_of_validation_are_numbers_or_times(arguments, written, expected):
-    for option in (["--trainer.val_check_interval", written], [f"--trainer.val_check_interval={written}"]):
-        interval = lightning_cli.parse_fit(arguments(*option)).config.trainer.val_check_interval
-        assert repr(interval) == repr(expected)
-    given = fitting.setting_arguments({"trainer.val_check_interval": expected})
-    assert repr(lightning_cli.parse_fit(arguments(*given)).config.trainer.val_check_interval) == repr(expected)
+def test_intervals_of_validation_are_numbers_or_times(settings, tiny, tmp_path, written, expected):
+    words = fit_arguments(tiny(), tmp_path, "--trainer.val_check_interval", written)[1:]
+    given = [settings(**{"trainer.val_check_interval": value}) for value in (written, expected)]
+    for parsed in map(lightning_cli.parse_fit, [words, *given]):
+        assert repr(parsed.config.trainer.val_check_interval) == repr(expected)
+
+
+TYPED = [
+    ["--config", "configs/quickstart_hits.yaml", "--data", "FileData", "--data.train", "[a.jsonl, b.jsonl]"],
+    ["--config=configs/quickstart_hits.yaml", "--trainer.callbacks.patience=7", "--model.encoder.dropout", "2e-1"],
+    ["-c", "configs/quickstart_hits.yaml", "--trainer.callbacks+", "EarlyStopping", "--trainer.callbacks.monitor", "x"],
+    ["--config", "configs/hits.yaml", "--data.train", "t", "--config", "ablations/hits_baseline.yaml"],
+    [
+        "--config",
+        "configs/quickstart.yaml",
+        "--model",
+        "Triplet",
+        "--model.margin",
+        "0.3",
+        "--trainer.max_time",
+        "null",
+    ],
+    [
+        "--config",
+        "configs/comhis.yaml",
+        "--data.train",
+        "t",
+        "--trainer.logger",
+        "CSVLogger",
+        "--trainer.logger.save_dir=x",
+    ],
+]
+
+
+@pytest.mark.parametrize("words", TYPED, ids=" ".join)
+def test_settings_have_the_meaning_that_they_have_on_the_command_line(words, monkeypatch):
+    assert parse_fit(fit_settings(["fit", *words]), "a test")[0] == parse_fit(words, "a test")[0]
+
+
+def test_a_config_may_be_given_as_its_content(settings):
+    whole = parse_fit(settings(), "a test")[0]
+    assert parse_fit([whole], "a test")[0] == whole
+    assert parse_fit([whole, {"trainer": {"max_epochs": 7}}], "a test")[0]["trainer"]["max_epochs"] == 7
 
 
 def test_callbacks_that_affect_a_fit_are_named():

@@ -12,7 +12,7 @@ from refusals import assert_refusal, refused
 from results import check_result
 
 import narrlit
-from narrlit.configuration import packaged_names
+from narrlit.configuration import packaged_names, read_configs
 from narrlit.encoding.loading import load
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.plan import FitsResult
@@ -73,10 +73,10 @@ def test_rows_are_complete(system):
 
 @pytest.mark.parametrize(("system", "name"), FITS)
 def test_every_fit_is_instantiable(system, name):
-    words = read_tables(system).fits[name].split()
-    assert words[0] == "--config"
-    assert {word[1:-1] for word in words if word.startswith("{")} <= set(FILES)
-    config, _ = parse_fit([*words, "--data.validation", "dev.jsonl"], "a reproduction")
+    fit = read_tables(system).fits[name]
+    assert set(fit.files.values()) <= set(FILES)
+    layers = read_configs([*fit.configs, fit.files], {"data.validation": "dev.jsonl"})
+    config, _ = parse_fit(layers, "a reproduction")
     assert config["data"]["init_args"]["train"] is not None
 
 
@@ -137,7 +137,8 @@ def test_the_encoder_of_a_row(row, paper, given, model, stand_in):
 def test_a_backbone_reaches_the_fit(system, row, given, model):
     paper = {"hits": "Qwen/Qwen3-Embedding-8B"}.get(system, "sentence-transformers/all-mpnet-base-v2")
     backbone = Backbone.of(row, paper, given)
-    config, _ = parse_fit(["--config", f"configs/{system}.yaml", *backbone.options, "--data.train", "x"], "a test")
+    layers = read_configs([f"configs/{system}.yaml", *backbone.configs], {"data.train": "x"})
+    config, _ = parse_fit(layers, "a test")
     encoder = config["model"]["init_args"]["encoder"]
 
     assert encoder["model"] == model
@@ -260,7 +261,7 @@ def test_the_report_includes_earlier_tables(reproduction, computed):
 def test_a_record_of_other_settings_or_version_is_refused(reproduction, computed):
     first = reproduction()
     first.compute()
-    for changed, change in (({"seeds": 2}, "seeds: 1 -> 2"), ({"options": ["--x"]}, "options: [] -> ['--x']")):
+    for changed, change in (({"seeds": 2}, "seeds: 1 -> 2"), ({"options": ["x.yaml"]}, "options: [] -> ['x.yaml']")):
         with refused("other_configuration", path="record.json", change=change, option="folder"):
             reproduction(**changed)
 
@@ -339,16 +340,19 @@ def test_replacements_of_missing_files_are_recorded(reproduction, folder):
     inputs = reproduction("ttda704", numbers=("7",)).inputs
     (folder / "views").mkdir()
     (folder / "views/llama.jsonl").touch()
-    arguments = RowFits(inputs).arguments(PaperRow(fit="views", views="o3-mini", published={}))
 
-    assert str(folder / "views/llama.jsonl") in arguments
+    def views(inputs, extractor):
+        layers = RowFits(inputs).layers(PaperRow(fit="views", views=extractor, published={}))
+        return [layer["data.views.files"] for layer in layers if "data.views.files" in layer]
+
+    assert views(inputs, "o3-mini") == [str(folder / "views/llama.jsonl")]
     assert inputs.record.stand_ins == {"views": "llama.jsonl for those extracted by o3-mini"}
     with refused("no_generated_file", path="*gpt-4.1*.jsonl", command="generate views"):
-        RowFits(inputs).arguments(PaperRow(fit="views", views="gpt-4.1", published={}))
+        views(inputs, "gpt-4.1")
 
     (folder / "views/o3-mini.jsonl").touch()
     other = reproduction("ttda704", numbers=("7",)).inputs
-    assert str(folder / "views/o3-mini.jsonl") in RowFits(other).arguments(PaperRow(fit="views", published={}))
+    assert views(other, None) == [str(folder / "views/o3-mini.jsonl")]
     assert other.record.stand_ins == {}
 
 
@@ -384,7 +388,7 @@ def test_fewer_synthetic_triples_and_other_translations_are_recorded(reproductio
         ),
         (
             "pseudonymized",
-            ("--data.loading.pseudonyms.pipeline=en_core_web_trf", "--data.loading.pseudonyms.coref=true"),
+            ({"data.loading.pseudonyms.pipeline": "en_core_web_trf", "data.loading.pseudonyms.coref": True},),
             "cluster names for cluster mentions",
         ),
         ("raw", (), None),
@@ -432,19 +436,19 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     of_a_fold = Estimate(0.6, 0.3, 0.9, 5, "wilson").row("trained", "accuracy_last_epoch", fold=0)
     called = []
 
-    def crossval(config, options, *, folder):
-        called.append(options)
+    def crossval(config, *, folder):
+        called.append(config)
         return FitsResult.of("crossval", [pooled, best, of_a_fold], folder=folder, runs={})
 
     monkeypatch.setattr("narrlit.experiments.reproduction.fits.crossval", crossval)
-    one = reproduction(numbers=("2",), options=["--trainer.max_epochs", "1"])
+    one = reproduction(numbers=("2",), options=[{"trainer.max_epochs": 1}])
     cell = next(cell for cell in one.cells if cell.column == "CV A")
     result = Computation(one.inputs).compute(cell)
 
     assert (result.accuracy, result.n, result.interval) == (2 / 3, 9, [0.35, 0.88])
     assert result.standard_deviation == 0.1
     assert result.stand_in is None
-    assert called[0][-2:] == ["--trainer.max_epochs", "1"]
+    assert called[0][-1] == {"trainer.max_epochs": 1}
     assert one.record.stand_ins == {"augmented": "dev triples without back-translations"}
 
 
@@ -590,7 +594,7 @@ def test_mistakes_are_one_line(narrlit, words, code, values):
 
 def test_an_option_that_no_row_can_take_is_refused(reproduction):
     with refused("options_need_fits", argument="--label"):
-        reproduction(options=["--label", "x"])
+        reproduction(options=[{"label": "x"}])
 
 
 def test_notes_say_what_is_missing(reproduction, folder):

@@ -13,7 +13,7 @@ from command_lines import last_of
 from interruptions import Killed
 from json_files import read_json
 from refusals import assert_refusal, refused
-from run_helpers import fit_arguments
+from run_helpers import fit_arguments, fit_settings
 
 from narrlit.configuration import packaged_configs
 from narrlit.errors import OptionError
@@ -150,7 +150,7 @@ def check_held_out(result, runs):
 
 def check_examples(runs, options):
     """No example that the winner is evaluated on was in a trial's evaluation, nor shares a story with one that was."""
-    _, data = divided_config(options[1 : options.index("--folds")], Division(2), "a")
+    _, data = divided_config(fit_settings(options[: options.index("--folds")]), Division(2), "a")
     folds = [data.rows(0), data.rows(1)]
     for name, run in runs.items():
         assert run["data"]["validation"]["fold"] == asdict(folds[not name.startswith("trial")][2])

@@ -15,6 +15,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from narrlit.callbacks import teachers
 from narrlit.cli import main
+from narrlit.commands.fit_words import read_fit_words
+from narrlit.configuration import read_configs
 
 
 class KillAt(Callback):
@@ -109,6 +111,11 @@ def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yam
         *(f"{logger}.save_dir", str(folder), f"{logger}.name", "tiny", f"{logger}.version", ""),
         *map(str, more),
     ]
+
+
+def fit_settings(arguments):
+    """Settings of a fit that `fit_arguments` describes."""
+    return read_configs(read_fit_words(arguments[1:]))
 
 
 def rounds_arguments(model, folder, *more, epochs=4, rounds=2):

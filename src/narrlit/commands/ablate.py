@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import narrlit
+from narrlit.commands.fit_words import read_fit_words
 from narrlit.commands.options import listed
 from narrlit.commands.seeds import read_seeds
 from narrlit.files import Output
@@ -29,6 +30,6 @@ def ablate(
             standard deviation and tests over the seeds.
     """
     patterns = None if ablations is None else listed(ablations)
-    result = narrlit.ablate([], fit, folder=out, ablations=patterns, seeds=read_seeds(seeds))
+    result = narrlit.ablate(read_fit_words(fit), folder=out, ablations=patterns, seeds=read_seeds(seeds))
     result.write()
     print(result)

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import narrlit
+from narrlit.commands.fit_words import read_fit_words
 from narrlit.commands.seeds import read_seeds
 from narrlit.files import Output
 
@@ -35,8 +36,7 @@ def crossval(
             mean, standard deviation and tests over the seeds.
     """
     result = narrlit.crossval(
-        [],
-        fit,
+        read_fit_words(fit),
         folder=out,
         folds=folds,
         fold_seed=fold_seed,

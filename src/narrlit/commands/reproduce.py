@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import narrlit
+from narrlit.commands.fit_words import read_fit_words
 from narrlit.commands.options import listed
 from narrlit.errors import OptionError
 from narrlit.experiments.reproduction.tables import SYSTEMS, list_tables
@@ -54,7 +55,7 @@ def reproduce(  # noqa: PLR0913 (options)
         labels_b=labels_b,
         seeds=seeds,
         folder=out,
-        options=fit,
+        config=read_fit_words(fit),
     )
     result.write()
     print(result)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import narrlit
 from narrlit.arguments import options_as, setting_flag
+from narrlit.commands.fit_words import read_fit_words
 from narrlit.commands.seeds import read_seeds
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
@@ -41,7 +42,7 @@ def train(name: str, arguments: Sequence[str]) -> int:
 
             return run_stage(name, stage_words)
 
-        result = narrlit.fit_seeds([], stage_words, seeds=seeds)
+        result = narrlit.fit_seeds(read_fit_words(stage_words), seeds=seeds)
         result.write()
         print(f"{result}\nruns: {result.folder}")
         return 0

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import narrlit
+from narrlit.commands.fit_words import read_fit_words
 from narrlit.files import Output
 
 
@@ -36,8 +37,7 @@ def tune(
         trials_before_pruning: minimum number of finished trials before one can be pruned.
     """
     result = narrlit.tune(
-        [],
-        fit,
+        read_fit_words(fit),
         space=space,
         trials=trials,
         folder=out,

@@ -4,16 +4,26 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from glob import escape
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 from narrlit.callbacks.triple_answers import triples_digest
-from narrlit.configuration import find_config, packaged_configs, packaged_name, packaged_names
+from narrlit.configuration import (
+    Configs,
+    FitSettings,
+    find_config,
+    list_configs,
+    packaged_configs,
+    packaged_name,
+    packaged_names,
+    read_config,
+    read_configs,
+)
 from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
-from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
+from narrlit.experiments.fitting import Config, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.json_records import changed_settings
@@ -29,7 +39,7 @@ WILDCARDS = frozenset("*?[")
 
 def ablate(
     config: Configs,
-    options: FitOptions | None = None,
+    settings: FitSettings | None = None,
     *,
     folder: str | Path,
     ablations: Sequence[str | Path] | None = None,
@@ -38,11 +48,11 @@ def ablate(
     """Fit and evaluate a system and its ablations; finished rows are kept, an interrupted row is repeated.
 
     The first row, full, is the unchanged config. Each further row adds an overlay config, which overrides all configs
-    and options before it.
+    and settings before it.
 
     Args:
         config: a config, or several, as in `narrlit.fit`; the first names the system.
-        options: settings that override the config, as in `narrlit.fit`.
+        settings: settings that override the config, as in `narrlit.fit`.
         folder: folder for the configs and runs of the rows (full.yaml, full, ...); new, or that of the same ablation.
         ablations: overlay configs or glob patterns, looked up on disk and among the packaged configs; None:
             configs/ablations/SYSTEM_*.yaml.
@@ -61,16 +71,16 @@ def ablate(
     >>> from pathlib import Path
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> _ = Path("margin.yaml").write_text("model: {init_args: {margin: 0.5}}")
-    >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
+    >>> settings = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
     >>> config = "configs/mendel292_linear.yaml"
-    >>> result = ablate(config, options, folder="runs/ablation", ablations=["margin.yaml"])
+    >>> result = ablate(config, settings, folder="runs/ablation", ablations=["margin.yaml"])
     >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "n"]]
        system  n
     0    full  4
     3  margin  4
     """
-    arguments = fit_arguments(config, options)
-    systems = read_systems(arguments, find_overlays(arguments, ablations))
+    overlays = find_overlays(_system_of(config), ablations)
+    systems = read_systems(read_configs(config, settings), overlays)
     if seeds is None:
         fits = [system.fit(system.name) for system in systems]
     else:
@@ -146,20 +156,24 @@ def _contains(recorded: DataPart, known: DataPart) -> bool:
     return all(recorded_fields.get(name) == value for name, value in known_fields.items())
 
 
-def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = None) -> dict[str, str]:
+def find_overlays(system: str | None, patterns: Sequence[str | Path] | None = None) -> dict[str, str]:
     """Find the overlays of an ablation, by the names of their rows.
 
     Without `patterns` these are ablations/SYSTEM_*.yaml, except overlays of packaged systems with longer names.
+
+    Raises:
+        OptionError: if there are none, or two have the same name; or if both `system` and `patterns` are None.
     """
-    system = _system_of(fit)
-    if patterns is None:
+    if system is None and patterns is None:
+        raise OptionError("no_system_of_ablations")
+    if system is not None and patterns is None:
         wanted = [f"configs/ablations/{escape(system)}_*.yaml"]
         paths = _own_overlays(system, _matching(wanted[0]))
     else:
-        wanted = [str(pattern) for pattern in patterns]
+        wanted = [str(pattern) for pattern in patterns or ()]
         paths = list(chain.from_iterable(map(_matching, wanted)))
     if not paths:
-        raise OptionError("no_overlay", system=system, patterns=wanted, known=packaged_names("ablations"))
+        raise OptionError("no_overlay", system=system or FULL, patterns=wanted, known=packaged_names("ablations"))
     overlays: dict[str, str] = {}
     for path in paths:
         name = Path(path).stem.removeprefix(f"{system}_") or Path(path).stem
@@ -169,15 +183,12 @@ def find_overlays(fit: Sequence[str], patterns: Sequence[str | Path] | None = No
     return overlays
 
 
-def _system_of(fit: Sequence[str]) -> str:
-    """Return the name of the system: that of the first config of a command line."""
-    words: list[str] = []
-    for argument in fit:
-        words += argument.split("=", 1)
-    for option, value in pairwise(words):
-        if option in ("--config", "-c"):
-            return Path(value).stem
-    raise OptionError("no_system_of_ablations")
+def _system_of(configs: Configs) -> str | None:
+    """Return the name of the system: that of the first config file; None without a file."""
+    for config in list_configs(configs):
+        if isinstance(config, str):
+            return Path(config).stem
+    return None
 
 
 def _matching(pattern: str) -> list[str]:
@@ -202,16 +213,15 @@ def _own_overlays(system: str, paths: Sequence[str]) -> list[str]:
 
 
 def read_systems(
-    fit: Sequence[str], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
+    layers: Sequence[FitSettings], overlays: Mapping[str, str] | None = None, purpose: str = "an ablation"
 ) -> list[AblatedSystem]:
-    """Parse every row and read its data before the first fit; overlays come last, and so override all options."""
+    """Parse every row and read its data before the first fit; overlays come last, and so override all settings."""
     rows: dict[str, str | None] = {FULL: None}
     rows.update(overlays or {})
     systems: list[AblatedSystem] = []
     sources: dict[str, KnownData] = {}
     for name, overlay in rows.items():
-        arguments = [*fit] if overlay is None else [*fit, "--config", overlay]
-        config, data = parse_fit(arguments, purpose)
+        config, data = parse_fit(layers if overlay is None else [*layers, read_config(overlay)], purpose)
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = KnownData.read(data, purpose)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from narrlit.configuration import Configs, FitSettings, read_configs
 from narrlit.console import say
 from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
-from narrlit.experiments.fit_figures import figures_by, fit_answers, fits_result, reference_differences
-from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, parse_fit
+from narrlit.experiments.fit_figures import fit_answers, figures_by, fits_result, reference_differences
+from narrlit.experiments.fitting import Config, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.results import Note, Row
@@ -21,7 +22,7 @@ PURPOSE = "a cross-validation"
 
 def crossval(
     config: Configs,
-    options: FitOptions | None = None,
+    settings: FitSettings | None = None,
     *,
     folder: str | Path,
     folds: int = 5,
@@ -37,7 +38,7 @@ def crossval(
 
     Args:
         config: a config, or several, as in `narrlit.fit`.
-        options: settings that override the config, as in `narrlit.fit`.
+        settings: settings that override the config, as in `narrlit.fit`.
         folder: folder for the runs of the folds (fold_0, ...); new, or that of the same cross-validation.
         folds: number of folds.
         fold_seed: seed of the division, separate from `seed_everything` so that seeds share folds.
@@ -57,8 +58,8 @@ def crossval(
         NarrlitError: if a fit fails; finished fits are kept.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
-    >>> options = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
-    >>> result = crossval("configs/mendel292_linear.yaml", options, folder="runs/crossval", folds=2)
+    >>> settings = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
+    >>> result = crossval("configs/mendel292_linear.yaml", settings, folder="runs/crossval", folds=2)
     >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "fold", "n"]]
         system fold  n
     0  trained  NaN  4
@@ -66,7 +67,7 @@ def crossval(
     6  trained    1  2
     """
     division = Division(folds, fold_seed, ungrouped, evaluate_synthetic)
-    divided = divide_examples(fit_arguments(config, options), division, PURPOSE)
+    divided = divide_examples(read_configs(config, settings), division, PURPOSE)
     divided.announce()
     fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
     finished = Plan(Path(folder), fits, {"config": divided.config}).run()
@@ -143,21 +144,21 @@ class DividedConfig:
         return PlannedFit(f"{prefix}fold_{fold.fold}", config, about, system, fold, check)
 
 
-def divide_examples(arguments: Sequence[str], division: Division, purpose: str) -> DividedConfig:
+def divide_examples(layers: Sequence[FitSettings], division: Division, purpose: str) -> DividedConfig:
     """Divide the training examples of a config.
 
     Args:
-        arguments: arguments of `narrlit fit`.
+        layers: configs and settings, of which later ones override earlier ones.
         division: division into folds.
         purpose: the experiment with an article, for messages.
     """
-    config, data = divided_config(arguments, division, purpose)
+    config, data = divided_config(layers, division, purpose)
     return DividedConfig(config, [data.describe(fold) for fold in range(data.folds)])
 
 
-def divided_config(arguments: Sequence[str], division: Division, purpose: str) -> tuple[Config, FoldData]:
+def divided_config(layers: Sequence[FitSettings], division: Division, purpose: str) -> tuple[Config, FoldData]:
     """Return the configuration of the fit of fold 0, and the datamodule of the folds."""
-    config, data = parse_fit(arguments, purpose)
+    config, data = parse_fit(layers, purpose)
     if data.hard_examples.mine_validation:
         raise OptionError("mining_in_folds", purpose=purpose)
     settings = {"fold": 0, **asdict(division)}

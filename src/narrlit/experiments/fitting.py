@@ -1,14 +1,12 @@
 """`narrlit.fit`: train a system from a config; also runs single fits of experiments."""
 
 import gc
-import json
 import logging
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -20,14 +18,12 @@ from lightning.pytorch.callbacks import Callback, ProgressBar, TQDMProgressBar
 
 from narrlit import lightning_cli
 from narrlit.callbacks import DivergedError
+from narrlit.configuration import Configs, FitSettings, read_configs
 from narrlit.datamodules import StoryData
 from narrlit.errors import NarrlitError, OptionError
 from narrlit.experiments.run import Run
-from narrlit.models.config import allow_remote_code
 
 Config = dict[str, Any]
-Configs = str | Path | Sequence[str | Path]
-FitOptions = Mapping[str, Any] | Sequence[str]
 Prune = Callable[[int, float], bool]
 """Function of an epoch (from 0) and its validation accuracy; it returns True to end the fit."""
 
@@ -35,14 +31,13 @@ DECIDING = ("EarlyStopping", "TeacherPromotion")
 """Callbacks whose decisions depend on validation accuracy."""
 
 
-def fit(config: Configs, options: FitOptions | None = None, *, checkpoint: str | Path | None = None) -> Run:
+def fit(config: Configs, settings: FitSettings | None = None, *, checkpoint: str | Path | None = None) -> Run:
     """Train a system, as `narrlit fit` does.
 
     Args:
-        config: a config, or several, of which later ones override earlier ones; packaged configs are found by name,
-            such as `configs/quickstart.yaml`.
-        options: settings that override the config, by name: `{"data.train": "train.jsonl"}`; or arguments of the
-            command line: `["--data.train", "train.jsonl"]`.
+        config: a config file or its content, a nested mapping; or several, of which later ones override earlier ones.
+            Packaged configs are found by name, such as `configs/quickstart.yaml`.
+        settings: settings that override the config, by name: `{"data.train": "train.jsonl"}`.
         checkpoint: checkpoint to resume from; None: a new fit.
 
     Returns:
@@ -53,52 +48,21 @@ def fit(config: Configs, options: FitOptions | None = None, *, checkpoint: str |
         OptionError: if a setting is invalid.
         DivergedError: if the loss or the weights are no longer finite.
     """
-    arguments = fit_arguments(config, options)
+    layers = read_configs(config, settings)
     if checkpoint is not None:
-        arguments += ["--ckpt_path", str(checkpoint)]
-    folder = lightning_cli.run_lightning("fit", arguments)
+        layers.append({"ckpt_path": str(checkpoint)})
+    folder = lightning_cli.run_lightning("fit", layers)
     if folder is None:
         raise NarrlitError("fit_without_folder")
     return Run.read(folder)
 
 
-def fit_arguments(config: Configs, options: FitOptions | None = None) -> list[str]:
-    """Convert configs and options to arguments of `narrlit fit`.
+def parse_fit(layers: Sequence[FitSettings], purpose: str) -> tuple[Config, StoryData]:
+    """Merge the settings of a fit, of which later ones override earlier ones, and add the defaults.
 
-    >>> fit_arguments("hits.yaml", {"data.train": "a.jsonl", "trainer.max_epochs": 1, "trainer.logger": False})
-    ['--config', 'hits.yaml', '--data.train=a.jsonl', '--trainer.max_epochs=1', '--trainer.logger=false']
-    >>> fit_arguments([], ["--config", "hits.yaml"])
-    ['--config', 'hits.yaml']
-    """
-    configs = [config] if isinstance(config, str | Path) else config
-    arguments: list[str] = []
-    for path in configs:
-        arguments += ["--config", str(path)]
-    if options is None:
-        return arguments
-    if isinstance(options, Mapping):
-        return arguments + setting_arguments(options)
-    return arguments + [str(word) for word in options]
-
-
-def setting_arguments(settings: Mapping[str, object]) -> list[str]:
-    """Convert settings to arguments of `narrlit fit`.
-
-    >>> setting_arguments({"a.b": 1e-05, "c": True, "d": None, "e": "linear"})
-    ['--a.b=1e-05', '--c=true', '--d=null', '--e=linear']
-    """
-    return [f"--{name}={_as_word(value)}" for name, value in settings.items()]
-
-
-def _as_word(value: object) -> str:
-    """Format the value of a setting for the command line."""
-    if isinstance(value, str | os.PathLike):
-        return os.fspath(value)
-    return json.dumps(value)
-
-
-def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData]:
-    """Parse arguments of `narrlit fit` without training; messages contain `purpose`, the experiment with an article.
+    Args:
+        layers: configs and settings.
+        purpose: the experiment with an article, for messages.
 
     Returns:
         The whole configuration, without the logger, and the datamodule.
@@ -106,10 +70,8 @@ def parse_fit(arguments: Sequence[str], purpose: str) -> tuple[Config, StoryData
     Raises:
         OptionError: if an option would prevent the evaluation of every validation triple after every epoch.
     """
-    if "--trust-remote-code" in arguments:  # from the arguments only: a config can't give this consent
-        allow_remote_code()
     with quiet_fit():
-        parsed = lightning_cli.parse_fit(arguments)
+        parsed = lightning_cli.parse_fit(layers)
     config = parsed.as_dict()
     for setting, is_used in _refused_settings(config).items():
         if is_used:
@@ -152,10 +114,8 @@ def run_fit(folder: Path, config: Config, prune: Prune | None = None) -> Run:
     if prune is not None:
         config = _without_checkpoints(config)
     try:
-        with tempfile.TemporaryDirectory() as temporary, quiet_fit():
-            file = Path(temporary) / "config.yaml"
-            file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-            reason = _run(["--config", str(file)], prune)
+        with quiet_fit():
+            reason = _run(config, prune)
     finally:
         gc.collect()  # trainer and model refer to each other
         if torch.cuda.is_available():
@@ -184,13 +144,16 @@ def _without_checkpoints(config: Config) -> Config:
     }
 
 
-def _run(arguments: list[str], prune: Prune | None) -> str | None:
+def _run(config: Config, prune: Prune | None) -> str | None:
     """Run the fit; return the reason if it ended early, else None."""
-    stage = lightning_cli.StageCLI("fit", arguments)
+    stage = lightning_cli.StageCLI("fit", [config])
     trainer: Any = stage.trainer
     if trainer.world_size > 1:
-        command = [sys.executable, "-m", "narrlit", "fit", *arguments]
-        subprocess.run(command, stdout=sys.stderr.fileno(), check=False)  # noqa: S603
+        with tempfile.TemporaryDirectory() as temporary:
+            file = Path(temporary) / "config.yaml"
+            file.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+            command = [sys.executable, "-m", "narrlit", "fit", "--config", str(file)]
+            subprocess.run(command, stdout=sys.stderr.fileno(), check=False)  # noqa: S603
         return None
     if prune is not None:
         others = [callback for callback in trainer.callbacks if not isinstance(callback, ProgressBar)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrlit.configuration import find_config, read_yaml
+from narrlit.configuration import FitSettings, find_config, read_yaml
 from narrlit.errors import NarrlitError, OptionError, mistake_behind, reading
 from narrlit.experiments.fitting import Config
 from narrlit.optional import require
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 Space = dict[str, "BaseDistribution"]
-TrialSettings = Mapping[str, Any]
-MakeConfig = Callable[[TrialSettings], Config]
+MakeConfig = Callable[[FitSettings], Config]
 SECTIONS = ("model", "data", "trainer", "seed_everything")
 DATA_SETTINGS = ("loading", "hard_examples", "pseudo_labels")
 """Parts of the data settings that determine how examples are used; all others select the examples."""

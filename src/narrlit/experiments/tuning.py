@@ -3,20 +3,23 @@
 Source: TPE (Bergstra et al. 2011); median pruning (Golovin et al. 2017).
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from narrlit import lightning_cli
+from narrlit.configuration import Configs, FitSettings, read_configs
 from narrlit.console import say
 from narrlit.errors import OptionError
 from narrlit.experiments.crossval import DividedConfig, Division, divide_examples, divided_config
 from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
-from narrlit.experiments.fitting import Config, Configs, FitOptions, fit_arguments, setting_arguments
+from narrlit.experiments.fitting import Config, quiet_fit
 from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
 from narrlit.experiments.run import BEST
-from narrlit.experiments.search_space import SearchSpace, TrialSettings
+from narrlit.experiments.search_space import SearchSpace
 from narrlit.experiments.trials import (
     ENTRY,
     ask,
@@ -30,7 +33,7 @@ from narrlit.experiments.trials import (
     short_names,
     winner_of,
 )
-from narrlit.files import exclusive
+from narrlit.files import exclusive, write_text
 from narrlit.results import Note, Row
 from narrlit.results.formatting import value_text
 from narrlit.statistics.estimates import estimate_text
@@ -44,7 +47,7 @@ PURPOSE = "a search"
 
 def tune(  # noqa: PLR0913 (options)
     config: Configs,
-    options: FitOptions | None = None,
+    settings: FitSettings | None = None,
     *,
     space: str | Path | Mapping[str, Mapping[str, Any]],
     trials: int,
@@ -62,7 +65,7 @@ def tune(  # noqa: PLR0913 (options)
 
     Args:
         config: a config, or several, as in `narrlit.fit`.
-        options: settings that override the config, as in `narrlit.fit`.
+        settings: settings that override the config, as in `narrlit.fit`.
         space: settings of `narrlit.fit`, each with {low, high} and optionally step or log, or with {choices}; or a YAML
             file with them.
         trials: number of trials, including pruned and failed ones; a larger number continues a search.
@@ -75,7 +78,7 @@ def tune(  # noqa: PLR0913 (options)
     Returns:
         A `Result` with the accuracies of `winner` and `given` (the unchanged config) on the other folds, their
         difference, and the best accuracy of each trial on fold 0 (subset `trials`); also `.runs` and `.folder`, to
-        which `.write()` writes.
+        which `.write()` writes. The config of the winner is in the folder, as winner.yaml.
 
     Raises:
         DataError: if a file can't be read.
@@ -83,10 +86,10 @@ def tune(  # noqa: PLR0913 (options)
         OptionError: if a setting is invalid, or the folder contains another search.
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
-    >>> options = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}
+    >>> settings = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}
     >>> space = {"model.init_args.margin": {"low": 0.5, "high": 2.0}}
     >>> config = "configs/mendel292_linear.yaml"
-    >>> result = tune(config, options, space=space, trials=1, folder="runs/search", folds=2)
+    >>> result = tune(config, settings, space=space, trials=1, folder="runs/search", folds=2)
     >>> list(result.runs), list(result.settings["winner"]["settings"])
     (['given_fold_1', 'winner_0000_fold_1'], ['model.init_args.margin'])
     """
@@ -97,8 +100,8 @@ def tune(  # noqa: PLR0913 (options)
     search_space = SearchSpace.read(space)
     pruner = {"n_warmup_steps": epochs_before_pruning - 1, "n_startup_trials": trials_before_pruning}
     with exclusive(folder, FOLDER):
-        arguments, division = fit_arguments(config, options), Division(folds, fold_seed)
-        search = Search.begin(arguments, search_space, Path(folder), division, pruner)
+        layers, division = read_configs(config, settings), Division(folds, fold_seed)
+        search = Search.begin(layers, search_space, Path(folder), division, pruner)
         return search.evaluate_winner(search.run(trials))
 
 
@@ -107,7 +110,7 @@ class Search:
     """Hyperparameter search in a folder.
 
     Attributes:
-        arguments: arguments of `narrlit fit`.
+        layers: configs and settings, of which later ones override earlier ones.
         space: search space.
         folder: folder of the study and the runs.
         division: division of the training examples into folds.
@@ -115,7 +118,7 @@ class Search:
         study: trials so far.
     """
 
-    arguments: Sequence[str]
+    layers: Sequence[FitSettings]
     space: SearchSpace
     folder: Path
     division: Division
@@ -124,24 +127,29 @@ class Search:
 
     @classmethod
     def begin(
-        cls, arguments: Sequence[str], space: SearchSpace, folder: Path, division: Division, pruner: Mapping[str, int]
+        cls,
+        layers: Sequence[FitSettings],
+        space: SearchSpace,
+        folder: Path,
+        division: Division,
+        pruner: Mapping[str, int],
     ) -> "Search":
         """Begin a search in a new folder, or resume the search in an existing one.
 
         Raises:
             OptionError: if the folder contains another search, or a fit refuses a value of the space.
         """
-        divided = divide_examples(arguments, division, PURPOSE)
+        divided = divide_examples(layers, division, PURPOSE)
         given = DividedConfig(_on_one_device(divided.config), divided.descriptions)
-        space.check(lambda settings: _config_with(arguments, division, settings), given.config)
+        space.check(lambda settings: _config_with(layers, division, settings), given.config)
         examples = {f"fold_{fold.fold}": fold.sha256 for fold in given.descriptions}
         plan = {"fit": given.config, "space": space.written, "pruner": dict(pruner), "examples": examples}
         keep_config(folder / "plan.yaml", plan, folder)
-        return cls(arguments, space, folder, division, given, open_study(folder, pruner))
+        return cls(layers, space, folder, division, given, open_study(folder, pruner))
 
-    def config_of(self, settings: TrialSettings) -> Config:
+    def config_of(self, settings: FitSettings) -> Config:
         """Return the configuration of a fit on fold 0 with these settings."""
-        return _config_with(self.arguments, self.division, settings)
+        return _config_with(self.layers, self.division, settings)
 
     def run(self, trials: int) -> "list[FrozenTrial]":
         """Run trials until the given number has ended; return all ended trials."""
@@ -165,7 +173,7 @@ class Search:
 
         first, *others = self.given.descriptions
         num_evaluations = sum(len(trial.user_attrs[ENTRY]["evaluations"]) for trial in trials)
-        command = shlex.join(["narrlit", "fit", *self.arguments, *setting_arguments(winner.params)])
+        command = f"narrlit fit --config {self._write_config(winner.params)}"
         notes = [
             Note.of("trials", trials=len(trials), evaluations=num_evaluations, n=first.evaluated),
             Note.of("held_out", folds=[fold.fold for fold in others]),
@@ -197,10 +205,18 @@ class Search:
             notes=[*notes, Note.of("winner_command", command=command)],
         )
 
+    def _write_config(self, settings: FitSettings) -> Path:
+        """Write the whole config with the settings of a trial, and return its file."""
+        with quiet_fit():
+            config = lightning_cli.parse_fit([*self.layers, settings]).as_dict()
+        file = self.folder / "winner.yaml"
+        write_text(file, yaml.safe_dump(config, sort_keys=False))
+        return file
 
-def _config_with(arguments: Sequence[str], division: Division, settings: TrialSettings) -> Config:
+
+def _config_with(layers: Sequence[FitSettings], division: Division, settings: FitSettings) -> Config:
     """Return the configuration of a fit on fold 0 with the given settings."""
-    config, _ = divided_config([*arguments, *setting_arguments(settings)], division, PURPOSE)
+    config, _ = divided_config([*layers, settings], division, PURPOSE)
     return _on_one_device(config)
 
 

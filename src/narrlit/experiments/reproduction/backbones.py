@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from narrlit.configuration import packaged_configs, packaged_names, read_yaml
+from narrlit.configuration import FitSettings, packaged_configs, packaged_names, read_yaml
 from narrlit.errors import ModelError, reading
 
 
@@ -16,12 +16,12 @@ class Backbone:
 
     Attributes:
         model: name of the model for `narrlit.load`.
-        options: options of `narrlit fit` that put it into a config.
+        configs: configs that put it into a fit.
         stand_in: description of the encoder of the paper that it replaces; None if it is the paper's.
     """
 
     model: str
-    options: tuple[str, ...] = ()
+    configs: tuple[str | FitSettings, ...] = ()
     stand_in: str | None = None
 
     @classmethod
@@ -49,9 +49,9 @@ class Backbone:
             stand_in = f"{_shown(used)} for {model_name(wanted)}"
         model = models.get(used, used)
         if row is None and stand_in is None:
-            return cls(model, _options(paper, model))  # as the config reads it
+            return cls(model, _model_config(paper, model))  # as the config reads it
         overlay = _overlay(used, row)
-        return cls(model, ("--config", str(_overlay_path(overlay)), *_options(models[overlay], model)), stand_in)
+        return cls(model, (str(_overlay_path(overlay)), *_model_config(models[overlay], model)), stand_in)
 
     def require(self, code: str = "encoder_not_available") -> None:
         """Raise ModelError with the code if the encoder is neither a folder nor available from the hub."""
@@ -84,9 +84,9 @@ def _overlay(used: str, row: str | None) -> str:
     return "any"
 
 
-def _options(read: str, model: str) -> tuple[str, ...]:
-    """Return the options that replace the model of a config; empty if it is the same."""
-    return () if model == read else ("--model.encoder.model", model)
+def _model_config(read: str, model: str) -> tuple[FitSettings, ...]:
+    """Return the setting that replaces the model of a config; empty if it is the same."""
+    return () if model == read else ({"model.encoder.model": model},)
 
 
 def _same_name(wanted: str, given: Sequence[str]) -> str | None:

@@ -1,14 +1,12 @@
-"""Fits of the rows of a paper's tables: options, runs and cross-validations."""
+"""Fits of the rows of a paper's tables: settings, runs and cross-validations."""
 
-import json
-import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from narrlit.configuration import FitSettings, read_configs
 from narrlit.experiments.crossval import crossval
 from narrlit.experiments.fitting import parse_fit
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
@@ -33,8 +31,9 @@ class RowFits:
             NarrlitError: if a file is missing, or the fit fails.
         """
         folder = self._folder(row, f"seed{seed}")
-        options = ["--data.validation", str(self.inputs.dev()), "--seed_everything", str(seed)]
-        config, _ = parse_fit(self.arguments(row, *options), PURPOSE)
+        config, _ = parse_fit(
+            self.layers(row, {"data.validation": self.inputs.dev(), "seed_everything": seed}), PURPOSE
+        )
         self._note_pseudonyms(config["data"]["init_args"]["loading"]["pseudonyms"])
         keep_config(folder.with_name(f"{folder.name}.yaml"), config, folder)
         if not Run.at(folder).finished:
@@ -49,7 +48,7 @@ class RowFits:
             NarrlitError: if a file is missing, or a fit fails.
         """
         folder = self._folder(row, "cv")
-        figures = crossval([], self.arguments(row), folder=folder).figures
+        figures = crossval(self.layers(row), folder=folder).figures
         pooled = figures[figures["metric"] == "accuracy_last_epoch"].iloc[0].replace({np.nan: None})
         interval = None if pooled["low"] is None else [pooled["low"], pooled["high"]]
         return RecordedCell(
@@ -72,25 +71,21 @@ class RowFits:
             theirs = ", ".join(f"{name} {paper[name]}" for name in different)
             self.inputs.record.stand_ins["pseudonyms"] = f"{ours} for {theirs}"
 
-    def arguments(self, row: PaperRow, *options: str) -> list[str]:
-        """Return the options of a row's fit: those of the table, the encoder, `options`, and the user's.
+    def layers(self, row: PaperRow, *settings: FitSettings) -> list[FitSettings]:
+        """Return the settings of a row's fit: those of the table, the encoder, `settings`, and the user's.
 
         Raises:
             DataError: if a file is missing.
         """
-        words = shlex.split(self.inputs.tables.fits[row.fit or ""])
-        resolved = [self._with_files(word, row) for word in words]
-        encoder = self.inputs.backbone(row).options
-        return [*resolved, *encoder, *options, *self.inputs.record.options]
+        fit = self.inputs.tables.fits[row.fit or ""]
+        files = {name: self._paths(file, row) for name, file in fit.files.items()}
+        encoder = self.inputs.backbone(row).configs
+        return read_configs([*fit.configs, files, *encoder, *settings, *self.inputs.record.options])
 
-    def _with_files(self, word: str, row: PaperRow) -> str:
-        """Replace names of files, such as `{dev}`, with paths."""
-        return re.sub(r"{(\w+)}", lambda match: self._paths(match[1], row), word)
-
-    def _paths(self, name: str, row: PaperRow) -> str:
-        """Format the path of a file by its name in tables; several paths are a JSON list."""
+    def _paths(self, name: str, row: PaperRow) -> str | list[str]:
+        """Return the path of a file by its name in tables, or a list of several."""
         paths = [str(path) for path in self.inputs.files(name, row)]
-        return paths[0] if len(paths) == 1 else json.dumps(paths)
+        return paths[0] if len(paths) == 1 else paths
 
     def _folder(self, row: PaperRow, ending: str) -> Path:
         """Return the folder of a row's run, which rows with the same fit, encoder and views share."""

@@ -2,7 +2,10 @@
 
 import json
 import math
+import shlex
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,7 +70,7 @@ class ReproductionRecord(ReproductionHead):
         system: system whose tables are computed.
         backbones: encoders used instead of the paper's.
         seeds: number of fits per trained row.
-        options: options of the fits, in addition to those of the tables.
+        options: configs and settings of the fits, in addition to those of the tables.
         files: digests of files by path.
         stand_ins: replacements of the paper's files, models and settings, by name.
         cells: results by key.
@@ -76,10 +79,21 @@ class ReproductionRecord(ReproductionHead):
     system: str
     backbones: list[str]
     seeds: int
-    options: list[str]
+    options: list[str | dict[str, Any]]
     files: dict[str, str] = {}
     stand_ins: dict[str, str] = {}
     cells: dict[str, RecordedCell] = {}
+
+    @property
+    def options_text(self) -> str:
+        """Options of the fits, as on a command line."""
+        words: list[str] = []
+        for option in self.options:
+            if isinstance(option, str):
+                words += ["--config", option]
+            else:
+                words += chain.from_iterable((f"--{name}", str(value)) for name, value in option.items())
+        return shlex.join(words)
 
     @classmethod
     def open(cls, folder: Path, begun: "ReproductionRecord") -> "ReproductionRecord":

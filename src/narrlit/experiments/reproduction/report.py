@@ -1,7 +1,6 @@
 """Result of a reproduction: each cell next to the published figure, and the difference with its interval."""
 
 import math
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,7 +78,7 @@ def _input_notes(record: ReproductionRecord, cells: Sequence[TableCell]) -> list
     for name, text in record.stand_ins.items():
         notes.append(Note.of("stand_in", name=name, text=text))
     if record.options:
-        notes.append(Note.of("fit_options", options=shlex.join(record.options)))
+        notes.append(Note.of("fit_options", options=record.options_text))
     return notes
 
 

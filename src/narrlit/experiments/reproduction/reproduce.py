@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from narrlit.configuration import Configs, FitSettings, list_configs
 from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, on_interrupt
-from narrlit.experiments.fitting import FitOptions, fit_arguments
 from narrlit.experiments.reproduction.cells import Computation
 from narrlit.experiments.reproduction.inputs import ReproductionInputs, find_files
 from narrlit.experiments.reproduction.record import RECORD, RecordedCell, ReproductionRecord
@@ -42,7 +42,8 @@ def reproduce(  # noqa: PLR0913 (options)
     labels_b: str | Path | None = None,
     seeds: int = 1,
     folder: str | Path = "runs/reproduce",
-    options: FitOptions | None = None,
+    config: Configs = (),
+    settings: FitSettings | None = None,
 ) -> PaperResult:
     """Compute the tables of a system's paper and compare each cell with the published figure.
 
@@ -58,7 +59,8 @@ def reproduce(  # noqa: PLR0913 (options)
         labels_b: file of the labeled test triples of Track B; None: that in the data folder.
         seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
         folder: folder for SYSTEM/record.json and the runs.
-        options: settings of the fits, as in `narrlit.fit`, for instance to shorten them.
+        config: a config, or several, that override those of the fits, as in `narrlit.fit`.
+        settings: settings that override the configs of the fits, for instance to shorten them.
 
     Returns:
         A `Result` with a figure for each cell, next to the published one; `.write()` writes all recorded tables.
@@ -79,12 +81,12 @@ def reproduce(  # noqa: PLR0913 (options)
     0     L6   mendel292, table 1: dev A      0.55  4
     1     L6  mendel292, table 1: test A     0.598  0
     """
-    settings = ReproductionRecord(
-        system=system, backbones=list(backbones), seeds=seeds, options=fit_arguments([], options)
+    begun = ReproductionRecord(
+        system=system, backbones=list(backbones), seeds=seeds, options=list_configs(config, settings)
     )
     cells = choose_cells(system, tables or ())
     labels = {"labels_a": labels_a, "labels_b": labels_b}
-    reproduction = Reproduction.begin(settings, cells, Path(data), labels, Path(folder) / system)
+    reproduction = Reproduction.begin(begun, cells, Path(data), labels, Path(folder) / system)
     with on_interrupt(f"finished cells are kept in {reproduction.folder / RECORD}: repeat the command to resume"):
         reproduction.compute()
     recorded = reproduction.result(read_tables(system).cells())
@@ -185,7 +187,7 @@ def _check_settings(settings: ReproductionRecord, labels: Mapping[str, str | Pat
 def _check_cells(settings: ReproductionRecord, cells: Sequence[TableCell], inputs: ReproductionInputs) -> None:
     """Check that a cell uses the options of fits, and that the paper's encoder is available if a cell needs it."""
     if settings.options and not any(cell.row.fit for cell in cells):
-        raise OptionError("options_need_fits", argument=settings.options[0])
+        raise OptionError("options_need_fits", argument=settings.options_text.partition(" ")[0])
     for cell in cells:
         if cell.row.needs_encoder and cell.row.encoder is None:
             inputs.backbone(cell.row).require("paper_encoder_not_available")

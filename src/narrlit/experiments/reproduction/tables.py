@@ -75,13 +75,25 @@ class PaperTable(PaperPart):
     unavailable: str | None = None
 
 
+class PaperFit(PaperPart):
+    """Fit of a row.
+
+    Attributes:
+        configs: configs, of which later ones override earlier ones.
+        files: names of files in the data folder, by setting.
+    """
+
+    configs: list[str]
+    files: dict[str, str]
+
+
 class PaperTables(BaseModel):
     """Tables and figures of a system's paper.
 
     Attributes:
         paper: authors and title.
         encoder: encoder of the paper.
-        fits: options of `narrlit fit` by name; names such as `{dev}` are replaced with files.
+        fits: fits by name.
         tables: tables by number.
         published_n: number of triples of the published figures by column, if it differs from that of the split.
         judge: language model that decides Track A.
@@ -93,7 +105,7 @@ class PaperTables(BaseModel):
 
     paper: str
     encoder: str
-    fits: dict[str, str]
+    fits: dict[str, PaperFit]
     tables: dict[str, PaperTable]
     published_n: dict[str, int] = {}
     judge: str | None = None
