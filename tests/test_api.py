@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from refusals import refused
 from results import check_result
 from run_helpers import fit_arguments
@@ -158,12 +159,13 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
     monkeypatch.chdir(tmp_path)
     arguments = fit_arguments(tiny(), tmp_path, epochs=1)
     configs = [word for name, word in itertools.pairwise(arguments) if name == "--config"]
-    options = {
+    settings = {
         name.removeprefix("--"): value
         for name, value in itertools.pairwise(arguments)
         if name.startswith("--") and name != "--config"
     }
-    run = narrlit.fit(configs, options)
+    settings["trainer.max_epochs"] = 1
+    run = narrlit.fit(configs, settings)
 
     assert run.folder == tmp_path / "tiny"
     assert run.status == "finished"
@@ -178,7 +180,12 @@ def test_python_alone_trains_a_run_that_is_a_model(tiny, world_files, tmp_path, 
     np.testing.assert_allclose(narrlit.embed(KNIGHTS, run), narrlit.load(str(run.folder)).embed(KNIGHTS), atol=1e-6)
     assert result.estimate().n == 9
     with refused("other_fit"):
-        narrlit.fit(configs, options)
+        narrlit.fit(configs, settings)
+
+    content = yaml.safe_load((run.folder / "config.yaml").read_text())
+    last = run.folder / "checkpoints/last.ckpt"
+    further = narrlit.fit(content, {"trainer.max_epochs": 2}, checkpoint=last)
+    assert (further.folder, len(further.table())) == (run.folder, 2)
 
 
 def test_a_collection_in_memory_is_mapped_paired_and_measured(tmp_path):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, dict_to_namespace
 from safetensors.torch import load_file
 from torch import nn
 
@@ -21,6 +21,7 @@ from narrlit.compat import lightning as compat_lightning
 from narrlit.compat import torch as compat_torch
 from narrlit.compat.cyclopts import refuse_inexact_numbers
 from narrlit.compat.datasets import offline
+from narrlit.compat.jsonargparse import merge_settings
 from narrlit.compat.openai import http_library
 from narrlit.compat.torchmetrics import is_synced
 from narrlit.compat.transformers import missing_weights
@@ -78,6 +79,23 @@ def test_cyclopts_has_no_public_way_for_optional_numbers_yet():
 
 
 # Lightning, torchmetrics
+
+
+def test_jsonargparse_merges_settings_without_defaults_and_without_required_ones():
+    def options(*, name: str, sizes: "dict[str, int] | None" = None, epochs: int = 1) -> None: ...
+
+    with canary("jsonargparse", "jsonargparse.merge_settings"):
+        parser = ArgumentParser(exit_on_error=False)
+        parser.add_function_arguments(options)
+        given = {"epochs": "3", "sizes": {"a": 1}}
+        config = merge_settings(parser, given, dict_to_namespace({"epochs": 2}))
+        assert config.as_dict() == {"epochs": 3, "sizes": {"a": 1}}
+        assert given == {"epochs": "3", "sizes": {"a": 1}}
+
+
+def test_jsonargparse_has_no_public_way_to_merge_settings_yet():
+    message = "parse_object(skip_validation=...) can replace narrlit.compat.jsonargparse"
+    assert "skip_validation" not in inspect.signature(ArgumentParser.parse_object).parameters, message
 
 
 @pytest.mark.parametrize("shares", [True, False])

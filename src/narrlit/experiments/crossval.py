@@ -11,7 +11,7 @@ from narrlit.console import say
 from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
-from narrlit.experiments.fit_figures import fit_answers, figures_by, fits_result, reference_differences
+from narrlit.experiments.fit_figures import figures_by, fit_answers, fits_result, reference_differences
 from narrlit.experiments.fitting import Config, parse_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run

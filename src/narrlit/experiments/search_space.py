@@ -99,7 +99,7 @@ def _distribution(**spec: Any) -> "BaseDistribution":
     else:
         kind = library.FloatDistribution
         for end in ("low", "high"):
-            spec[end] = float(spec[end])  # YAML reads 1e-5, without a point, as text
+            spec[end] = float(spec[end])
     distribution: BaseDistribution = kind(**spec)
     return distribution
 

@@ -58,7 +58,7 @@ SENTENCES = {
     ),
     "held_out": "given (the unchanged config), winner: evaluated on folds {folds}, on which no trial was evaluated.",
     "earlier_winners": "These folds also evaluated earlier winners, of fewer trials: {winners}.",
-    "winner_command": "Settings of the winner: `{command}`",
+    "winner_command": "Fit the winner on all examples: `{command}`",
     # Rows and columns
     "reference": "Reference: the encoder before training, without a new head.",
     "deviation_over_seeds": (
