@@ -34,7 +34,7 @@ from narrlit.library.arrow_columns import vector_array
 from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.options import TableOptions
 from narrlit.library.vector_table import VectorTable
-from narrlit.library.vector_table_writing import ROW, TablePart, TableWriter
+from narrlit.library.vector_table_writing import ROW, TableWriter
 
 PASSAGES_PER_STORY = 5
 TELLINGS = 20
@@ -99,10 +99,10 @@ def vectors_and_rows(pool: Passages, count: int, generator: np.random.Generator)
     return unit_vectors(pool.vectors[rows].mean(axis=1)), rows
 
 
-def parts(pool: Passages, count: int, part_rows: int) -> Iterator[TablePart]:
-    """Make the parts of a table."""
+def parts(pool: Passages, count: int, part_rows: int) -> Iterator[pa.Table]:
+    """Make the rows of each part of a table."""
     generator = np.random.default_rng(count)
-    for number, start in enumerate(range(0, count, part_rows)):
+    for start in range(0, count, part_rows):
         stop = min(start + part_rows, count)
         vectors, rows = vectors_and_rows(pool, stop - start, generator)
         texts = [" ".join(pool.texts[row] for row in story) for story in rows]
@@ -114,7 +114,7 @@ def parts(pool: Passages, count: int, part_rows: int) -> Iterator[TablePart]:
             ROW: pa.array(range(start, stop), pa.int64()),
             VECTOR: vector_array(vectors),
         }
-        yield TablePart(number, stop, pa.table(columns))
+        yield pa.table(columns)
 
 
 def write(address: str, pool: Passages, count: int) -> tuple[float, float]:
@@ -123,9 +123,9 @@ def write(address: str, pool: Passages, count: int) -> tuple[float, float]:
     part_rows = TableOptions().part_rows
     writer = TableWriter(address, VectorTable(address)._table, part_rows)
     seconds = 0.0
-    for part in parts(pool, count, part_rows):
+    for number, rows in enumerate(parts(pool, count, part_rows)):
         began = time.perf_counter()
-        writer.commit(part)
+        writer.commit(number, rows)
         seconds += time.perf_counter() - began
     began = time.perf_counter()
     writer.finish()

@@ -47,11 +47,11 @@ def interrupt_after(monkeypatch, commits):
     """Raise KeyboardInterrupt instead of the commit after some number of them."""
     commit, done = TableWriter.commit, []
 
-    def limited(self, part):
+    def limited(self, number, rows):
         if len(done) == commits:
             raise KeyboardInterrupt
-        done.append(part.number)
-        commit(self, part)
+        done.append(number)
+        commit(self, number, rows)
 
     monkeypatch.setattr(TableWriter, "commit", limited)
 
@@ -145,11 +145,11 @@ def test_rows_without_a_text_are_dropped_and_counted(make, address, encoder, cap
 
 
 def test_a_second_writer_is_refused_before_it_can_write_a_part_twice(stories, address, encoder, monkeypatch):
-    def intrude(self, part):
+    def intrude(self, number, rows):
         """Commit as a second run does, then go on."""
         monkeypatch.setattr(TableWriter, "commit", commit)
-        TableWriter(address, VectorTable(address)._table, 3).commit(part)
-        commit(self, part)
+        TableWriter(address, VectorTable(address)._table, 3).commit(number, rows)
+        commit(self, number, rows)
 
     commit = TableWriter.commit
     monkeypatch.setattr(TableWriter, "commit", intrude)

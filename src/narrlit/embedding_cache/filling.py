@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from narrlit.data.schema import FloatArray
 from narrlit.distributed import from_first, rank, together, world_size
+from narrlit.embedding_cache.pacing import next_size
 from narrlit.embedding_cache.shards import Readings
 from narrlit.embedding_cache.storage import EmbeddingCache
 
@@ -93,7 +94,8 @@ def _compute(
                 keys_of_shard = [keys[position] for position in missing]
                 cache.add(keys_of_shard, embeddings, readings, write=rank() == 0 or not in_step)
                 computed += len(missing)
-                size = _next_size(size, len(missing), time.monotonic() - start_time)
+                seconds = time.monotonic() - start_time
+                size = min(MOST, next_size(size, len(missing), seconds, SECONDS_PER_SHARD, FEWEST))
                 if in_step:
                     size = from_first(partial(int, size))
             bar.update(len(span))
@@ -105,12 +107,3 @@ def _missing(cache: EmbeddingCache, keys: Sequence[bytes], positions: Sequence[i
     cache.refresh()
     missing = cache.missing([keys[position] for position in positions])
     return [positions[number] for number in missing]
-
-
-def _next_size(size: int, computed: int, seconds: float) -> int:
-    """Choose the number of texts for the next shard, which should take SECONDS_PER_SHARD; it grows in steps.
-
-    >>> _next_size(32, 32, 0.1), _next_size(128, 128, 10.0), _next_size(64, 2, 1.0)
-    (128, 64, 32)
-    """
-    return min(MOST, max(FEWEST, min(4 * size, round(computed * SECONDS_PER_SHARD / max(seconds, 1e-3)))))

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from narrlit.console import counted, say
 from narrlit.data.readers import Stories
 from narrlit.data.schema import Story, normal_form
+from narrlit.embedding_cache.pacing import next_size
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, on_interrupt
 from narrlit.library.collection import content_digests, languages, stories_of, story_frame
@@ -160,7 +161,8 @@ def commit_stories(
             span_words = sum(words[start:end])
             bar.update(span_words)
             on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end])))
-            start, size = end, next_size(size, span_words, time.monotonic() - start_time)
+            seconds = time.monotonic() - start_time
+            start, size = end, next_size(size, span_words, seconds, SECONDS_PER_SPAN, FEWEST_WORDS)
     others = sorted(set(known).difference(new.frame["id"]))
     if removes_others:
         storage.delete(others)
@@ -202,18 +204,3 @@ def span_end(words: Sequence[int], start: int, size: int) -> int:
         total += words[end]
         end += 1
     return end
-
-
-def next_size(size: int, done: int, seconds: float) -> int:
-    """Choose the number of words in the next span, which should take SECONDS_PER_SPAN; it grows in steps.
-
-    Args:
-        size: maximum number of words in the last span.
-        done: actual number of words in it.
-        seconds: time that it took.
-
-    >>> next_size(1000, 900, 0.1), next_size(8000, 8000, 3.0), next_size(2000, 1000, 10.0)
-    (4000, 4000, 200)
-    """
-    wanted = round(done * SECONDS_PER_SPAN / max(seconds, 1e-3))
-    return max(FEWEST_WORDS, min(4 * size, wanted))

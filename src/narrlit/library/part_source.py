@@ -4,8 +4,8 @@ Ray's own readers are not used, because they convert the id "007" to a number an
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from glob import glob, has_magic
 from itertools import islice
@@ -53,38 +53,29 @@ class InputPart:
     rows: list[FileRow] | None
 
 
-@dataclass(frozen=True)
-class PartCoverage:
-    """Share of the text of a part's stories that the encoder has read.
-
-    Attributes:
-        coverage: coverage of the stories.
-        limit: maximum length of a text in tokens.
-        unit: name of such a text, singular and plural.
-    """
-
-    coverage: Coverage
-    limit: int
-    unit: tuple[str, str]
-
-
 @dataclass(frozen=True, eq=False)
 class EmbeddedPart:
-    """Embedded rows of a part, N of them valid.
+    """Embedded rows of a part, N of them valid; none of a part that was not to be embedded.
 
     Attributes:
         number: number of the part, from 0.
+        stop: number of the first row after the part.
         numbers: (N,) numbers of the rows in the input, from 0.
         stories: the N stories with all columns; None if N is 0.
         embeddings: (N, D) embeddings.
-        read: share of the text that the encoder has read.
+        dropped: number of rows without a text.
+        coverage: share of the text that the encoder has read.
+        is_new: the part was embedded.
     """
 
     number: int
-    numbers: list[int]
-    stories: Stories | None
-    embeddings: FloatArray
-    read: PartCoverage
+    stop: int
+    numbers: Sequence[int] = ()
+    stories: Stories | None = None
+    embeddings: FloatArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    dropped: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
+    is_new: bool = False
 
     @property
     def rows(self) -> list[dict[str, object]]:
@@ -171,7 +162,7 @@ class PartSource:
             "part_rows": self.part_rows,
         }
 
-    def unfinished(self, is_wanted: Callable[[int], bool]) -> Iterator[InputPart]:
+    def parts(self, is_wanted: Callable[[int], bool]) -> Iterator[InputPart]:
         """Read the input in order, and yield its parts, with rows only for those whose numbers are wanted."""
         size, stop = self.part_rows, 0
         is_wanted = lru_cache(is_wanted)
@@ -181,18 +172,20 @@ class PartSource:
             wanted = [row for row in part if row is not None]  # all or none
             yield InputPart(number, stop, wanted or None)
 
-    def embed(self, number: int, stop: int, rows: list[FileRow]) -> EmbeddedPart:
-        """Embed the rows of a part, up to the row `stop` of the input."""
-        start = stop - len(rows)
+    def embed(self, part: InputPart) -> EmbeddedPart:
+        """Embed the rows of a part, if it has rows."""
+        if part.rows is None:
+            return EmbeddedPart(part.number, part.stop)
+        start = part.stop - len(part.rows)
         valid_rows, numbers = [], []
-        for row_number, row in enumerate(rows, start):
+        for row_number, row in enumerate(part.rows, start):
             cells = row.value if isinstance(row.value, Mapping) else {"text": row.value}
             if not self.drop_invalid or _is_text(cells.get(self.text_column)):
                 valid_rows.append(row)
                 numbers.append(row_number)
         stories, embeddings, coverage = self._embedded(valid_rows)
-        read = PartCoverage(coverage, self.loaded.facts.max_length, self.loaded.facts.unit)
-        return EmbeddedPart(number, numbers, stories, embeddings, read)
+        dropped = len(part.rows) - len(numbers)
+        return EmbeddedPart(part.number, part.stop, numbers, stories, embeddings, dropped, coverage, is_new=True)
 
     def for_worker(self) -> "PartSource":
         """Return this source for another process, which may have another working directory and loads the weights."""
@@ -219,6 +212,35 @@ class PartSource:
                 for row in stream_rows(file, Path(input_file.path), wanted, start):
                     start += 1
                     yield row
+
+
+@dataclass(frozen=True)
+class MissingParts:
+    """Parts of an input that this process must embed; workers of Ray get a copy of it.
+
+    Attributes:
+        source: the stories.
+        written: numbers of the parts that are written.
+        rank: number of this process.
+        world: number of processes that share the parts by their numbers, and do not communicate.
+    """
+
+    source: PartSource
+    written: frozenset[int] = frozenset()
+    rank: int = 0
+    world: int = 1
+
+    def is_missing(self, number: int) -> bool:
+        """Return True if this process must embed the part with this number."""
+        return number % self.world == self.rank and number not in self.written
+
+    def __iter__(self) -> Iterator[InputPart]:
+        """Read the input in order, and yield all of its parts, with rows for the missing ones."""
+        return self.source.parts(self.is_missing)
+
+    def for_worker(self) -> "MissingParts":
+        """Return these parts for another process, which may have another working directory."""
+        return replace(self, source=self.source.for_worker())
 
 
 def environment_number(*names: str, default: int) -> int:

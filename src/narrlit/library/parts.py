@@ -6,64 +6,31 @@ number and do not communicate: any number of them can be stopped and restarted a
 """
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel
-from tqdm import tqdm
 
-from narrlit.console import counted, say, say_truncated
+from narrlit.console import counted, say
 from narrlit.data.rows import Layout, file_digest
-from narrlit.data.schema import FloatArray
 from narrlit.data.writers import write_parquet, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
-from narrlit.errors import DataError, OptionError, on_interrupt
+from narrlit.errors import DataError, OptionError
 from narrlit.files import LOCK, atomic_path, check_writable, exclusive
 from narrlit.json_records import changed_settings, read_json
 from narrlit.library.embedding_file import other_columns, save_vectors
+from narrlit.library.embedding_in_parts import PartTotals, embed_in_parts
 from narrlit.library.options import PartOptions, columns_file
-from narrlit.library.part_source import InputPart, PartCoverage, PartSource, environment_number
-from narrlit.library.ray_parts import by_ray
+from narrlit.library.part_source import EmbeddedPart, PartSource, environment_number
 from narrlit.models.config import Role
-from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 
 MANIFEST = "manifest.json"
 """File with the settings and the list of parts."""
 RECORDS = "_parts"
 """Folder with a record of each part; readers of data sets skip names that begin with an underscore."""
-
-
-class Process(NamedTuple):
-    """One of the processes that share the parts: its number, and how many there are."""
-
-    rank: int = 0
-    world: int = 1
-
-    def writes(self, part: int) -> bool:
-        """Return True if this process writes the part with this number."""
-        return part % self.world == self.rank
-
-
-ALONE = Process()
-
-
-@dataclass(frozen=True)
-class DonePart:
-    """Finished part.
-
-    Attributes:
-        stop: number of the first row after the part.
-        rows: number of rows that were embedded now.
-        read: share of their text that was read; None if the part was already written, or another process writes it.
-    """
-
-    stop: int
-    rows: int
-    read: PartCoverage | None
 
 
 class FileDigest(BaseModel):
@@ -165,55 +132,63 @@ def embed_to_folder(
     if parts.engine == "ray":
         require("ray", "ray")  # which includes what reads the files
     source = PartSource(str(stories), encoder.fitted_for([]), role, layout, drop_invalid, parts.part_rows)
-    return EmbeddingRun(Path(out), source, parts).run()
+    return PartFolder.of_process(Path(out), parts.format).fill(source, parts)
 
 
 @dataclass(frozen=True)
-class EmbeddingRun:
-    """Embedding of stories in the parts of a folder.
+class PartFolder:
+    """Folder of parts, which several processes share by the numbers of the parts.
 
     Attributes:
-        folder: folder of the parts.
-        source: the stories.
-        parts: format and workers of the parts.
+        folder: the folder.
+        format: format of the parts.
+        rank: number of this process.
+        world: number of processes.
     """
 
     folder: Path
-    source: PartSource
-    parts: PartOptions
+    format: Literal["parquet", "npy"]
+    rank: int = 0
+    world: int = 1
 
-    def run(self) -> Manifest:
+    @classmethod
+    def of_process(cls, folder: Path, format: Literal["parquet", "npy"]) -> "PartFolder":
+        """Return a folder for this process, as torchrun or srun number it."""
+        world = environment_number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", default=1)
+        rank = environment_number("RANK", "SLURM_PROCID", default=0) if world > 1 else 0
+        return cls(folder, format, rank, world)
+
+    def fill(self, source: PartSource, options: PartOptions) -> Manifest:
         """Embed the missing parts; the process that finds all parts written completes the manifest.
 
         Raises:
             DataError: if the input can't be read or a row has no text.
             OptionError: if the folder contains something else, or parts with other settings.
         """
-        process = self._process
-        with exclusive(self.folder, name=f"{LOCK}-{process.rank}-of-{process.world}"):
-            manifest = self._begin()
-            self._remove_damaged(process)
+        with exclusive(self.folder, name=f"{LOCK}-{self.rank}-of-{self.world}"):
+            manifest = self._begin({**source.settings(), "format": self.format})
+            self._remove_damaged()
             if manifest.complete:
                 paths = map(self.path, range(len(manifest.parts)))
                 if all(path.exists() for path in paths):
                     say(f"{self.folder}: complete, {counted(len(manifest.parts), 'part')}; nothing to do")
                     return manifest
                 manifest = self._write_manifest(Manifest(complete=False, settings=manifest.settings, parts=[]))
-            with on_interrupt(f"finished parts are kept in {self.folder}: repeat the command to resume"):
-                total = self._embed(by_ray(self, self.parts.workers) if self.parts.engine == "ray" else self._here())
-            return self._finish(manifest, total)
+            totals = embed_in_parts(source, self, options, self.rank, self.world)
+            return self._finish(manifest, totals)
 
     def path(self, number: int) -> Path:
         """Return the path of a part."""
-        return self.folder / f"part-{number:05d}.{self.parts.format}"
+        return self.folder / f"part-{number:05d}.{self.format}"
 
     @property
-    def _process(self) -> Process:
-        """Rank of this process, and number of processes that share the parts."""
-        world = environment_number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", default=1)
-        if world <= 1:
-            return Process(0, world)
-        return Process(environment_number("RANK", "SLURM_PROCID", default=0), world)
+    def place(self) -> str:
+        """Path of the folder."""
+        return str(self.folder)
+
+    def written(self) -> frozenset[int]:
+        """Return the numbers of the parts in the folder."""
+        return frozenset(number_of(path) for path in self.folder.glob(f"part-*.{self.format}"))
 
     def record(self, number: int) -> PartRecord | None:
         """Read the record of a part; return None if there is none, or it is damaged."""
@@ -222,58 +197,36 @@ class EmbeddingRun:
         except DataError:
             return None
 
-    def unfinished(self, process: Process = ALONE) -> Iterator[InputPart]:
-        """Read the input in order, and yield its parts, with rows only for those that this process must write."""
-        return self.source.unfinished(lambda number: process.writes(number) and not self.path(number).exists())
-
-    def embed_part(self, part: InputPart) -> DonePart:
-        """Embed and write the rows of a part, if it has rows."""
-        if part.rows is None:
-            return DonePart(part.stop, 0, None)
-        embedded = self.source.embed(part.number, part.stop, part.rows)
-        self._save(part.number, embedded.rows, embedded.embeddings, self.source.text_column)
-        return DonePart(part.stop, len(part.rows), embedded.read)
-
-    def for_worker(self) -> "EmbeddingRun":
-        """Return this run for another process, which may have another working directory."""
-        return replace(self, folder=self.folder.absolute(), source=self.source.for_worker())
-
-    def _save(self, number: int, table: list[dict[str, object]], embeddings: FloatArray, text: str) -> None:
-        """Write the files of a part, and its record before the files get their final names.
-
-        Args:
-            number: number of the part.
-            table: columns of the N rows.
-            embeddings: (N, D) embeddings.
-            text: name of the text column.
-        """
-        path = self.path(number)
+    def write(self, part: EmbeddedPart) -> None:
+        """Write the files of a part, and its record before the files get their final names."""
+        path, rows = self.path(part.number), part.rows
         with ExitStack() as names:
             written = {path.name: names.enter_context(atomic_path(path))}
-            if self.parts.format == "parquet":
-                write_parquet(written[path.name], table, embeddings)
+            if self.format == "parquet":
+                write_parquet(written[path.name], rows, part.embeddings)
             else:
-                others = other_columns(table, text)
+                others = other_columns(
+                    rows, "text" if part.stories is None else part.stories.columns.get("text", "text")
+                )
                 if others:
                     columns = columns_file(path)
                     written[columns.name] = names.enter_context(atomic_path(columns))
                     write_table(written[columns.name], others)
-                save_vectors(written[path.name], embeddings)
+                save_vectors(written[path.name], part.embeddings)
             files = {}
             for name, temporary in written.items():
                 files[name] = FileDigest(bytes=temporary.stat().st_size, sha256=file_digest(temporary))
-            record = PartRecord(rows=len(embeddings), dimension=embeddings.shape[1], files=files)
-            with atomic_path(self._record_path(number)) as temporary:
+            record = PartRecord(rows=len(rows), dimension=part.embeddings.shape[1], files=files)
+            with atomic_path(self._record_path(part.number)) as temporary:
                 temporary.write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
     def _record_path(self, number: int) -> Path:
         """Return the path of the record of a part."""
         return self.folder / RECORDS / f"{number:05d}.json"
 
-    def _begin(self) -> Manifest:
-        """Read the manifest of the folder, or create it."""
+    def _begin(self, settings: dict[str, object]) -> Manifest:
+        """Read the manifest of the folder, or create it with these settings."""
         check_writable(self.folder / MANIFEST)
-        settings = {**self.source.settings(), "format": self.parts.format}
         files = list(self.folder.glob("[!._]*"))  # first: another process may be writing the manifest
         if (self.folder / MANIFEST).is_file():
             manifest = read_json(self.folder / MANIFEST, Manifest, "broken_manifest")
@@ -286,11 +239,11 @@ class EmbeddingRun:
             raise OptionError("folder_without_manifest", folder=self.folder, manifest=MANIFEST)
         return self._write_manifest(Manifest(complete=False, settings=settings, parts=[]))
 
-    def _remove_damaged(self, process: Process) -> None:
+    def _remove_damaged(self) -> None:
         """Remove parts of this process whose files have changed since they were written."""
-        for path in sorted(self.folder.glob(f"part-*.{self.parts.format}")):
-            number = int(path.stem.removeprefix("part-"))
-            if not process.writes(number):
+        for path in sorted(self.folder.glob(f"part-*.{self.format}")):
+            number = number_of(path)
+            if number % self.world != self.rank:
                 continue
             record = self.record(number)
             problem = "it has no record" if record is None else record.problem(self.folder)
@@ -298,38 +251,19 @@ class EmbeddingRun:
                 say(f"{path} is damaged ({problem}): embedded again")
                 path.unlink()
 
-    def _embed(self, parts: Iterator[DonePart]) -> int:
-        """Show progress while parts are finished; return the number of rows of the input."""
-        total, coverage, last = 0, Coverage(), None
-        with tqdm(desc="embedding", unit="story", delay=0.5) as bar:
-            for part in parts:
-                total = max(total, part.stop)
-                bar.update(part.rows)
-                if part.read is not None:
-                    coverage, last = coverage + part.read.coverage, part.read
-        if last is not None:
-            say_truncated(coverage, last.limit, *last.unit)
-        return total
-
-    def _here(self) -> Iterator[DonePart]:
-        """Embed the parts of this process."""
-        for part in self.unfinished(self._process):
-            yield self.embed_part(part)
-
-    def _finish(self, manifest: Manifest, total: int) -> Manifest:
+    def _finish(self, manifest: Manifest, totals: PartTotals) -> Manifest:
         """Complete the manifest if all parts are there."""
-        count = -(-total // self.parts.part_rows)
-        parts, dimension = self._written_parts(count)
-        missing = count - len(parts)
+        parts, dimension = self._written_parts(totals.parts)
+        missing = totals.parts - len(parts)
         if missing:
-            say(f"{self.folder}: {missing} of {counted(count, 'part')} are missing: other processes write them")
+            say(f"{self.folder}: {missing} of {counted(totals.parts, 'part')} are missing: other processes write them")
             return manifest
         rows = sum(part.rows for part in parts)
         completed = {"complete": True, "rows": rows, "dimension": dimension, "parts": parts}
         manifest = self._write_manifest(manifest.model_copy(update=completed))
         for leftover in self.folder.glob(".*part-*"):  # temporary files of killed processes
             leftover.unlink(missing_ok=True)
-        dropped = f"; left out {counted(total - rows, 'row')} without a text" if rows < total else ""
+        dropped = f"; left out {counted(totals.rows - rows, 'row')} without a text" if rows < totals.rows else ""
         embeddings = f"{counted(rows, 'embedding')} of {dimension} dimensions"
         say(f"{self.folder}: {embeddings} in {counted(len(parts), 'part')}{dropped}")
         return manifest
@@ -352,3 +286,8 @@ class EmbeddingRun:
         with atomic_path(self.folder / MANIFEST) as temporary:
             temporary.write_text(f"{content}\n", encoding="utf-8")
         return manifest
+
+
+def number_of(path: Path) -> int:
+    """Return the number of a part, by its file."""
+    return int(path.stem.removeprefix("part-"))

@@ -5,36 +5,20 @@ import os
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from narrlit.errors import mistake_behind
-from narrlit.library.part_source import InputPart
+from narrlit.library.part_source import EmbeddedPart, MissingParts, PartSource
 from narrlit.optional import require
 
-Done = TypeVar("Done")
-Result_co = TypeVar("Result_co", covariant=True)
 
-
-class PartRun(Protocol[Result_co]):
-    """Work on the parts of an input, which can be sent to other processes."""
-
-    def unfinished(self) -> Iterator[InputPart]:
-        """Read the input, and yield its parts, with rows only for those that are missing."""
-
-    def embed_part(self, part: InputPart) -> Result_co:
-        """Embed the rows of a part, if it has rows."""
-
-    def for_worker(self) -> "PartRun[Result_co]":
-        """Return this run for another process."""
-
-
-def by_ray(run: PartRun[Done], workers: int) -> Iterator[Done]:
-    """Embed the missing parts with Ray Data, and yield their results as they are finished.
+def by_ray(missing: MissingParts, workers: int) -> Iterator[EmbeddedPart]:
+    """Embed the missing parts with Ray Data, and yield all parts as they are finished.
 
     Ray's own writers are not used, because they can't resume after an interruption.
 
     Args:
-        run: the work.
+        missing: the parts.
         workers: number of workers; each loads the model once.
     """
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL="fatal")
@@ -45,17 +29,17 @@ def by_ray(run: PartRun[Done], workers: int) -> Iterator[Done]:
     context = data.DataContext.get_current()
     context.enable_progress_bars, context.target_max_block_size = False, 1  # a part is a block, however small
     resources = _resources_of_worker(ray.cluster_resources(), workers)
-    sent = run.for_worker()
+    sent = missing.for_worker()
 
     def parts(_: Any) -> Iterator[dict[str, object]]:
         """Read the missing parts."""
-        for part in sent.unfinished():
+        for part in sent:
             yield {"part": [pickle.dumps(part)]}
 
     try:
-        pool = data.ActorPoolStrategy(size=workers)
+        pool = {"compute": data.ActorPoolStrategy(size=workers), "fn_constructor_args": (sent.source,)}
         rows_of_parts = data.from_items([0]).map_batches(parts, batch_size=1, **_resources_of_reader(resources))
-        done = rows_of_parts.map_batches(_Worker, fn_constructor_args=(sent,), batch_size=1, compute=pool, **resources)
+        done = rows_of_parts.map_batches(_Worker, batch_size=1, **pool, **resources)
         for row in done.iter_rows():
             yield pickle.loads(row["done"])  # noqa: S301  (what the worker has just written)
     except Exception as error:
@@ -64,16 +48,16 @@ def by_ray(run: PartRun[Done], workers: int) -> Iterator[Done]:
         ray.shutdown()
 
 
-class _Worker(Generic[Done]):
+class _Worker:
     """Ray worker that embeds parts; it loads the model once."""
 
-    def __init__(self, run: PartRun[Done]) -> None:
-        self.run = run
+    def __init__(self, source: PartSource) -> None:
+        self.source = source
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, object]:
         """Embed a part, unless it is already written."""
         part = pickle.loads(batch["part"][0])  # noqa: S301  (what the reading task has just written)
-        return {"done": [pickle.dumps(self.run.embed_part(part))]}
+        return {"done": [pickle.dumps(self.source.embed(part))]}
 
 
 def _resources_of_worker(cluster: Mapping[str, float], workers: int) -> dict[str, float]:

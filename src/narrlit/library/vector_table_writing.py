@@ -1,11 +1,9 @@
 """Writing of a vector table: parts of the input are embedded, and one process commits them to the LanceDB table.
 
-A commit contains all rows of a part, or none. Workers never write to the table, so that a part that two workers have
-embedded, because one of them seemed lost, is still committed once. The rows themselves record which parts are
-committed.
+A commit contains all rows of a part, or none. The rows themselves record which parts are committed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,20 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from tqdm import tqdm
 
-from narrlit.console import counted, say, say_truncated
+from narrlit.console import counted, say
 from narrlit.data.readers import Stories
 from narrlit.encoding.story_encoder import unit_vectors
-from narrlit.errors import DataError, OptionError, on_interrupt, reading
+from narrlit.errors import DataError, OptionError, reading
 from narrlit.library.arrow_columns import column_arrays, fitted_columns, vector_array
 from narrlit.library.collection import story_frame
+from narrlit.library.embedding_in_parts import embed_in_parts
 from narrlit.library.index_record import DIMENSIONS_OF_BITS, IndexSettings
 from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.options import TableOptions
-from narrlit.library.part_source import EmbeddedPart, InputPart, PartCoverage, PartSource
-from narrlit.library.ray_parts import by_ray
-from narrlit.models.coverage import Coverage
+from narrlit.library.part_source import EmbeddedPart, PartSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,55 +50,6 @@ class VectorTableRecord(BaseModel):
     model_path: str
     settings: IndexSettings
     source: dict[str, object]
-
-
-@dataclass(frozen=True, eq=False)
-class TablePart:
-    """Finished part.
-
-    Attributes:
-        number: number of the part, from 0.
-        stop: number of the first row after the part.
-        rows: the stories with their vectors; None if the part has none, or is already committed.
-        dropped: number of rows without a text.
-        read: share of the text that was read; None if the part is already committed.
-    """
-
-    number: int
-    stop: int
-    rows: "pa.Table | None" = None
-    dropped: int = 0
-    read: PartCoverage | None = None
-
-
-@dataclass(frozen=True)
-class TableRun:
-    """Embedding of the parts that a vector table lacks; workers of Ray get a copy of it.
-
-    Attributes:
-        source: the stories.
-        committed: numbers of the parts in the table.
-    """
-
-    source: PartSource
-    committed: frozenset[int]
-
-    def unfinished(self) -> Iterator[InputPart]:
-        """Read the input in order, and yield its parts, with rows only for those that the table lacks."""
-        return self.source.unfinished(lambda number: number not in self.committed)
-
-    def embed_part(self, part: InputPart) -> TablePart:
-        """Embed the rows of a part, if it has rows."""
-        if part.rows is None:
-            return TablePart(part.number, part.stop)
-        embedded = self.source.embed(part.number, part.stop, part.rows)
-        rows = None if embedded.stories is None else arrow_rows(embedded, embedded.stories)
-        dropped = len(part.rows) - len(embedded.numbers)
-        return TablePart(part.number, part.stop, rows, dropped, embedded.read)
-
-    def for_worker(self) -> "TableRun":
-        """Return this run for another process, which may have another working directory."""
-        return replace(self, source=self.source.for_worker())
 
 
 def arrow_rows(part: EmbeddedPart, stories: Stories) -> "pa.Table":
@@ -151,7 +98,12 @@ class TableWriter:
     def __post_init__(self) -> None:
         self._version = self.table.version
 
-    def committed_parts(self) -> frozenset[int]:
+    @property
+    def place(self) -> str:
+        """Address of the table."""
+        return self.address
+
+    def written(self) -> frozenset[int]:
         """Return the numbers of the parts in the table."""
         parts: set[int] = set()
         with guarded_table(self.address):
@@ -160,24 +112,27 @@ class TableWriter:
                 parts.update(np.unique(numbers).tolist())
         return frozenset(parts)
 
-    def commit(self, part: TablePart) -> None:
-        """Write the rows of a part.
+    def write(self, part: EmbeddedPart) -> None:
+        """Commit the stories of a part, if it has any.
 
         Raises:
             DataError: if a column has another type in the table.
             OptionError: if another run writes to the table.
         """
-        if part.rows is None:
-            return
-        arrays = dict(zip(part.rows.column_names, part.rows.itercolumns(), strict=True))
+        if part.stories is not None:
+            self.commit(part.number, arrow_rows(part, part.stories))
+
+    def commit(self, number: int, rows: "pa.Table") -> None:
+        """Write the rows of the part with a number in one commit."""
+        arrays = dict(zip(rows.column_names, rows.itercolumns(), strict=True))
         with guarded_table(self.address):
             self._require_only_writer(self.table.version)
-            rows = fitted_columns(self.table, arrays, self.address)
+            fitted = fitted_columns(self.table, arrays, self.address)
             expected = self.table.version + 1
             self._version = expected
-            version = self.table.add(rows.select(self.table.schema.names)).version
+            version = self.table.add(fitted.select(self.table.schema.names)).version
             if version != expected:  # the part may be there twice: the next run embeds it again
-                start = part.number * self.part_rows
+                start = number * self.part_rows
                 self.table.delete(f"{ROW} >= {start} AND {ROW} < {start + self.part_rows}")
                 self._require_only_writer(version)
 
@@ -212,25 +167,11 @@ def write_parts(writer: TableWriter, source: PartSource, options: TableOptions) 
         DataError: if a story can't be read.
         OptionError: if another run writes to the table.
     """
-    run = TableRun(source, writer.committed_parts())
-    parts = by_ray(run, options.workers) if options.engine == "ray" else map(run.embed_part, run.unfinished())
-    number_of_parts, dropped, coverage, last = 0, 0, Coverage(), None
-    with (
-        tqdm(desc="indexing", unit="story", delay=0.5) as bar,
-        on_interrupt("committed parts are kept: repeat the command to resume"),
-    ):
-        for part in parts:
-            writer.commit(part)
-            number_of_parts, dropped = number_of_parts + 1, dropped + part.dropped
-            bar.update(0 if part.rows is None else len(part.rows))
-            if part.read is not None:
-                coverage, last = coverage + part.read.coverage, part.read
-    if last is not None:
-        say_truncated(coverage, last.limit, *last.unit)
+    totals = embed_in_parts(source, writer, options)
     if not writer.table.count_rows():
         raise DataError("no_text_in_column", path=source.stories, column=source.text_column)
-    if last is None:
-        say(f"{writer.address}: {counted(number_of_parts, 'part')} are already there")
-    if dropped:
-        say(f"{source.stories}: left out {counted(dropped, 'row')} without a text")
+    if not totals.embedded:
+        say(f"{writer.address}: {counted(totals.parts, 'part')} are already there")
+    if totals.dropped:
+        say(f"{source.stories}: left out {counted(totals.dropped, 'row')} without a text")
     writer.finish()

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from narrlit.library.index_storage import COMPARED_ALL
-from narrlit.measures.collection import REFERENCES, sample_rows
+from narrlit.measures.collection import sample_rows
+from narrlit.measures.fit import REFERENCES
 from narrlit.serving.collection_models import Standing
 from narrlit.serving.shelf import Snapshot
 
