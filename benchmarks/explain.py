@@ -44,7 +44,7 @@ def curves(pairs: list[tuple[str, str]], model: str, cache: str) -> pd.DataFrame
     tables = []
     encoder = load(model, cache=cache)
     for number, (one, other) in enumerate(pairs):
-        deletion = explain(one, other, model=encoder, check=True).pair.deletion
+        deletion = explain(one, other, encoder=encoder, check=True).pair.deletion
         if deletion is not None:
             tables.append(deletion.table().assign(pair=number))
     return pd.concat(tables)

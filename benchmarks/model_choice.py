@@ -98,7 +98,7 @@ def tale_sentences(encoder: StoryEncoder) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         narrlit.write_tales(Path(folder) / "tales")
         tales = narrlit.read_stories(str(Path(folder) / "tales"))
-        index = narrlit.Index.create(Path(folder) / "tales.index", tales, model=encoder)
+        index = narrlit.Index.create(Path(folder) / "tales.index", tales, encoder=encoder)
         ranks = []
         for tale_type, sentence in TALE_SENTENCES.items():
             types = index.search(sentence, k=len(tales))["atu"].tolist()

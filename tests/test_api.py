@@ -76,8 +76,8 @@ def test_losses_are_exported():
 
 
 def test_similarity_is_the_cosine_of_embeddings(encoder):
-    cosines = narrlit.similarity(KNIGHTS, model=encoder)
-    embeddings = narrlit.embed(KNIGHTS, model=encoder)
+    cosines = narrlit.similarity(KNIGHTS, encoder=encoder)
+    embeddings = narrlit.embed(KNIGHTS, encoder=encoder)
     assert embeddings.shape == (3, 384)
     assert embeddings.dtype == np.float32
     np.testing.assert_allclose(cosines, embeddings @ embeddings.T, atol=1e-6)
@@ -89,12 +89,12 @@ def test_similarity_is_the_cosine_of_embeddings(encoder):
 
 def test_a_single_string_is_refused(encoder):
     with refused("string_instead_of_list"):
-        narrlit.embed(KNIGHTS[0], model=encoder)
+        narrlit.embed(KNIGHTS[0], encoder=encoder)
 
 
 def test_an_unknown_model_is_refused():
     with pytest.raises(ModelError):
-        narrlit.embed(KNIGHTS, model="no-such-folder/of-a-model")
+        narrlit.embed(KNIGHTS, encoder="no-such-folder/of-a-model")
 
 
 def test_evaluate_counts_as_the_task_does(encoder, tmp_path):

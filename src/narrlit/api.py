@@ -17,7 +17,7 @@ EncoderLike: TypeAlias = str | PathLike[str] | StoryEncoder
 
 def embed(
     stories: Sequence[str] | Sequence[Story],
-    model: EncoderLike = DEFAULT_MODEL,
+    encoder: EncoderLike = DEFAULT_MODEL,
     *,
     role: Role = "story",
     progress: bool = False,
@@ -26,7 +26,7 @@ def embed(
 
     Args:
         stories: N texts, or stories as `read_stories` returns them.
-        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder from
+        encoder: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder from
             `narrlit.load`, which is not loaded again.
         role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
         progress: show a progress bar on stderr.
@@ -41,15 +41,15 @@ def embed(
     >>> embed(["A knight seeks a grail.", "A diver seeks a pearl."]).shape
     (2, 384)
     """
-    return encoder_of(model).embed(stories, role, progress)
+    return encoder_of(encoder).embed(stories, role, progress)
 
 
-def similarity(stories: Sequence[str] | Sequence[Story], model: EncoderLike = DEFAULT_MODEL) -> NDArray[np.float32]:
+def similarity(stories: Sequence[str] | Sequence[Story], encoder: EncoderLike = DEFAULT_MODEL) -> NDArray[np.float32]:
     """Compute the cosine similarity of every pair of stories.
 
     Args:
         stories: N texts, or stories as `read_stories` returns them.
-        model: see `embed`.
+        encoder: see `embed`.
 
     Returns:
         (N, N) cosines from -1 to 1; symmetric, with ones on the diagonal.
@@ -62,13 +62,13 @@ def similarity(stories: Sequence[str] | Sequence[Story], model: EncoderLike = DE
     >>> bool(cosines[0, 1] > cosines[0, 2])
     True
     """
-    embeddings = embed(stories, model)
+    embeddings = embed(stories, encoder)
     norms = np.linalg.norm(embeddings, axis=1, keepdims=True)
     unit = embeddings / np.maximum(norms, np.finfo(np.float32).tiny)
     cosines: NDArray[np.float32] = np.clip(unit @ unit.T, -1.0, 1.0)
     return cosines
 
 
-def encoder_of(model: EncoderLike) -> StoryEncoder:
+def encoder_of(encoder: EncoderLike) -> StoryEncoder:
     """Load the encoder with the given name; return an encoder unchanged."""
-    return model if isinstance(model, StoryEncoder) else load(model)
+    return encoder if isinstance(encoder, StoryEncoder) else load(encoder)

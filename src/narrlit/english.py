@@ -479,7 +479,7 @@ SENTENCES = {
     "no_neighbor": "a single story has no neighbor: give two stories or more",
     "reserved_output_column": "{source}: rename column {name}, which is reserved for the output",
     "margins_need_third": "margins need a third story: explain(anchor, a, b)",
-    "collection_has_model": "{--stories} is a collection with its own encoder: leave out {--model}",
+    "collection_has_model": "{--stories} is a collection with its own encoder: name no other",
     "blank_text": "story {id} is blank: give a text with words",
     "unreadable_index": "index {path}: {reason}; remove the folder and index again",
     "postprocessed_index": (
@@ -712,7 +712,7 @@ SENTENCES = {
     "short_token": "{--token}: must have at least 8 characters; leave it out, and one is made where it is needed",
     "no_source": "{path} does not exist; name an index, or a file or folder of stories",
     "model_of_server": (
-        "{--model}: a server reads texts alone and loads the model by its name: give a name, or an encoder from "
+        "a server reads texts alone and loads the model by its name: give a name, or an encoder from "
         "narrlit.load without views, pseudonyms, fusion and postprocess; or export this one, and name the folder"
     ),
     "port": "{--port:{port}}: must be from 0 to 65535",

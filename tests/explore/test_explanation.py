@@ -52,7 +52,7 @@ def tales(encoder):
 @pytest.fixture(scope="module")
 def triple(encoder):
     stories = [Story(name, text) for name, text in (("Snow", ANCHOR), ("Loaf", A), ("Rocket", B))]
-    return explain(*stories, model=encoder)
+    return explain(*stories, encoder=encoder)
 
 
 def scores_of(collection):
@@ -133,8 +133,8 @@ def test_links_of_one_direction_are_named_by_it():
 
 
 def test_a_margin_is_the_sum_of_links_of_both_stories(triple, encoder):
-    with_a = explain(ANCHOR, A, model=encoder)
-    with_b = explain(ANCHOR, B, model=encoder)
+    with_a = explain(ANCHOR, A, encoder=encoder)
+    with_b = explain(ANCHOR, B, encoder=encoder)
     assert triple.margin == pytest.approx(with_a.similarity - with_b.similarity, abs=ROUNDING)
     assert triple.margin > 0.1
 
@@ -180,7 +180,7 @@ def test_another_measure_of_the_collection_is_named(tales):
 def test_sample_tales_of_the_same_type_are_no_background(encoder):
     first, second, *_ = sample_tales()
     assert first["atu"] == second["atu"]
-    result = explain(first["text"], second["text"], model=encoder)
+    result = explain(first["text"], second["text"], encoder=encoder)
     assert result.pair.background == (21, "sample tales")
 
 
@@ -206,33 +206,33 @@ def test_the_text_opens_with_the_verdict_and_stays_narrow(triple, tales):
 
 def test_views_of_a_file_are_shown(encoder, make):
     rows = [{"text": text, "theme": "Want.", "plot_events": ["One.", "Two."], "outcome": "Flight."} for text in (A, B)]
-    result = explain(A, B, model=encoder, views=make("v.jsonl", rows))
+    result = explain(A, B, encoder=encoder, views=make("v.jsonl", rows))
     assert str(result).count("Flight.") == 2
     with refused("stories_without_views", name="stories", n=1, stories=2):
-        explain(A, ANCHOR, model=encoder, views=make("v.jsonl", rows))
+        explain(A, ANCHOR, encoder=encoder, views=make("v.jsonl", rows))
 
 
 def test_what_cannot_be_explained_is_refused(encoder, tales, monkeypatch):
     with refused("blank_text", id="B"):
-        explain(ANCHOR, " \n", model=encoder)
+        explain(ANCHOR, " \n", encoder=encoder)
     with refused("collection_has_model"):
-        explain("copy", ANCHOR, stories=tales, model=encoder)
+        explain("copy", ANCHOR, stories=tales, encoder=encoder)
 
     reads_views = type("Facts", (), {"reads": "views"})()
     monkeypatch.setattr(type(encoder), "facts", reads_views)
     with refused("model_without_passages"):
-        explain(ANCHOR, A, model=encoder)
+        explain(ANCHOR, A, encoder=encoder)
 
 
 def test_the_same_short_text_twice_is_one_link(encoder):
-    result = explain("A king fell ill.", "A king fell ill.", model=encoder)
+    result = explain("A king fell ill.", "A king fell ill.", encoder=encoder)
     assert result.table()[["share", "direction"]].to_numpy().tolist() == [[pytest.approx(1, abs=1e-5), "both"]]
     assert [story.id for story in result.pair.stories] == ["A", "B"]
     assert "1 link between 1 and 1 passages" in str(result)
 
 
 def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
-    result = explain(ANCHOR, A, model=encoder, check=True)
+    result = explain(ANCHOR, A, encoder=encoder, check=True)
     curve = result.pair.deletion.table()
     assert curve["removed"].tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5]
     assert curve["score"][0] == pytest.approx(result.pair.score, abs=ROUNDING)
@@ -265,7 +265,7 @@ def test_at_least_one_passage_is_left_out_and_one_remains():
 def test_the_score_falls_faster_without_passages_of_large_shares(encoder, monkeypatch):
     monkeypatch.setattr("narrlit.explore.faithfulness.FRACTIONS", (0.0, 0.2, 0.4))
     tales = {tale["file_name"][:-4]: tale["text"] for tale in sample_tales()}
-    result = explain(tales["feather_robe"], tales["swan_maiden"], model=encoder, check=True)
+    result = explain(tales["feather_robe"], tales["swan_maiden"], encoder=encoder, check=True)
     curve = result.pair.deletion.table().iloc[1:]
 
     assert (curve["score"] < curve["score_random"] - 0.02).all()

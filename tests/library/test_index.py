@@ -322,7 +322,7 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
             Index.create(copied, tales, options)
 
     with refused("other_setting", path="i"):
-        Index(copied, model="minilm")
+        Index(copied, encoder="minilm")
 
     record = read_json(copied / "index.json")
     record["settings"]["files"] = "0" * 64
@@ -718,7 +718,7 @@ def test_decomposed_ids_columns_and_words_are_found(mac, tiny, tmp_path):
 
 
 def test_a_story_whose_id_is_decomposed_replaces_the_same_story(mac, tiny, tmp_path):
-    index = Index(shutil.copytree(mac[0].path, tmp_path / "i"), model=tiny())
+    index = Index(shutil.copytree(mac[0].path, tmp_path / "i"), encoder=tiny())
     changed = pd.DataFrame({"id": [decomposed("Bär")], "text": ["Ein Bär schlief."]})
     assert index.upsert(changed) == 0
     assert index.collection()["Bär"].text == "Ein Bär schlief."
@@ -734,7 +734,7 @@ def test_an_index_of_an_earlier_release_with_decomposed_ids_is_found_and_updated
     path = Index.create(tmp_path / "i", stories, tiny()).path
     monkeypatch.undo()
 
-    index = Index(path, model=tiny())
+    index = Index(path, encoder=tiny())
     assert index.like("Bär", k=1).id.tolist() == ["fox"]
     assert index.upsert([{"id": "Bär", "text": "Ein Bär schlief."}]) == 0
     assert len(index) == 2

@@ -379,10 +379,10 @@ def test_stories_that_another_process_adds_are_found_by_the_next_request(client,
 
 
 def test_an_index_takes_the_encoder_of_the_server_only_with_its_settings(tales_index, served_encoder):
-    index = narrlit.Index(tales_index, model=served_encoder)
+    index = narrlit.Index(tales_index, encoder=served_encoder)
     assert index.encoder is served_encoder
     with refused("not_the_default", option="max_length"):
-        narrlit.Index(tales_index, model=narrlit.load("minilm", max_length=64))
+        narrlit.Index(tales_index, encoder=narrlit.load("minilm", max_length=64))
 
 
 def test_values_keep_their_digits_and_one_form(client):

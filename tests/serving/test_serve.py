@@ -15,7 +15,7 @@ from narrlit.serving.serve import listen, server_settings
 
 def settings_of(tmp_path, **options):
     return server_settings(
-        None, data=tmp_path, **{"model": "minilm", "host": "127.0.0.1", "token": None, "names": (), **options}
+        None, data=tmp_path, **{"encoder": "minilm", "host": "127.0.0.1", "token": None, "names": (), **options}
     )
 
 
@@ -37,7 +37,7 @@ def test_behind_a_proxy_a_token_is_needed_and_its_name_is_answered(tmp_path):
 def test_a_source_is_an_index_a_folder_of_indexes_or_stories(tmp_path, tales_index):
     def of(source):
         settings = server_settings(
-            source, host="localhost", token=None, names=(), data=tmp_path / "data", model="minilm"
+            source, host="localhost", token=None, names=(), data=tmp_path / "data", encoder="minilm"
         )
         return settings.indexes, settings.source
 
@@ -51,7 +51,7 @@ def test_a_source_is_an_index_a_folder_of_indexes_or_stories(tmp_path, tales_ind
 
 def test_an_encoder_sets_how_the_model_is_loaded(tmp_path):
     encoder = narrlit.load("minilm", max_length=64, precision="fp32", device="cpu")
-    settings = settings_of(tmp_path, model=encoder)
+    settings = settings_of(tmp_path, encoder=encoder)
 
     assert settings.model == "minilm"
     assert settings.loading == encoder.loading
@@ -62,7 +62,7 @@ def test_an_encoder_sets_how_the_model_is_loaded(tmp_path):
 )
 def test_an_encoder_that_no_name_describes_is_refused(tmp_path, setting):
     with refused("model_of_server"):
-        settings_of(tmp_path, model=narrlit.load("minilm", **setting))
+        settings_of(tmp_path, encoder=narrlit.load("minilm", **setting))
 
 
 def test_a_short_token_is_refused(tmp_path):

@@ -63,7 +63,9 @@ def open_index(
         OptionError: if an option does not apply to an index, such as --max-length, or the model is not that of the
             index.
     """
-    index = narrlit.Index(path, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code)
+    index = narrlit.Index(
+        path, encoder=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code
+    )
     _refuse_changed(path, index.settings, loading, reading, files)
     return index
 
@@ -85,7 +87,7 @@ def open_searchable(
     if not is_address(source):
         return open_index(source, loading, files=files)
     table = narrlit.VectorTable(
-        source, model=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code
+        source, encoder=loading.model, device=loading.device, trust_remote_code=loading.trust_remote_code
     )
     _refuse_changed(source, table.settings, loading, StoryOptions(), files)
     return table

@@ -55,7 +55,7 @@ def explain(  # noqa: PLR0913 (options)
         encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
     elif collection is None:
         collection = read_collection(stories, loading, StoryOptions(), files)
-    result = narrlit.explain(*named, stories=collection, model=encoder, views=views, check=check, progress=True)
+    result = narrlit.explain(*named, stories=collection, encoder=encoder, views=views, check=check, progress=True)
     if out is None:
         print(result)
         return

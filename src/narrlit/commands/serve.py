@@ -37,6 +37,6 @@ def serve(
         token=token,
         names=listed(names),
         data=data,
-        model=TextOptions().load(loading.model or DEFAULT_MODEL, loading, cache=None),
+        encoder=TextOptions().load(loading.model or DEFAULT_MODEL, loading, cache=None),
         browser=not no_browser,
     )

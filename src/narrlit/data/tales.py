@@ -43,11 +43,11 @@ def sample_tales() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write_tales(folder: str | Path, *, overwrite: bool = False) -> WrittenTales:
+def write_tales(out: str | Path, *, overwrite: bool = False) -> WrittenTales:
     """Write the 24 sample tales, one text file each, and tales.csv with their titles, countries and tale types.
 
     Args:
-        folder: folder to write to.
+        out: folder to write to.
         overwrite: replace existing files whose content differs.
 
     Returns:
@@ -60,7 +60,7 @@ def write_tales(folder: str | Path, *, overwrite: bool = False) -> WrittenTales:
     >>> len(written.tales), written.table.name
     (24, 'tales.csv')
     """
-    folder = Path(folder)
+    folder = Path(out)
     contents: dict[Path, bytes] = {}
     for tale in sample_tales():
         contents[folder / tale["file_name"]] = f"{tale['text']}\n".encode()

@@ -305,7 +305,7 @@ class WrittenCorpus:
         return f"{self.folder}: {', '.join(path.name for path in self.files)}"
 
 
-def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
+def write_twice_told(out: str | Path, *, overwrite: bool = False) -> WrittenCorpus:
     """Write Twice Told: stories.csv, changes.csv, plots.csv, training.csv, README.md, and triples (SPLIT.jsonl).
 
     Triples have the additional columns `cell` (such as `far, strong`; see `CellTriples`) and `plot`, the anchor's plot.
@@ -313,7 +313,7 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     plot lines, whose world is `plot line`. held_back.jsonl has triples of plots on which no model is trained.
 
     Args:
-        folder: folder to write to.
+        out: folder to write to.
         overwrite: replace existing files of the same names.
 
     Returns:
@@ -326,7 +326,7 @@ def write_twice_told(folder: str | Path, *, overwrite: bool = False) -> WrittenC
     >>> [path.name for path in written.files][:3]
     ['stories.csv', 'changes.csv', 'plots.csv']
     """
-    folder = Path(folder)
+    folder = Path(out)
     tables = {folder / name: rows for name, rows in _corpus_tables().items()}
     card = folder / "README.md"
     paths = (*tables, card)

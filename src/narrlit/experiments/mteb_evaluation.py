@@ -50,7 +50,7 @@ class MtebEvaluation(Result):
 
 def evaluate_mteb(
     tasks: "Sequence[str | AbsTask]",
-    model: str | PathLike[str] | StoryEncoder | MtebModel = DEFAULT_MODEL,
+    encoder: str | PathLike[str] | StoryEncoder | MtebModel = DEFAULT_MODEL,
     *,
     datasets: str | Path | None = None,
     download: bool = False,
@@ -64,7 +64,7 @@ def evaluate_mteb(
     Args:
         tasks: names of tasks for texts that MTEB contains, such as `STS17`; or tasks of MTEB, such as those of
             `triples_task` and `versions_task`.
-        model: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, or the result of
+        encoder: a model (run, folder, checkpoint, hub id, `minilm`), an encoder from `narrlit.load`, or the result of
             `mteb_model`.
         datasets: folder with a folder for each named task, called like the task, that contains its data set.
         download: download data sets that are not on this machine.
@@ -88,7 +88,7 @@ def evaluate_mteb(
     for name in names:
         if names.count(name) > 1:
             raise OptionError("task_twice", task=name)
-    system = model if isinstance(model, MtebModel) else mteb_model(model)
+    system = encoder if isinstance(encoder, MtebModel) else mteb_model(encoder)
     meta = system.mteb_model_meta
     results, figures = [], []
     for task in chosen:

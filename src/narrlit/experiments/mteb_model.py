@@ -77,7 +77,7 @@ class MtebModel:
         return (_unit(embeddings1) * _unit(embeddings2)).sum(-1)
 
 
-def mteb_model(model: str | PathLike[str] | StoryEncoder, *, name: str | None = None) -> MtebModel:
+def mteb_model(encoder: str | PathLike[str] | StoryEncoder, *, name: str | None = None) -> MtebModel:
     """Return a model with the interface of MTEB, for `mteb.evaluate` and `narrlit.evaluate_mteb`.
 
     Its metadata, `.mteb_model_meta`, is the `ModelMeta` that MTEB writes next to results and lists on its leaderboard.
@@ -85,7 +85,7 @@ def mteb_model(model: str | PathLike[str] | StoryEncoder, *, name: str | None = 
     they are recorded; what the model was trained on is left open, so that no result counts as zero-shot.
 
     Args:
-        model: a model (run, folder, checkpoint, hub id, `minilm`), or an encoder from `narrlit.load`.
+        encoder: a model (run, folder, checkpoint, hub id, `minilm`), or an encoder from `narrlit.load`.
         name: name of the model, OWNER/NAME; None: that on the hub, or narrlit/NAME.
 
     Raises:
@@ -94,7 +94,7 @@ def mteb_model(model: str | PathLike[str] | StoryEncoder, *, name: str | None = 
         OptionError: if the name is not OWNER/NAME.
     """
     require("mteb", "mteb")
-    encoder = model if isinstance(model, StoryEncoder) else load(model)
+    encoder = encoder if isinstance(encoder, StoryEncoder) else load(encoder)
     encoder = encoder.fitted_for([])
     chosen = name or _default_name(encoder.name)
     if chosen.count("/") != 1:

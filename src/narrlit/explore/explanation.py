@@ -175,7 +175,7 @@ def explain(
     other: str | Story | None = None,
     *,
     stories: Collection | None = None,
-    model: str | Path | StoryEncoder | None = None,
+    encoder: str | Path | StoryEncoder | None = None,
     views: str | Path | None = None,
     check: bool = False,
     progress: bool = False,
@@ -193,7 +193,7 @@ def explain(
         other: candidate B.
         stories: collection that provides passages, encoder, mean and hubness; None: the mean of the sample tales is
             subtracted from the passages, and hubness is not corrected.
-        model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
+        encoder: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini`, `minilm`, or an encoder
             from `narrlit.load`; None: the encoder of `stories`, or the default model.
         views: a file of views, or several, comma-separated, which are shown side by side.
         check: also remove the passages with the largest shares, and compare the remaining similarity with that after
@@ -216,7 +216,7 @@ def explain(
     >>> bool(abs(links["share"].sum() - result.similarity) < 1e-6)
     True
     """
-    if stories is not None and model is not None:
+    if stories is not None and encoder is not None:
         raise OptionError("collection_has_model")
     if other is None:
         compared = [_story(a, "A", stories), _story(b, "B", stories)]
@@ -225,7 +225,7 @@ def explain(
     compared = _with_distinct_ids(compared)
     if views is not None:
         compared = _with_views(compared, str(views), progress)
-    encoder = _encoder(stories, model)
+    encoder = _encoder(stories, encoder)
     encoder.require_text()
     background = Background.of_tales(encoder, compared) if stories is None else Background.of_collection(stories)
     passages = _passages(compared, encoder, stories, progress)
@@ -278,11 +278,11 @@ def _with_views(stories: Sequence[Story], files: str, progress: bool) -> list[St
     return table.rows
 
 
-def _encoder(stories: Collection | None, model: str | Path | StoryEncoder | None) -> StoryEncoder:
+def _encoder(stories: Collection | None, encoder: str | Path | StoryEncoder | None) -> StoryEncoder:
     """Return the encoder of a collection, or load the named model."""
     if stories is not None:
         return stories.encoder
-    return model if isinstance(model, StoryEncoder) else load(model or DEFAULT_MODEL)
+    return encoder if isinstance(encoder, StoryEncoder) else load(encoder or DEFAULT_MODEL)
 
 
 def _passages(

@@ -65,7 +65,7 @@ class ExportedModel:
 
 
 def export(
-    model: str | PathLike[str] | StoryEncoder,
+    encoder: str | PathLike[str] | StoryEncoder,
     out: str | Path,
     *,
     to: Backend | None = None,
@@ -80,7 +80,7 @@ def export(
     they are recorded. It contains no paths and no stories.
 
     Args:
-        model: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
+        encoder: a run (its best checkpoint), a checkpoint, a model folder, a hub id, `narrlit-mini` or `minilm`; or an
             encoder from `narrlit.load`, with its fusion and post-processing. It is not changed.
         out: folder to write; must be new, empty, or with `overwrite` an exported model.
         to: `onnx` or `openvino`: also write a file in float32 that sentence-transformers loads with `backend=`.
@@ -108,7 +108,7 @@ def export(
         check_backend(to, weights)
     elif weights != "float32":
         raise OptionError("weights_need_backend", weights=weights)
-    encoder = copy.deepcopy(model) if isinstance(model, StoryEncoder) else load(model, device="cpu")
+    encoder = copy.deepcopy(encoder) if isinstance(encoder, StoryEncoder) else load(encoder, device="cpu")
     encoder = encoder.fitted_for([])
     strengths = None if profile is None else describe(profile, encoder.name)
     module = _with_postprocessing(encoder).to("cpu")

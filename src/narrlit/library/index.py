@@ -64,7 +64,7 @@ class Index:
         self,
         path: str | Path,
         *,
-        model: str | StoryEncoder | None = None,
+        encoder: str | StoryEncoder | None = None,
         device: Device = "auto",
         trust_remote_code: bool = False,
     ) -> None:
@@ -72,34 +72,34 @@ class Index:
 
         Args:
             path: the folder.
-            model: path of the model, if it was moved; or an encoder with the settings of the index, which is not loaded
-                again; None: the recorded path.
+            encoder: path of the model, if it was moved; or an encoder with the settings of the index, which is not
+                loaded again; None: the recorded path.
             device: device on which queries are encoded.
             trust_remote_code: run Python files that come with the model.
 
         Raises:
             DataError: if there is no index, or it is damaged.
-            OptionError: if `model` is not the model of the index.
+            OptionError: if `encoder` is not the model of the index.
         """
         self._storage = IndexStorage(path)
         self._measures: dict[MeasureName, MeasuredIndex] = {}
         self.path = self._storage.path
         record = self._storage.record
-        if isinstance(model, StoryEncoder):
-            self._check_settings(IndexSettings.of(model).model_dump())
-            self._encoder = model
+        if isinstance(encoder, StoryEncoder):
+            self._check_settings(IndexSettings.of(encoder).model_dump())
+            self._encoder = encoder
             return
         with reading("unreadable_index", path):
-            self._encoder = query_encoder(model or record.model_path, record.settings, device, trust_remote_code)
-        if model is not None:
-            self._check_settings(identity(model))
+            self._encoder = query_encoder(encoder or record.model_path, record.settings, device, trust_remote_code)
+        if encoder is not None:
+            self._check_settings(identity(encoder))
 
     @classmethod
     def create(
         cls,
         path: str | Path,
         stories: Stories | pd.DataFrame | Sequence[str],
-        model: str | Path | StoryEncoder = DEFAULT_MODEL,
+        encoder: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         vectors: VectorFormat | None = None,
         overwrite: bool = False,
@@ -115,7 +115,7 @@ class Index:
         Args:
             path: the folder; new, or an index made with the same model and settings.
             stories: texts, a DataFrame with a column text (and id, title, metadata), or the result of `read_stories`.
-            model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
+            encoder: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an
                 encoder from `narrlit.load`.
             vectors: number format of the stories' vectors: `float32`, `float16`, or `int8` or `binary`, which are
                 `float16` with an index of 8 bits or 1 bit per dimension that selects candidates in a large index; None:
@@ -132,7 +132,7 @@ class Index:
                 writes to it.
         """
         check_name(path)
-        encoder = model if isinstance(model, StoryEncoder) else load(model)
+        encoder = encoder if isinstance(encoder, StoryEncoder) else load(encoder)
         if encoder.postprocessing is not None and encoder.postprocessing.is_fitted:
             raise OptionError("postprocessed_index", steps=encoder.postprocessing.steps)
         new = NewStories.of(stories, encoder)

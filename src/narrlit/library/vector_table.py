@@ -68,7 +68,7 @@ class VectorTable:
         self,
         address: str,
         *,
-        model: str | StoryEncoder | None = None,
+        encoder: str | StoryEncoder | None = None,
         device: Device = "auto",
         trust_remote_code: bool = False,
         storage_options: Mapping[str, str] | None = None,
@@ -77,8 +77,8 @@ class VectorTable:
 
         Args:
             address: address of the LanceDB database, such as s3://bucket/plots or file:///data/plots.
-            model: path of the model, if it was moved; or an encoder with the settings of the table, which is not loaded
-                again; None: the recorded path.
+            encoder: path of the model, if it was moved; or an encoder with the settings of the table, which is not
+                loaded again; None: the recorded path.
             device: device on which queries are encoded.
             trust_remote_code: run Python files that come with the model.
             storage_options: options of the object store, as LanceDB takes them; None: the environment variables of the
@@ -86,7 +86,7 @@ class VectorTable:
 
         Raises:
             DataError: if there is no vector table.
-            OptionError: if `model` is not the model of the table.
+            OptionError: if `encoder` is not the model of the table.
         """
         table = _open(_connect(address, storage_options), address)
         if table is None:
@@ -95,20 +95,20 @@ class VectorTable:
         self._table = table
         self._record = _record(address, table)
         settings = self._record.settings
-        if isinstance(model, StoryEncoder):
-            check_settings(address, settings, IndexSettings.of(model).model_dump())
-            self._encoder = model
+        if isinstance(encoder, StoryEncoder):
+            check_settings(address, settings, IndexSettings.of(encoder).model_dump())
+            self._encoder = encoder
             return
-        self._encoder = query_encoder(model or self._record.model_path, settings, device, trust_remote_code)
-        if model is not None:
-            check_settings(address, settings, identity(model))
+        self._encoder = query_encoder(encoder or self._record.model_path, settings, device, trust_remote_code)
+        if encoder is not None:
+            check_settings(address, settings, identity(encoder))
 
     @classmethod
     def create(
         cls,
         address: str,
         stories: str | Path,
-        model: str | Path | StoryEncoder = DEFAULT_MODEL,
+        encoder: str | Path | StoryEncoder = DEFAULT_MODEL,
         *,
         layout: Layout = Layout(),
         options: TableOptions = TableOptions(),
@@ -124,8 +124,8 @@ class VectorTable:
                 with the same stories, model and settings.
             stories: JSON Lines, CSV or Parquet: a file, a folder, a glob pattern or an address in an object store
                 (s3://, gs://).
-            model: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder from
-                `narrlit.load`.
+            encoder: a model folder, a run folder, a checkpoint, a hub id, `narrlit-mini` or `minilm`; or an encoder
+                from `narrlit.load`.
             layout: columns of text, id and title.
             options: size of the parts, and the workers that embed them.
             storage_options: options of the object store, as LanceDB takes them; None: the environment variables of the
@@ -136,7 +136,7 @@ class VectorTable:
             DataError: if a story or a column can't be indexed, or the store can't be written to.
             OptionError: if the table has other stories or settings, or another run writes to it.
         """
-        encoder = model if isinstance(model, StoryEncoder) else load(model, cache=None)
+        encoder = encoder if isinstance(encoder, StoryEncoder) else load(encoder, cache=None)
         if encoder.postprocessing is not None:
             raise OptionError("postprocessed_table")
         if layout.split is not None:
@@ -152,7 +152,7 @@ class VectorTable:
         if changes:
             raise OptionError("other_stories_in_table", address=address, change=changes[0])
         write_parts(TableWriter(address, table, options.part_rows), source, options)
-        return cls(address, model=encoder, storage_options=storage_options)
+        return cls(address, encoder=encoder, storage_options=storage_options)
 
     def __len__(self) -> int:
         """Return the number of stories."""

@@ -38,7 +38,7 @@ def serve(
     token: str | None = None,
     names: Sequence[str] = (),
     data: str | Path | None = None,
-    model: str | StoryEncoder = DEFAULT_MODEL,
+    encoder: str | StoryEncoder = DEFAULT_MODEL,
     browser: bool = True,
 ) -> None:
     """Run a server with the page and the HTTP API until it is interrupted.
@@ -56,7 +56,7 @@ def serve(
         names: names of other hosts under which the server answers, such as that of a reverse proxy; then a token is
             needed, too.
         data: folder of collections and imports; None: `~/.local/share/narrlit`.
-        model: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
+        encoder: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
             `minilm`; or an encoder from `narrlit.load` that sets how the model is loaded.
         browser: open the page in a browser.
 
@@ -72,7 +72,7 @@ def serve(
     from narrlit.serving.app import create_app
     from narrlit.serving.imports import files_of
 
-    settings = server_settings(source, host=host, token=token, names=names, data=data, model=model)
+    settings = server_settings(source, host=host, token=token, names=names, data=data, encoder=encoder)
     if settings.source is not None:
         files_of(settings.source)
     _raise_limit_of_files()
@@ -96,7 +96,7 @@ def server_settings(
     token: str | None,
     names: Sequence[str],
     data: str | Path | None,
-    model: str | StoryEncoder,
+    encoder: str | StoryEncoder,
 ) -> ServerSettings:
     """Check the options of `serve`; a token is made for an address that other machines reach."""
     if token is not None and len(token) < 8:
@@ -106,7 +106,7 @@ def server_settings(
     stories = Path(source).absolute() if source is not None and not indexes else None
     if stories is not None and not stories.exists():
         raise DataError("no_source", path=source)
-    encoder = StoryEncoder(model) if isinstance(model, str) else model
+    encoder = StoryEncoder(encoder) if isinstance(encoder, str) else encoder
     if not encoder.is_plain:
         raise OptionError("model_of_server")
     settings = ServerSettings(

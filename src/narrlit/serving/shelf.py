@@ -223,7 +223,7 @@ class ServedCollection:
         with self.lock:
             if self._index is None:
                 try:
-                    self._index = Index(self.path, model=self._encoder)
+                    self._index = Index(self.path, encoder=self._encoder)
                 except OptionError:
                     loading = self._encoder.loading
                     self._index = Index(self.path, device=loading.device, trust_remote_code=loading.trust_remote_code)

@@ -58,7 +58,7 @@ class StoryWorldFiles:
 
 
 def write_storyworld(
-    folder: str | Path,
+    out: str | Path,
     *,
     seed: int = 0,
     train: int = 400,
@@ -70,7 +70,7 @@ def write_storyworld(
     """Write synthetic stories: training examples, validation and test triples, their stories, and the true views.
 
     Args:
-        folder: folder to write to; existing files are replaced.
+        out: folder to write to; existing files are replaced.
         seed: seed of the stories.
         train: number of training examples. The first negative of each is that of its triple; the others are similar to
             the anchor in one aspect only.
@@ -96,7 +96,7 @@ def write_storyworld(
         _check_count(name, count, least=1)
     _check_count("negatives_per_aspect", negatives_per_aspect, least=0)
 
-    world, folder = StoryWorld(seed), Path(folder)
+    world, folder = StoryWorld(seed), Path(out)
     triples = world.triples(train)
     negatives = [world.one_aspect_negatives(triple.anchor, negatives_per_aspect, false_negatives) for triple in triples]
     examples = synthetic_examples(triples, negatives, StoryTable())
