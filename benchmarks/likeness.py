@@ -27,7 +27,7 @@ from narrlit.experiments.version_ranking import rank_versions
 from narrlit.measures import MEASURES, CollectionSimilarity
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents
-from narrlit.preprocessing.passages import WORDS, split_passages
+from narrlit.preprocessing.passages import PASSAGE_WORDS, split_passages
 from narrlit.results import Result
 
 Floats = NDArray[np.floating[Any]]
@@ -44,7 +44,7 @@ class Setting:
     """
 
     matching: Matching = Matching()
-    words: int = WORDS
+    words: int = PASSAGE_WORDS
 
     def __str__(self) -> str:
         """All settings."""

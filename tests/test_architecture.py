@@ -190,8 +190,8 @@ def test_the_picture_is_what_its_script_draws():
     assert script.PICTURE.read_text(encoding="utf-8") == script.draw(), "run python docs/architecture.py"
 
 
-FRAMEWORK_NAMES = {"main", "parse_fit"}
-"""Names that frameworks expect: the function that `python -m` runs, and the routes of a module."""
+EVERYWHERE = {"main"}
+"""Names that mean one thing in every module that has them: the function of a program."""
 
 
 def type_or_function(node):
@@ -222,4 +222,4 @@ def test_a_type_or_public_function_is_defined_once():
             modules.setdefault(name, []).append(module)
 
     assert {"StoryEncoder", "FloatArray", "search"} <= set(modules)
-    assert {name: of for name, of in modules.items() if len(of) > 1 and name not in FRAMEWORK_NAMES} == {}
+    assert {name: of for name, of in modules.items() if len(of) > 1 and name not in EVERYWHERE} == {}

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import LABEL, Stories, read_stories, read_triples
+from narrlit.data.readers import LABEL_COLUMN, Stories, read_stories, read_triples
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import FloatArray, Story, Triples
 from narrlit.encoding.story_encoder import StoryEncoder
@@ -294,7 +294,7 @@ def write_submission(
     with atomic_path(path) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             if track_a is not None:
-                lines = [json.dumps({LABEL: answer}) + "\n" for answer in track_a]
+                lines = [json.dumps({LABEL_COLUMN: answer}) + "\n" for answer in track_a]
                 archive.writestr(TRACK_A, "".join(lines))
             if track_b is not None:
                 buffer = io.BytesIO()
@@ -344,9 +344,9 @@ def _parse_answers(content: bytes, where: str) -> list[bool]:
     """Parse the answers of track_a.jsonl."""
     rows = _parse_json_lines(content, where)
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or not isinstance(row.get(LABEL), bool):
-            raise DataError("answer_not_true_or_false", path=where, line=number, column=LABEL)
-    return [row[LABEL] for row in rows]
+        if not isinstance(row, dict) or not isinstance(row.get(LABEL_COLUMN), bool):
+            raise DataError("answer_not_true_or_false", path=where, line=number, column=LABEL_COLUMN)
+    return [row[LABEL_COLUMN] for row in rows]
 
 
 def _parse_array(content: bytes, where: str) -> FloatArray:
@@ -402,9 +402,9 @@ def _read_answer_rows(path: Path) -> Answers:
             if has_scores:
                 scores.append((_finite(cells["score_a"]), _finite(cells["score_b"])))
         try:
-            choices.append(boolean.validate_python(cells[LABEL]))
+            choices.append(boolean.validate_python(cells[LABEL_COLUMN]))
         except (KeyError, ValidationError) as error:
-            raise DataError("answer_not_true_or_false", path=path, line=row.line, column=LABEL) from error
+            raise DataError("answer_not_true_or_false", path=path, line=row.line, column=LABEL_COLUMN) from error
     all_have_scores = len(scores) == len(choices)
     return Answers(choices, np.array(scores) if all_have_scores else None)
 

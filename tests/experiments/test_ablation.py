@@ -21,7 +21,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments import plan
 from narrlit.experiments.ablation import AblatedSystem, ablation_result, find_overlays
 from narrlit.experiments.ablation import ablate as ablate_in_python
-from narrlit.experiments.fitting import parse_fit
+from narrlit.experiments.fitting import parse_experiment_fit
 from narrlit.experiments.run import Run
 from narrlit.models.registry import load_encoder
 from narrlit.results import Result
@@ -241,7 +241,7 @@ def test_the_baseline_of_hits_learns_from_the_triples_own_negatives(tiny):
     settings = {"model.encoder.model": tiny(), "model.encoder.dtype": "float32", "data.train": "t.jsonl"}
     settings["model.encoder.gradient_checkpointing"] = False
     layers = read_configs(["configs/hits.yaml", settings, "ablations/hits_baseline.yaml"])
-    config, _ = parse_fit(layers, "a test")
+    config, _ = parse_experiment_fit(layers, "a test")
 
     assert config["model"]["class_path"] == "narrlit.objectives.Triplet"
     assert config["model"]["init_args"]["negatives"] == "triple"

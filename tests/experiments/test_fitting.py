@@ -12,7 +12,7 @@ from run_helpers import fit_arguments, fit_settings
 from narrlit import lightning_cli
 from narrlit.errors import OptionError
 from narrlit.experiments import fitting
-from narrlit.experiments.fitting import parse_fit, run_fit
+from narrlit.experiments.fitting import parse_experiment_fit, run_fit
 from narrlit.experiments.run import Run
 from narrlit.models.encoder import Encoder
 
@@ -27,7 +27,7 @@ def settings(tiny, tmp_path, monkeypatch):
 
 @pytest.fixture
 def config(settings):
-    return parse_fit(settings(), "a test")[0]
+    return parse_experiment_fit(settings(), "a test")[0]
 
 
 def test_a_fit_is_a_run_with_record_answers_and_checkpoint(config, tmp_path):
@@ -105,7 +105,7 @@ def test_ctrl_c_ends_the_experiment(config, tmp_path):
 
 
 def test_a_diverged_trial_is_recorded(settings, tmp_path):
-    config = parse_fit(settings(**{"model.init_args.optimization.learning_rate": 1e30}), "a test")[0]
+    config = parse_experiment_fit(settings(**{"model.init_args.optimization.learning_rate": 1e30}), "a test")[0]
     result = run_fit(tmp_path / "run", config, lambda epoch, accuracy: False)
     assert result.status == "diverged"
     assert "the loss is" in result.reason
@@ -150,7 +150,7 @@ def test_several_processes_run_a_separate_command(config, tmp_path, monkeypatch)
 )
 def test_settings_of_partial_fits_are_refused(settings, name, value):
     with refused("unusable_setting", option=name, purpose="a test"):
-        parse_fit(settings(**{name: value}), "a test")
+        parse_experiment_fit(settings(**{name: value}), "a test")
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ TYPED = [
 
 @pytest.mark.parametrize("words", TYPED, ids=" ".join)
 def test_settings_have_the_meaning_that_they_have_on_the_command_line(words, monkeypatch):
-    assert parse_fit(fit_settings(["fit", *words]), "a test")[0] == parse_fit(words, "a test")[0]
+    assert parse_experiment_fit(fit_settings(["fit", *words]), "a test")[0] == parse_experiment_fit(words, "a test")[0]
 
 
 def test_a_config_may_be_given_as_its_content(settings):
-    whole = parse_fit(settings(), "a test")[0]
-    assert parse_fit([whole], "a test")[0] == whole
-    assert parse_fit([whole, {"trainer": {"max_epochs": 7}}], "a test")[0]["trainer"]["max_epochs"] == 7
+    whole = parse_experiment_fit(settings(), "a test")[0]
+    assert parse_experiment_fit([whole], "a test")[0] == whole
+    assert parse_experiment_fit([whole, {"trainer": {"max_epochs": 7}}], "a test")[0]["trainer"]["max_epochs"] == 7
 
 
 def test_callbacks_that_affect_a_fit_are_named():

@@ -16,7 +16,7 @@ from narrlit.experiments.profile import ASPECTS, estimate_by_plot, profile_figur
 from narrlit.exporting import strengths
 from narrlit.results import Result
 from narrlit.statistics.estimates import estimate
-from narrlit.statistics.factorial import COMPONENTS
+from narrlit.statistics.factorial import VARIANCE_COMPONENTS
 from narrlit.statistics.significance import group_intervals
 
 PART = {"split": "test"}
@@ -33,7 +33,7 @@ def of_subset(result, subset, system="tfidf"):
 
 @pytest.mark.long
 def test_words_depend_on_worlds_and_not_on_plots(result):
-    shares = {component: of_subset(result, f"share: {component}").value for component in COMPONENTS}
+    shares = {component: of_subset(result, f"share: {component}").value for component in VARIANCE_COMPONENTS}
     assert shares["world"] > 1.5 * abs(shares["plot"])
     assert sum(shares.values()) == pytest.approx(1)
     assert of_subset(result, "triples: far, strong").high < 0.5
@@ -67,7 +67,7 @@ def test_every_figure_has_its_interval_and_is_drawn(result, tmp_path):
     assert result.settings == {"measure": "cosine", "split": None, "plots": 48, "worlds": 8}
 
     drawn = result.plot().figure.axes
-    assert [len(axes.containers) for axes in drawn] == [len(COMPONENTS), len(ASPECTS), len(CELLS)]
+    assert [len(axes.containers) for axes in drawn] == [len(VARIANCE_COMPONENTS), len(ASPECTS), len(CELLS)]
     assert result.plot("accuracy", "triples: far, strong").get_xlabel() == "accuracy, 95 % interval"
 
 

@@ -14,7 +14,7 @@ from results import check_result
 import narrlit
 from narrlit.configuration import packaged_names, read_configs
 from narrlit.encoding.loading import load
-from narrlit.experiments.fitting import parse_fit
+from narrlit.experiments.fitting import parse_experiment_fit
 from narrlit.experiments.plan import FitsResult
 from narrlit.experiments.reproduction.backbones import Backbone
 from narrlit.experiments.reproduction.cells import Computation, averaged
@@ -76,7 +76,7 @@ def test_every_fit_is_instantiable(system, name):
     fit = read_tables(system).fits[name]
     assert set(fit.files.values()) <= set(FILES)
     layers = read_configs([*fit.configs, fit.files], {"data.validation": "dev.jsonl"})
-    config, _ = parse_fit(layers, "a reproduction")
+    config, _ = parse_experiment_fit(layers, "a reproduction")
     assert config["data"]["init_args"]["train"] is not None
 
 
@@ -138,7 +138,7 @@ def test_a_backbone_reaches_the_fit(system, row, given, model):
     paper = {"hits": "Qwen/Qwen3-Embedding-8B"}.get(system, "sentence-transformers/all-mpnet-base-v2")
     backbone = Backbone.of(row, paper, given)
     layers = read_configs([f"configs/{system}.yaml", *backbone.configs], {"data.train": "x"})
-    config, _ = parse_fit(layers, "a test")
+    config, _ = parse_experiment_fit(layers, "a test")
     encoder = config["model"]["init_args"]["encoder"]
 
     assert encoder["model"] == model

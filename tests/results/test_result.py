@@ -13,7 +13,7 @@ from results import check_result
 
 import narrlit
 from narrlit.results import Estimate, Note, Result
-from narrlit.results.notes import SENTENCES
+from narrlit.results.notes import NOTE_SENTENCES
 from narrlit.statistics.estimates import difference, estimate
 
 RIGHT = np.arange(40) % 3 > 0
@@ -175,7 +175,7 @@ def test_rows_with_columns_of_their_own_are_not_columns_of_a_facet():
 def test_every_code_is_used_and_every_sentence_names_its_values():
     files = sorted(Path(narrlit.__file__).parent.rglob("*.py"))
     sources = "".join(path.read_text(encoding="utf-8") for path in files)
-    for code, sentence in SENTENCES.items():
+    for code, sentence in NOTE_SENTENCES.items():
         names = [name for _, name, _, _ in Formatter().parse(sentence) if name is not None]
         assert all(names), code
         stem = code.partition("_")[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from narrlit.statistics import factorial
-from narrlit.statistics.factorial import COMPONENTS, Design, variance_shares
+from narrlit.statistics.factorial import VARIANCE_COMPONENTS, Design, variance_shares
 
 PLOTS, WORLDS, DIMENSION = 20, 8, 400
 
@@ -28,7 +28,7 @@ def similarities_of(plot, world, length, rest, mean=2.0, seed=0):
 
 def test_shares_match_the_variances_of_the_effects():
     shares = variance_shares(*similarities_of(plot=0.5, world=0.3, length=0.05, rest=0.15))
-    assert list(shares) == list(COMPONENTS)
+    assert list(shares) == list(VARIANCE_COMPONENTS)
 
     found = [share.value for share in shares.values()]
     assert sum(found) == pytest.approx(1)

@@ -7,7 +7,7 @@ import torch
 
 from narrlit.data.batch import PackedParts, StoryInputs, Tokenize, TokenizedStories
 from narrlit.data.schema import PADDING, IntArray, Story, StoryTable
-from narrlit.preprocessing.passages import WORDS, split_passages
+from narrlit.preprocessing.passages import PASSAGE_WORDS, split_passages
 
 
 class TokenizedPassages(StoryInputs[PackedParts]):
@@ -24,7 +24,7 @@ class TokenizedPassages(StoryInputs[PackedParts]):
         tokenize: Tokenize,
         symmetric: bool,
         count: int = 8,
-        words: int = WORDS,
+        words: int = PASSAGE_WORDS,
         whole: bool = False,
         seed: int = 0,
     ) -> None:

@@ -40,7 +40,7 @@ from narrlit.data.schema import (
 )
 from narrlit.errors import DataError, OptionError, printable
 
-LABEL = "text_a_is_closer"
+LABEL_COLUMN = "text_a_is_closer"
 UNMISTAKABLE_COLUMNS = ("text", "story")
 """Columns that always hold the text, whatever other columns a file has."""
 ACTION_COLUMNS = ("plot_events", "course_of_action", "plot", "action")
@@ -217,7 +217,7 @@ class TripleRow(ExampleRow):
     @classmethod
     def _similar_is_closer(cls, row: Any) -> Any:
         """Label a row with the column similar_story, which is read as A."""
-        return row if "text_a" in row else {**row, LABEL: True}
+        return row if "text_a" in row else {**row, LABEL_COLUMN: True}
 
     @property
     def texts(self) -> list[str]:
@@ -815,15 +815,15 @@ def with_labels(file: RowFile, labels: RowFile) -> RowFile:
         place = f"{labels.path}:{label.line}"
         if isinstance(label.value, Mapping):
             _check_label_row(label.value, place, texts, f"{file.path}:{row.line}")
-        rows.append(FileRow(row.line, {**texts, LABEL: _label(label.value, place)}))
+        rows.append(FileRow(row.line, {**texts, LABEL_COLUMN: _label(label.value, place)}))
     return RowFile(file.path, rows, file.notes)
 
 
 def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str, object], place_of_texts: str) -> None:
     """Raise DataError for a row of labels without the label column, or with the texts of another triple."""
-    if LABEL not in label:
+    if LABEL_COLUMN not in label:
         raise DataError(
-            "missing_label_column", place=place, column=LABEL, found=[printable(name, 30) for name in label]
+            "missing_label_column", place=place, column=LABEL_COLUMN, found=[printable(name, 30) for name in label]
         )
     for name in ("anchor_text", "text_a", "text_b"):
         if name in label and normal_text(str(label[name])) != normal_text(str(texts.get(name))):
@@ -833,9 +833,9 @@ def _check_label_row(label: Mapping[str, object], place: str, texts: Mapping[str
 def _label(value: object, place: str) -> bool | None:
     """Validate the label in a row of a file of labels."""
     try:
-        return _LABEL_TYPE.validate_python(value[LABEL] if isinstance(value, Mapping) else value)
+        return _LABEL_TYPE.validate_python(value[LABEL_COLUMN] if isinstance(value, Mapping) else value)
     except ValidationError as error:
-        raise DataError("invalid_label", place=place, column=LABEL) from error
+        raise DataError("invalid_label", place=place, column=LABEL_COLUMN) from error
 
 
 # Texts inside raw rows -----------------------------------------------------------------------------------------------
@@ -866,7 +866,7 @@ def _text_columns(model: RowModel) -> list[str]:
     """List the columns of a model's fields that hold texts."""
     text_columns: list[str] = []
     for name, columns in _columns(model).items():
-        if name not in ("id", "group", LABEL):
+        if name not in ("id", "group", LABEL_COLUMN):
             text_columns += columns
     return text_columns
 

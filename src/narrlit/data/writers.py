@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
-from narrlit.data.readers import LABEL
+from narrlit.data.readers import LABEL_COLUMN
 from narrlit.data.row_file import DELIMITERS, JSON_SUFFIXES, TABLE_SUFFIXES, TEXT_SUFFIXES, column_names
 from narrlit.data.schema import FloatArray, Story, TrainingExample, TrainingExamples, Triples
 from narrlit.data.tables import FORMULA
@@ -35,7 +35,7 @@ def write_triples(path: str | Path, triples: Triples) -> None:
     has_labels = any(triple.a_is_closer is not None for triple in triples)
     rows: list[dict[str, object]] = []
     for triple, (anchor, text_a, text_b) in zip(triples, triples.texts(), strict=True):
-        labels = {LABEL: triple.a_is_closer} if has_labels else {}
+        labels = {LABEL_COLUMN: triple.a_is_closer} if has_labels else {}
         rows.append({"anchor_text": anchor, "text_a": text_a, "text_b": text_b, **labels})
     write_table(path, rows)
 

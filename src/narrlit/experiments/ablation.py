@@ -23,7 +23,7 @@ from narrlit.console import say
 from narrlit.datamodules import StoryData
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
-from narrlit.experiments.fitting import Config, parse_fit
+from narrlit.experiments.fitting import Config, parse_experiment_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.json_records import changed_settings
@@ -221,7 +221,7 @@ def read_systems(
     systems: list[AblatedSystem] = []
     sources: dict[str, KnownData] = {}
     for name, overlay in rows.items():
-        config, data = parse_fit(layers if overlay is None else [*layers, read_config(overlay)], purpose)
+        config, data = parse_experiment_fit(layers if overlay is None else [*layers, read_config(overlay)], purpose)
         key = json.dumps(config["data"])
         if key not in sources:
             sources[key] = KnownData.read(data, purpose)

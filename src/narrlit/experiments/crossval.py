@@ -12,7 +12,7 @@ from narrlit.datamodules import FoldData
 from narrlit.datamodules.fold_data import FoldDescription
 from narrlit.errors import OptionError
 from narrlit.experiments.fit_figures import figures_by, fit_answers, fits_result, reference_differences
-from narrlit.experiments.fitting import Config, parse_fit
+from narrlit.experiments.fitting import Config, parse_experiment_fit
 from narrlit.experiments.plan import FinishedFit, FitsResult, Plan, PlannedFit, check_seeds
 from narrlit.experiments.run import Run
 from narrlit.results import Note, Row
@@ -158,7 +158,7 @@ def divide_examples(layers: Sequence[FitSettings], division: Division, purpose: 
 
 def divided_config(layers: Sequence[FitSettings], division: Division, purpose: str) -> tuple[Config, FoldData]:
     """Return the configuration of the fit of fold 0, and the datamodule of the folds."""
-    config, data = parse_fit(layers, purpose)
+    config, data = parse_experiment_fit(layers, purpose)
     if data.hard_examples.mine_validation:
         raise OptionError("mining_in_folds", purpose=purpose)
     settings = {"fold": 0, **asdict(division)}

@@ -57,7 +57,7 @@ def fit(config: Configs, settings: FitSettings | None = None, *, checkpoint: str
     return Run.read(folder)
 
 
-def parse_fit(layers: Sequence[FitSettings], purpose: str) -> tuple[Config, StoryData]:
+def parse_experiment_fit(layers: Sequence[FitSettings], purpose: str) -> tuple[Config, StoryData]:
     """Merge the settings of a fit, of which later ones override earlier ones, and add the defaults.
 
     Args:

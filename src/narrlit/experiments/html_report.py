@@ -26,7 +26,7 @@ from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
 from narrlit.results import Difference, Estimate, Result
 from narrlit.results.formatting import Cells
-from narrlit.results.notes import SENTENCES
+from narrlit.results.notes import NOTE_SENTENCES
 from narrlit.results.plots import CHANCE
 from narrlit.statistics.evaluations import estimate_of
 from narrlit.statistics.set_checks import check_tables
@@ -518,7 +518,7 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, BinAccuracie
     everything = {"all": {system.name: system.estimate for system in systems}}
     figures = {}
     for name, bins in facets.items():
-        figures[SENTENCES.get(f"by_{name}", f"By {name}")] = _subset_plot(systems, everything | bins)
+        figures[NOTE_SENTENCES.get(f"by_{name}", f"By {name}")] = _subset_plot(systems, everything | bins)
     yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from narrlit.api import EncoderLike, encoder_of
 from narrlit.console import say, say_truncated
-from narrlit.data.readers import LABEL, read_triples, say_rows
+from narrlit.data.readers import LABEL_COLUMN, read_triples, say_rows
 from narrlit.data.schema import Triples
 from narrlit.data.splits import story_numbers
 from narrlit.data.writers import write_rows
@@ -83,7 +83,7 @@ class Judgements(Result):
         if target.suffix == ".zip":
             write_submission(target, answers, None, rows_a=len(answers))
         else:
-            write_rows(target, [{LABEL: answer} for answer in answers])
+            write_rows(target, [{LABEL_COLUMN: answer} for answer in answers])
         write_rows(_file_next_to(target, DETAILS), [judgement.as_dict() for judgement in self.rows])
         report = json.dumps(self.record, indent=2, allow_nan=False)
         write_text(_file_next_to(target, f"{REPORT}.json"), f"{report}\n")

@@ -27,7 +27,7 @@ from narrlit.measures.similarity import Cosine, Lexical, Similarity
 from narrlit.optional import require
 from narrlit.pages import COLORS, GRAY
 from narrlit.results import Estimate, Note, Result, Row, estimate
-from narrlit.statistics.factorial import COMPONENTS, FEWEST, Design, variance_shares
+from narrlit.statistics.factorial import FEWEST_GROUPS, VARIANCE_COMPONENTS, Design, variance_shares
 from narrlit.statistics.words import lexical_vectors, stop_words_of, stop_words_text
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ def profile(
     counts = {"plots": len(corpus.plots), "worlds": len(corpus.worlds)}
     name = "Twice Told" if split is None else f"The {split} part of Twice Told"
     notes = [Note.of("twice_told", corpus=name, measure=measure, **counts)]
-    if counts["plots"] < FEWEST:
-        notes.append(Note.of("few_plots", fewest=FEWEST))
-    elif counts["worlds"] < FEWEST:
-        notes.append(Note.of("few_worlds", fewest=FEWEST))
+    if counts["plots"] < FEWEST_GROUPS:
+        notes.append(Note.of("few_plots", fewest=FEWEST_GROUPS))
+    elif counts["worlds"] < FEWEST_GROUPS:
+        notes.append(Note.of("few_worlds", fewest=FEWEST_GROUPS))
     words = stop_words_text(stop_words_of(texts))
     notes += [Note.of("shares"), Note.of("falls"), Note.of("cells"), Note.of("stop_words", words=words)]
     return Profile.of("profile", figures, settings={"measure": measure, "split": split, **counts}, notes=notes)
@@ -198,7 +198,9 @@ def _read_column(name: str, triples: Triples) -> list[str]:
 def estimate_by_plot(values: ArrayLike, plots: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
     """Compute the mean of values (N,), with an interval over their plots (N,); there is none with few plots."""
     found = estimate(values, plots, bounds)
-    if len(np.unique(plots)) < FEWEST or isinf(found.low):  # infinite: all values are equal, and nothing bounds them
+    if len(np.unique(plots)) < FEWEST_GROUPS or isinf(
+        found.low
+    ):  # infinite: all values are equal, and nothing bounds them
         return found._replace(low=nan, high=nan, method="none")
     return found._replace(method="by_group")  # also if each plot has one value
 
@@ -238,7 +240,7 @@ class Profile(Result):
     def _draw_shares(self, axes: "Axes") -> None:
         """Draw one bar for each system, divided into shares."""
         start: Floats = np.zeros(self.figures["system"].nunique())
-        for component, color in zip(COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True):
+        for component, color in zip(VARIANCE_COMPONENTS, (COLORS[2], COLORS[1], COLORS[4], "#d0d7de"), strict=True):
             shares = self.figures[self.figures["subset"] == f"share: {component}"]["value"].to_numpy(float)
             widths = np.maximum(shares, 0.0)
             axes.barh(range(len(widths)), widths, left=start, color=color, label=component)

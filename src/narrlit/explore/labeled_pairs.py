@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from narrlit.console import counted
-from narrlit.data.readers import LABEL
+from narrlit.data.readers import LABEL_COLUMN
 from narrlit.data.schema import a_comes_first, connected, normal_text
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, printable
@@ -102,7 +102,7 @@ class LabeledPairs:
                     "anchor_text": text_of[anchor],
                     "text_a": text_of[a],
                     "text_b": text_of[b],
-                    LABEL: is_a,
+                    LABEL_COLUMN: is_a,
                     "group": self.first_version[anchor],
                     "anchor_id": anchor,
                     "id_a": a,

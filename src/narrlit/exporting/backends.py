@@ -20,7 +20,7 @@ from narrlit.embedding_cache.listing import format_bytes
 from narrlit.encoding.exported import RUNTIME
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import ModelError, OptionError, reading
-from narrlit.exporting.onnx import HIDDEN_STATE, INPUTS, LARGEST_DIFFERENCE, MOST_WEIGHTS, write_onnx
+from narrlit.exporting.onnx import HIDDEN_STATE, INPUTS, LARGEST_COSINE_CHANGE, MOST_WEIGHTS, write_onnx
 from narrlit.models.encoder import Encoder
 from narrlit.models.pretrained import quiet
 from narrlit.optional import require
@@ -121,7 +121,7 @@ def write_backend_files(folder: Path, to: Backend, weights: WeightFormat) -> tup
             for number_format in formats:
                 convert_graph(graph, folder / FILES[to, number_format], number_format)
         files = _measured(folder, to, formats)
-    if not files[0].largest_change <= LARGEST_DIFFERENCE:  # or NaN
+    if not files[0].largest_change <= LARGEST_COSINE_CHANGE:  # or NaN
         raise ModelError("conversion_changes_cosines", to=to, change=files[0].largest_change)
     return files
 

@@ -36,7 +36,7 @@ OPSET = 17
 """Version of the ONNX operators: the first with layer normalization."""
 MOST_WEIGHTS = 400_000_000
 """Maximum number of weights: an ONNX file holds 2 GB, and larger models take long for a query anyway."""
-LARGEST_DIFFERENCE = 1e-5
+LARGEST_COSINE_CHANGE = 1e-5
 """Maximum change of a cosine by the export."""
 SAMPLE = (
     "A king fell ill, and his three sons rode out to find the water of life.",
@@ -157,5 +157,5 @@ def _check(encoder: StoryEncoder, folder: Path) -> None:
     exported, _ = ExportedEncoder.open(folder, encoder.loading.long).embed(SAMPLE)
     before, after = unit_vectors(encoder.without_cache().embed(SAMPLE)), unit_vectors(exported)
     difference = float(np.abs(before @ before.T - after @ after.T).max())
-    if not difference <= LARGEST_DIFFERENCE:  # or NaN
+    if not difference <= LARGEST_COSINE_CHANGE:  # or NaN
         raise ModelError("export_changes_cosines", model=encoder.name, change=difference)

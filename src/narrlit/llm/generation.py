@@ -19,7 +19,7 @@ from narrlit.files import check_continued, write_text
 from narrlit.json_records import json_digest
 from narrlit.llm.client import LLM
 from narrlit.llm.generator import (
-    CANDIDATES,
+    NEGATIVES_PER_ASPECT,
     Generated,
     GenerationSummary,
     Generator,
@@ -292,7 +292,7 @@ class NegativesJob(Job):
             result = by_anchor[table[example.anchor].text]
             by_row[f"row {number}"] = result
             rows.append(_with_negatives(example, result, table))
-        summary = GenerationSummary(by_row, self.options.candidates or CANDIDATES)
+        summary = GenerationSummary(by_row, self.options.candidates or NEGATIVES_PER_ASPECT)
         return GeneratedNegatives(summary, self.record(summary), TrainingExamples(table, rows))
 
 

@@ -27,7 +27,7 @@ ACCEPTED = "accepted"
 NEGATIVE_KEYS = {"theme": "neg_theme", "action": "neg_structure", "outcome": "neg_outcome"}
 """Keys of replies by aspect, as published by HITS."""
 
-CANDIDATES = 3
+NEGATIVES_PER_ASPECT = 3
 """Default number of negatives for each aspect."""
 
 NEGATIVE_SAMPLING = Sampling(max_tokens=1200, temperature=0.8, top_p=0.9)
@@ -271,7 +271,7 @@ def generate_negatives(llm: LLM, anchors: Mapping[str, Sequence[str]], options: 
         anchors: other stories by anchor.
         options: number of texts and attempts, and which texts are accepted.
     """
-    generators, count = negative_generators(llm, options), options.candidates or CANDIDATES
+    generators, count = negative_generators(llm, options), options.candidates or NEGATIVES_PER_ASPECT
 
     async def work(anchor: str) -> Generated:
         source = SourceStory(anchor, list(anchors[anchor]), options.length_ratio, options.allow_names)

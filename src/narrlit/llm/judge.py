@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from narrlit.data.readers import LABEL
+from narrlit.data.readers import LABEL_COLUMN
 from narrlit.data.schema import Triples
 from narrlit.llm.cache import Reply
 from narrlit.llm.client import LLM
@@ -121,7 +121,7 @@ class Judgement:
             "similarity_b": similarity_b,
             "answers": [answer.a_is_closer for answer in self.answers],
             "fallback": self.fallback,
-            LABEL: self.a_is_closer,
+            LABEL_COLUMN: self.a_is_closer,
         }
 
 

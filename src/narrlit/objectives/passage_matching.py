@@ -17,7 +17,7 @@ from narrlit.losses.masks import duplicates_mask
 from narrlit.losses.matching import passage_scores
 from narrlit.models.config import EncoderConfig
 from narrlit.objectives.base import Objective, Optimization, candidate_groups, check_numbers, positive_columns
-from narrlit.preprocessing.passages import WORDS
+from narrlit.preprocessing.passages import PASSAGE_WORDS
 from narrlit.seeds import run_seed
 
 
@@ -50,7 +50,7 @@ class PassageMatching(Objective):
         optimization: Optimization = Optimization(),
         scale: float = 20.0,
         passages: int = 8,
-        passage_words: int = WORDS,
+        passage_words: int = PASSAGE_WORDS,
         spread: float = 0.4,
         sharpness: float | None = None,
         whole: float = 0.0,

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from narrlit.preprocessing.sentences import split_sentences
 
-WORDS = 25
+PASSAGE_WORDS = 25
 """Default number of words of a passage."""
 
 
-def split_passages(text: str, words: int = WORDS) -> list[str]:
+def split_passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     """Split a text into passages of whole sentences.
 
     Sentences are added to a passage as long as its length comes closer to the target number of words. A longer sentence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from narrlit.sentences import SentenceFormatter
 from narrlit.statistics.estimates import Row
 
-SENTENCES = {
+NOTE_SENTENCES = {
     # Conclusions
     "better": "{systems}: better than {against}.",
     "worse": "{systems}: worse than {against}.",
@@ -212,7 +212,7 @@ class Note:
     """Note on a result, such as a conclusion, a warning, or what a column means.
 
     Attributes:
-        code: its code, a key of `SENTENCES`.
+        code: its code, a key of `NOTE_SENTENCES`.
         values: values that the sentence names.
     """
 
@@ -232,7 +232,7 @@ class Note:
         return {"code": self.code, "values": dict(self.values), "text": str(self)}
 
     def __str__(self) -> str:
-        return SentenceFormatter().format(SENTENCES[self.code], **self.values)
+        return SentenceFormatter().format(NOTE_SENTENCES[self.code], **self.values)
 
 
 def method_notes(figures: Sequence[Row], differences: Sequence[Row]) -> list[Note]:

@@ -32,7 +32,7 @@ from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import ResultKey, computing_answer
 from narrlit.serving.shelf import ServedCollection
 from narrlit.serving.state import Server, ServerOf
-from narrlit.serving.uploads import SUFFIXES
+from narrlit.serving.uploads import UPLOAD_SUFFIXES
 
 router = APIRouter(tags=["collections"])
 
@@ -45,7 +45,7 @@ async def settings(server: ServerOf) -> SettingsAnswer:
         version=server.version,
         model=server.model,
         writable=True,
-        extensions=list(SUFFIXES),
+        extensions=list(UPLOAD_SUFFIXES),
         limits={"upload_bytes": limits.upload_bytes, "stories": limits.stories},
     )
 

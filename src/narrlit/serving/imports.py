@@ -34,7 +34,7 @@ from narrlit.serving.problems import RefusedError, missing
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import NAME, Shelf
 from narrlit.serving.understanding import collected, understand
-from narrlit.serving.uploads import SUFFIXES, Upload, is_left_out, stored_name
+from narrlit.serving.uploads import UPLOAD_SUFFIXES, Upload, is_left_out, stored_name
 from narrlit.serving.worker_process import WorkerProcess
 
 FOLDER = "imports"
@@ -450,7 +450,7 @@ def files_of(source: Path) -> list[Path]:
         if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
             files.append(path)
     if not files:
-        raise DataError("no_file_to_import", source=source, suffixes=SUFFIXES)
+        raise DataError("no_file_to_import", source=source, suffixes=UPLOAD_SUFFIXES)
     return files
 
 
@@ -511,7 +511,7 @@ def _not_possible(record: ImportRecord, remedy: str) -> RefusedError:
 
 def _nothing_read(record: ImportRecord) -> Message:
     """Describe why no file of an import could be read, and what to do."""
-    suffixes = ", ".join(SUFFIXES)
+    suffixes = ", ".join(UPLOAD_SUFFIXES)
     remedy = f"upload other files, which may be {suffixes}"
     problems = [file.problem.message for file in record.files if file.problem is not None]
     if not problems:

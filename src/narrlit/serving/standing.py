@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from narrlit.explore.pairs import ROUNDING
 from narrlit.library.index_storage import COMPARED_ALL
 from narrlit.measures.collection import sample_rows
 from narrlit.measures.fit import REFERENCES
 from narrlit.serving.collection_models import Standing
 from narrlit.serving.shelf import Snapshot
-
-ROUNDING = 1e-5
-"""Difference below which similarities count as equal: the rounding of float32 sums in a different order."""
 
 
 def standings(

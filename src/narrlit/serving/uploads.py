@@ -16,7 +16,20 @@ from narrlit.serving.problems import RefusedError
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
-SUFFIXES = (".txt", ".md", ".docx", ".epub", ".pdf", ".csv", ".tsv", ".xlsx", ".jsonl", ".ndjson", ".json", ".zip")
+UPLOAD_SUFFIXES = (
+    ".txt",
+    ".md",
+    ".docx",
+    ".epub",
+    ".pdf",
+    ".csv",
+    ".tsv",
+    ".xlsx",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".zip",
+)
 """Suffixes of files that are read."""
 LONGEST_NAME = 300
 BLOCK = 2**20
@@ -51,7 +64,7 @@ def is_left_out(name: str) -> bool:
 def stored_name(number: int, name: str) -> str | None:
     """Return the name of a file's copy: its number and suffix; None if files with this suffix are not read."""
     suffix = PurePosixPath(name).suffix.lower()
-    return f"{number:05d}{suffix}" if suffix in SUFFIXES else None
+    return f"{number:05d}{suffix}" if suffix in UPLOAD_SUFFIXES else None
 
 
 @dataclass

@@ -17,11 +17,11 @@ from narrlit.data.schema import Floats, IntArray
 from narrlit.statistics.estimates import Estimate
 
 SAMPLES = 1000
-FEWEST = 4
+FEWEST_GROUPS = 4
 """Smallest number of plots, and of worlds, for which there is an interval."""
 RANK_TOLERANCE = 1e-10
 """Relative size of singular values that count as zero, such as that of lengths if all are equal."""
-COMPONENTS = ("plot", "world", "length", "rest")
+VARIANCE_COMPONENTS = ("plot", "world", "length", "rest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
 
     Returns:
         Shares of `plot`, `world`, `length` and `rest`, which sum to 1; n is the number of stories. Intervals are from
-        1,000 bootstrap samples of plots and worlds; with fewer than FEWEST plots or worlds there are none.
+        1,000 bootstrap samples of plots and worlds; with fewer than FEWEST_GROUPS plots or worlds there are none.
 
     Source: Owen (2007), pigeonhole bootstrap of crossed factors, which is conservative.
 
@@ -75,16 +75,16 @@ def variance_shares(similarities: Floats, design: Design, seed: int = 0) -> dict
     """
     pairs = _Pairs.of(similarities, design)
     shares = pairs.shares(_Sample.of_all(design)).tolist()
-    if min(design.num_plots, design.num_worlds) < FEWEST:
+    if min(design.num_plots, design.num_worlds) < FEWEST_GROUPS:
         return {
             name: Estimate(share, math.nan, math.nan, len(design))
-            for name, share in zip(COMPONENTS, shares, strict=True)
+            for name, share in zip(VARIANCE_COMPONENTS, shares, strict=True)
         }
     generator = np.random.default_rng(seed)
     resampled = [pairs.shares(_Sample.draw(design, generator)) for _ in range(SAMPLES)]
     ends = np.nanpercentile(resampled, (2.5, 97.5), axis=0).T.tolist()
     estimates = {}
-    for name, share, (low, high) in zip(COMPONENTS, shares, ends, strict=True):
+    for name, share, (low, high) in zip(VARIANCE_COMPONENTS, shares, ends, strict=True):
         estimates[name] = Estimate(share, low, high, len(design), "bootstrap")
     return estimates
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from narrlit.configuration import FitSettings, read_configs
 from narrlit.experiments.crossval import crossval
-from narrlit.experiments.fitting import parse_fit
+from narrlit.experiments.fitting import parse_experiment_fit
 from narrlit.experiments.plan import Plan, PlannedFit, keep_config
 from narrlit.experiments.reproduction.inputs import ReproductionInputs
 from narrlit.experiments.reproduction.record import RecordedCell
@@ -31,7 +31,7 @@ class RowFits:
             NarrlitError: if a file is missing, or the fit fails.
         """
         folder = self._folder(row, f"seed{seed}")
-        config, _ = parse_fit(
+        config, _ = parse_experiment_fit(
             self.layers(row, {"data.validation": self.inputs.dev(), "seed_everything": seed}), PURPOSE
         )
         self._note_pseudonyms(config["data"]["init_args"]["loading"]["pseudonyms"])

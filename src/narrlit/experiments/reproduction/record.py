@@ -17,7 +17,7 @@ from narrlit.json_records import changed_settings, read_json
 from narrlit.models.run_file import Part
 from narrlit.statistics.estimates import Estimate
 
-RECORD, VERSION = "record.json", 1
+REPRODUCTION_RECORD, VERSION = "record.json", 1
 
 
 class RecordedCell(Part):
@@ -107,7 +107,7 @@ class ReproductionRecord(ReproductionHead):
             DataError: if the record is damaged.
             OptionError: if it has other settings, or was written by another version of narrlit.
         """
-        path = folder / RECORD
+        path = folder / REPRODUCTION_RECORD
         if not path.is_file():
             check_writable(folder, folder=True)
             return begun
@@ -132,7 +132,7 @@ class ReproductionRecord(ReproductionHead):
         """Write the record to its folder, atomically."""
         content = self.model_dump(exclude={"cells"})
         cells = {key: cell.model_dump(exclude_unset=True) for key, cell in self.cells.items()}
-        with atomic_path(folder / RECORD) as temporary:
+        with atomic_path(folder / REPRODUCTION_RECORD) as temporary:
             temporary.write_text(json.dumps({**content, "cells": cells}, indent=2) + "\n", encoding="utf-8")
 
     def check_file(self, path: Path, folder: Path) -> None:
@@ -143,7 +143,7 @@ class ReproductionRecord(ReproductionHead):
         """
         digest = file_digest(path)
         if self.files.setdefault(str(path), digest) != digest:
-            raise OptionError("input_changed", path=path, record=folder / RECORD)
+            raise OptionError("input_changed", path=path, record=folder / REPRODUCTION_RECORD)
 
     def is_computed(self, key: str) -> bool:
         """Return True if a cell is finished; a cell that was not run is tried again."""

@@ -9,7 +9,7 @@ from narrlit.console import say
 from narrlit.errors import NarrlitError, OptionError, on_interrupt
 from narrlit.experiments.reproduction.cells import Computation
 from narrlit.experiments.reproduction.inputs import ReproductionInputs, find_files
-from narrlit.experiments.reproduction.record import RECORD, RecordedCell, ReproductionRecord
+from narrlit.experiments.reproduction.record import REPRODUCTION_RECORD, RecordedCell, ReproductionRecord
 from narrlit.experiments.reproduction.report import reproduction_result
 from narrlit.experiments.reproduction.tables import TableCell, choose_cells, read_tables
 from narrlit.results import Result
@@ -87,7 +87,9 @@ def reproduce(  # noqa: PLR0913 (options)
     cells = choose_cells(system, tables or ())
     labels = {"labels_a": labels_a, "labels_b": labels_b}
     reproduction = Reproduction.begin(begun, cells, Path(data), labels, Path(folder) / system)
-    with on_interrupt(f"finished cells are kept in {reproduction.folder / RECORD}: repeat the command to resume"):
+    with on_interrupt(
+        f"finished cells are kept in {reproduction.folder / REPRODUCTION_RECORD}: repeat the command to resume"
+    ):
         reproduction.compute()
     recorded = reproduction.result(read_tables(system).cells())
     return PaperResult(**vars(reproduction.result(cells)), folder=reproduction.folder, recorded=recorded)
