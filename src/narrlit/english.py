@@ -45,9 +45,7 @@ SENTENCES = {
     "broken_parquet": "Parquet file {path}: {reason}; write it again",
     "broken_file": "file {path}: {reason}; write it again, as UTF-8 where it is text",
     "unreadable_folder": "folder {path}: {reason}; check the path",
-    "no_stories_in_folder": (
-        "{path} is a folder without stories (.txt, .md, .docx, .epub, .pdf); it holds {found}; name a file"
-    ),
+    "no_stories_in_folder": ("{path} is a folder without stories ({known}); it holds {found}; name a file"),
     "unreadable_input": "file {path}: {reason}; give a file, or data through a pipe",
     "no_such_file": "{path} does not exist; check the path",
     "unreadable_file": "file {path}: {reason}; check the path",
@@ -64,6 +62,9 @@ SENTENCES = {
     "formulas_without_values": (
         "{path}: column {column} has formulas without saved values; open and save the file in a spreadsheet program"
     ),
+    "several_file_columns": ("{path}: {columns} name different files; choose one, such as {--file_column:{column}}"),
+    "several_columns": "{path}: {columns} could each be meant; choose one, such as {option!o:{column}}",
+    "broken_archive": "archive {path}: {reason}; pack it again",
     "same_column_twice": "{path}:{line}: two columns are named {column}; rename or remove one",
     "few_folds": "{--folds:{folds}}: at least 2 are needed, one to evaluate and one to train",
     "few_groups": (
@@ -103,7 +104,11 @@ SENTENCES = {
     "one_story": "{lines} lines are one story, not one per line",
     "note_of_files": "{n:#file} {note}",
     "note_of_table": "{table} {note}",
-    "files_not_found": "{n:#file} named in a table not found, first {first}",
+    "files_found": "{table}: {found:,} of {n:#file} found; missing: {missing}",
+    "files_ambiguous": "{table}: more than one file has the name {names}",
+    "files_twice": "{table} describes {names} twice: the first row counts",
+    "files_undescribed": "{n:#file} in no table, first {first}",
+    "left_out_files": "left out {n:#file}: {problems}",
     "unread_files": "left {n:#file} unread, first {first}",
     "left_out_embeddings": "left out row and embedding, which narrlit embed has added",
     # Preprocessing, files, configs and prompts

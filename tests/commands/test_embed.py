@@ -33,7 +33,7 @@ def embedded(narrlit, tiny, tmp_path):
     write_json_lines(tmp_path / "s.jsonl", rows)
 
     def embed(out):
-        options = ("--model", tiny(), "--text-column", "plot", "--drop-invalid")
+        options = ("--model", tiny(), "--text-column", "plot")
         result = narrlit("embed", "s.jsonl", *options, "--out", out)
         assert result.code == 0, result.err
 
@@ -150,13 +150,13 @@ def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tin
     assert "warning" not in narrlit(*embed).err
 
 
-def test_embed_stops_at_an_invalid_row_unless_it_may_drop_it(narrlit, tiny, tmp_path):
+def test_embed_leaves_out_an_invalid_row_or_stops_at_it(narrlit, tiny, tmp_path):
     (tmp_path / "s.jsonl").write_text('{"text": "A b."}\n{"text": " "}\n')
-    found = narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy")
+    found = narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--strict")
     assert found.code == 2
     assert "s.jsonl:2" in found.err
     assert not (tmp_path / "v.npy").exists()
-    assert narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy", "--drop-invalid").code == 0
+    assert narrlit("embed", "s.jsonl", "--model", tiny(), "--out", "v.npy").code == 0
     assert np.load("v.npy").shape == (1, 32)
 
 

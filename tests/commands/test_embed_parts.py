@@ -97,7 +97,7 @@ def folder(rows, make, tmp_path):
 
 
 def test_a_row_without_a_text_is_refused_by_its_file_and_line(narrlit, tiny, folder):
-    result = narrlit("embed", "in", "--model", tiny(), "--part-rows", 8, "--out", "strict")
+    result = narrlit("embed", "in", "--model", tiny(), "--part-rows", 8, "--strict", "--out", "strict")
 
     assert result.code == 2, result.err
     assert "in/a.jsonl:8: empty plot" in result.err, result.err
@@ -107,7 +107,7 @@ def test_a_row_without_a_text_is_refused_by_its_file_and_line(narrlit, tiny, fol
 def test_files_of_a_folder_are_one_input(narrlit, tiny, folder, make, tmp_path, source):
     """Parts span files; rows without a text leave a gap, or a part without rows."""
     model = ("--model", tiny())
-    options = ("--part-rows", 8, "--drop-invalid", "--format", "npy", "--out", "out")
+    options = ("--part-rows", 8, "--format", "npy", "--out", "out")
     result = narrlit("embed", source.format(folder=tmp_path), *model, *options)
     parts = manifest("out")["parts"]
 

@@ -86,17 +86,19 @@ def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
     assert stories.metadata[1] == {"file_name": "b.txt", "atu": "510"}
     assert stories.metadata[2] == {"file_name": "c.txt"}
     assert stories.report.summary() == (
-        "tales: 3 rows; t.csv read as cp1252; 1 file read as cp1252; 1 file named in a table not found, first z.txt; "
-        "left 1 file unread, first p.jpg"
+        "tales: 3 rows; t.csv read as cp1252; t.csv: 2 of 3 files found; missing: z.txt; 1 file read as cp1252; "
+        "1 file in no table, first a.md; left 1 file unread, first p.jpg"
     )
 
 
 def test_a_file_of_a_folder_is_named_where_it_is_empty_or_repeats_an_id(tales):
     (tales / "a.txt").write_text("A king.")
     (tales / "b.txt").write_text(" \n")
-    with refused("unusable_row", place="b.txt", reason="empty text"):
+    with refused("empty_file", path="b.txt"):
         read_stories(tales, strict=True)
-    assert read_stories(tales).report.dropped == {"empty text": 1}
+    [note] = read_stories(tales).report.notes
+    assert (note.code, note.values["n"]) == ("left_out_files", 1)
+    assert "b.txt is empty" in str(note)
 
     digest = file_digest(tales)
     (tales / "b.txt").write_text("A fox.")
@@ -392,3 +394,125 @@ def test_formulas_without_saved_values_are_named(workbook):
         read_stories(workbook(tales=[["id", "text"], [1, '="A king"&"."']]))
     stories = read_stories(workbook(tales=[["text", "words"], ["A king.", "=LEN(A2)"]]))
     assert stories.report.notes == (ReadingNote.of("left_out_formulas", column="words"),)
+
+
+def test_a_folder_is_read_in_depth_and_what_is_no_story_is_named(tales):
+    for name, content in (
+        ("north/king.txt", "A king."),
+        ("north/.git/x.txt", "x"),
+        ("south/east/fox.txt", "A fox."),
+        ("ship.txt", "A ship."),
+        ("budget.csv", "Costs 2024,,\nitem,price,sum\nship,1,2\n"),
+        ("empty.csv", ""),
+        ("broken.docx", "PK"),
+    ):
+        (tales / name).parent.mkdir(parents=True, exist_ok=True)
+        (tales / name).write_text(content)
+    stories = read_stories(tales)
+
+    assert stories.story_ids == ["north/king", "ship", "south/east/fox"]
+    assert {note.code for note in stories.report.notes} == {"unread_files", "left_out_files"}
+    assert "2 files unread, first budget.csv" in stories.report.summary()
+    assert "left out 1 file: " in stories.report.summary()
+    assert "broken.docx" in stories.report.summary()
+    with refused("broken_document", path="broken.docx"):
+        read_stories(tales, layout=Layout(strict=True))
+    digest = file_digest(tales)
+    (tales / "north" / "king.txt").write_text("A queen.")
+    assert file_digest(tales) != digest
+
+
+@pytest.mark.parametrize(
+    ("names", "encoding", "flag"),
+    [
+        (["Märchen/König.txt", "Über.txt"], "utf-8", 0x800),
+        (["Märchen/König.txt", "Über.txt"], "utf-8", 0),
+        (["Märchen/König.txt", "Über.txt", "plain.txt"], "cp437", 0),
+        (["contes/Chêne.txt", "Été à la forêt.txt"], "cp437", 0),
+        (["昔話/桃太郎.txt", "かぐや姫.txt", "浦島太郎2.txt"], "cp932", 0),
+        (["童话/白雪公主.txt", "狐狸和葡萄.txt"], "gbk", 0),
+        (["сказки/лиса и журавль.txt", "царь.txt"], "cp866", 0),
+    ],
+)
+def test_names_in_archives_are_read_in_their_encoding(tmp_path, names, encoding, flag):
+    path = tmp_path / "tales.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number, name in enumerate(names):
+            part = zipfile.ZipInfo("x" * len(name.encode(encoding)))
+            archive.writestr(part, f"Tale {number}.")
+    content = path.read_bytes()
+    for name in names:
+        encoded = name.encode(encoding)
+        content = content.replace(b"x" * len(encoded), encoded, 1)
+    for name in names:  # in the directory at the end
+        encoded = name.encode(encoding)
+        content = content.replace(b"x" * len(encoded), encoded, 1)
+    if flag:
+        content = content.replace(b"PK\x03\x04\x14\0\0\0", b"PK\x03\x04\x14\0\0\x08")
+        content = content.replace(b"PK\x01\x02\x14\x03\x14\0\0\0", b"PK\x01\x02\x14\x03\x14\0\0\x08")
+    path.write_bytes(content)
+
+    stories = read_stories(path)
+
+    assert stories.story_ids == sorted(name.removesuffix(".txt") for name in names)
+    assert {cells["file_name"] for cells in stories.metadata} == set(names)
+
+
+@pytest.fixture
+def foxes(tales):
+    for name in ("grimm/fox.txt", "aesop/fox.txt", "aesop/crow.txt"):
+        (tales / name).parent.mkdir(exist_ok=True)
+        (tales / name).write_text(f"A tale of {name}.")
+    return tales
+
+
+@pytest.mark.parametrize(
+    ("table", "titles"),
+    [
+        ("file_name,title\ngrimm/fox.txt,G\naesop/fox.txt,A\ncrow.txt,C\n", ["C", "A", "G"]),
+        ("File,Title\ngrimm/fox,G\naesop/fox,A\ncrow,C\n", ["C", "A", "G"]),
+        (
+            "nr,source,TITLE\n1,C:\\tales\\grimm\\fox.txt,G\n2,C:\\tales\\aesop\\fox.txt,A\n3,Crow.TXT,C\n",
+            ["C", "A", "G"],
+        ),
+        ("ID,Title\ngrimm/fox,G\naesop/fox,A\naesop/crow,C\n", ["C", "A", "G"]),
+    ],
+)
+def test_a_table_describes_files_by_the_values_of_a_column(foxes, table, titles):
+    (foxes / "about.csv").write_text(table)
+    stories = read_stories(foxes)
+    assert stories.titles == titles
+    assert stories.story_ids == ["aesop/crow", "aesop/fox", "grimm/fox"]
+    assert stories.report.notes == ()
+
+
+def test_files_that_a_table_does_not_tell_apart_are_not_described(foxes):
+    (foxes / "about.csv").write_text("file,year\nfox.txt,1\ncrow.txt,2\nbear.txt,3\ncrow.txt,4\n")
+    stories = read_stories(foxes)
+    assert [cells.get("year") for cells in stories.metadata] == ["2", None, None]
+    assert [note.code for note in stories.report.notes] == [
+        "files_found",
+        "files_ambiguous",
+        "files_twice",
+        "files_undescribed",
+    ]
+    assert "about.csv: 2 of 4 files found; missing: bear.txt" in stories.report.summary()
+
+    (foxes / "about.csv").unlink()
+    (foxes / "aesop" / "about.csv").write_text("name,year\nfox.txt,1\ncrow.txt,2\n")  # of the files beside it
+    assert [cells.get("year") for cells in read_stories(foxes).metadata] == ["2", "1", None]
+
+
+def test_columns_of_which_each_could_be_meant_are_refused(foxes, make):
+    (foxes / "about.csv").write_text("first,second,year\naesop/fox,grimm/fox,1\ngrimm/fox,aesop/crow,2\n")
+    with refused("several_file_columns", path="about.csv", column="first"):
+        read_stories(foxes)
+    chosen = read_stories(foxes, layout=Layout(file_column="second"))
+    assert [cells.get("year") for cells in chosen.metadata] == ["2", None, "1"]
+
+    (foxes / "about.csv").write_text("file,title,Title\ncrow.txt,a,b\n")
+    with refused("several_columns", path="about.csv", option="title_column", column="title"):
+        read_stories(foxes)
+    with refused("several_columns", path="s.csv", option="id_column", column="id"):
+        read_stories(make("s.csv", "id,ID,text\n1,2,A king.\n"))
+    assert read_stories(make("s.csv", "id,ID,text\n1,2,A king.\n"), layout=Layout(id_column="ID")).story_ids == ["2"]

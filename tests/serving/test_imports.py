@@ -18,6 +18,7 @@ from servers import running_server, serving_process, wait_until
 
 import narrlit
 from narrlit.data.tales import sample_tales, write_tales
+from narrlit.data.writers import write_rows
 from narrlit.serving.import_models import FileRecord, ImportRecord
 from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
@@ -120,7 +121,7 @@ def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, t
     assert (done["status"], done["collection"], done["done"]["stories"]) == ("done", "My tales", 7), done
 
     stories = client.get("/collections/My tales/stories").json()["stories"]
-    assert {story["id"] for story in stories} == {"king", "bear", "1", "2", "x", "x (2)", "hen"}
+    assert {story["id"] for story in stories} == {"king", "bear", "1", "2", "x", "x (2)", "more/inner/hen"}
     king = client.get("/collections/My tales/stories/king").json()
     assert (king["text"], king["metadata"]) == (KING.strip(), {"country": "Germany"})
     assert not list((client.data / "imports" / ready["id"]).glob("uploads"))
@@ -389,3 +390,42 @@ def test_columns_with_names_of_an_index_are_renamed(tmp_path):
     folder, record = record_of(tmp_path, {"text": KING, "rank": 1, "a.b": 2, "_x": 3})
     [story] = collected(folder, record)
     assert dict(story.metadata) == {"rank_": 1, "a b": 2, "x": 3}
+
+
+def recorded(folder, files):
+    """Records of files that were read, by the rows of each."""
+    records = []
+    for number, (name, rows) in enumerate(files.items(), start=1):
+        kind = "text" if name.endswith(".txt") else "table"
+        write_rows(
+            folder / "rows" / f"{number:05d}.jsonl", [{"line": n, "value": row} for n, row in enumerate(rows, 1)]
+        )
+        records.append(FileRecord(number=number, name=name, kind=kind, is_read=True))
+    return ImportRecord(id="x", name="x", files=records)
+
+
+def test_a_table_describes_files_in_folders(tmp_path):
+    (tmp_path / "rows").mkdir()
+    files = {
+        "tales/grimm/fox.txt": [{"text": FOX}],
+        "tales/aesop/fox.txt": [{"text": KING}],
+        "tales/about.csv": [
+            {"File": "grimm/fox", "Title": "Fuchs"},
+            {"File": "fox.txt"},
+            {"File": "bear", "Title": "B"},
+        ],
+    }
+    import_record = recorded(tmp_path, files)
+
+    assert [(story.id, story.title) for story in collected(tmp_path, import_record)] == [
+        ("grimm/fox", "Fuchs"),
+        ("aesop/fox", ""),
+    ]
+    table = understand(tmp_path, import_record).files[-1]
+    assert table.kind == "metadata"
+    assert [warning.code for warning in table.warnings] == ["files_found", "files_ambiguous"]
+    assert table.warnings[0].values["missing"] == "bear"
+
+    files["tales/about.csv"] = [{"Title": "a", "title": "b", "file": "grimm/fox.txt"}]
+    table = understand(tmp_path, recorded(tmp_path, files)).files[-1]
+    assert (table.kind, [warning.code for warning in table.warnings]) == ("metadata", ["several_columns"])

@@ -23,7 +23,7 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[Path]:
     return [] if _is_folder(arguments["out"]) else embedding_files(arguments["out"])
 
 
-def embed(  # noqa: PLR0913 (options)
+def embed(
     stories: str,
     *,
     model: str,
@@ -33,7 +33,6 @@ def embed(  # noqa: PLR0913 (options)
     files: Layout,
     parts: PartOptions,
     role: Role | None = None,
-    drop_invalid: bool = False,
 ) -> None:
     """Embed stories, and write one embedding per story in input order.
 
@@ -52,19 +51,12 @@ def embed(  # noqa: PLR0913 (options)
         parts: size, format and workers of the parts of a folder.
         role: prompt that precedes each story, for models with separate prompts for anchors and candidates; compare
             embeddings of anchors with embeddings of candidates.
-        drop_invalid: drop and count rows without a text instead of stopping at the first one.
     """
     if _is_folder(out):
         encoder = reading.load(model, loading, cache=None)
-        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=files, drop_invalid=drop_invalid, parts=parts)
+        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=files, parts=parts)
         return
     if parts != PartOptions():
         raise OptionError("options_of_folder", out=out)
     encoder = reading.load(model, loading)
-    say(
-        str(
-            narrlit.embed_to_file(
-                stories, out, encoder, role=role, layout=files, drop_invalid=drop_invalid, progress=True
-            )
-        )
-    )
+    say(str(narrlit.embed_to_file(stories, out, encoder, role=role, layout=files, progress=True)))

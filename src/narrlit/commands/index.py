@@ -54,7 +54,7 @@ def index(  # noqa: PLR0913 (options)
         return
     if parts != TableOptions():
         raise OptionError("options_of_address", out=out)
-    source = read_stories(stories, strict=True, layout=files)
+    source = read_stories(stories, layout=files)
     say(source.report.summary())
     encoder = reading.load(model, loading)
     overwrite = output_options.overwrite

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import narrlit
 from narrlit.commands.collections import open_index, read_collection
-from narrlit.commands.options import LabelOptions, ModelOptions, StoryOptions
+from narrlit.commands.options import ModelOptions, StoryOptions
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.files import PAGE_SUFFIXES, Output
@@ -22,11 +22,11 @@ def map(  # noqa: PLR0913 (options)
     group: str | None = None,
     measure: MeasureName | None = None,
     triples: str | None = None,
+    labels: str | None = None,
     k: int = 10,
     loading: ModelOptions,
     reading: StoryOptions,
     files: Layout,
-    labels: LabelOptions,
 ) -> None:
     """Draw a collection with its groups: up to 300 stories as a dendrogram with a heat map, more as a scatter plot.
 
@@ -39,20 +39,18 @@ def map(  # noqa: PLR0913 (options)
             chance.
         measure: measure of similarity; default: passages, or csls for a model that can't embed passages.
         triples: file of labeled triples on which the model is evaluated; the page begins with the accuracy.
+        labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
         k: number of nearest stories listed per story.
         loading: the model that embeds the stories, if they are not an index; default: narrlit-mini.
         reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
         files: columns and lines of files of stories.
-        labels: labels of the triples.
     """
     if index_at(stories):
         open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed
     collection = read_collection(stories, loading, reading, files, measure)
     accuracy = None
     if triples is not None:
-        result = narrlit.evaluate(
-            triples, collection.encoder, labels=labels.labels, strict=labels.strict, progress=True
-        )
+        result = narrlit.evaluate(triples, collection.encoder, labels=labels, strict=files.strict, progress=True)
         accuracy = f"{result.estimate()} on the triples of {Path(triples).name}"
         for note in result.notes:
             if note.code == "seen_in_training":

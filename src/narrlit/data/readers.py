@@ -265,12 +265,14 @@ def _usual_column(file: RowFile, columns: Sequence[str], role: str) -> str | Non
     """Find the column with the usual name of a story's text, id or title; None if there is none.
 
     Raises:
-        DataError: if several columns could be the text.
+        DataError: if several columns could be meant.
     """
     usual = TEXT_COLUMNS if role == "text" else (role,)
     matches: list[str] = []
     for name in usual:
         matches += [column for column in columns if normal_text(column) == name]
+    if len(matches) > 1 and role != "text":
+        raise DataError("several_columns", path=file.path, columns=matches, option=f"{role}_column", column=matches[0])
     if len(matches) > 1 and matches[0].casefold() not in UNMISTAKABLE_COLUMNS:
         raise DataError("several_text_columns", path=file.path, columns=matches, column=matches[0])
     return matches[0] if matches else None
@@ -645,10 +647,10 @@ def read_stories(
     """Read stories from a file or folder, or from standard input (`-`).
 
     Args:
-        path: a folder with one story per file (.txt, .md, .docx, .epub, .pdf) and, optionally, a table with a column
-            file_name; a table (.csv with any delimiter, .tsv, .xlsx, .parquet); JSON Lines of objects or strings; a
-            JSON array; or a text file or document, which is one story.
-        strict: raise an error at the first row that would be dropped.
+        path: a folder or zip archive with one story per file (.txt, .md, .docx, .epub, .pdf), also in folders in it,
+            and, optionally, tables that describe the files; a table (.csv with any delimiter, .tsv, .xlsx, .parquet);
+            JSON Lines of objects or strings; a JSON array; or a text file or document, which is one story.
+        strict: raise an error at the first row or file that would be left out, like `layout.strict`.
         stories: table to add the stories to; None: a new table.
         layout: columns, and how a text file is divided into stories.
 
@@ -657,7 +659,8 @@ def read_stories(
             and a row can't be used.
         OptionError: if the layout does not fit the file.
     """
-    return parse_stories(read_rows(path, layout), strict, stories, layout)
+    layout = replace(layout, strict=strict or layout.strict)
+    return parse_stories(read_rows(path, layout), layout.strict, stories, layout)
 
 
 def read_any(
@@ -667,7 +670,8 @@ def read_any(
 
     Args and errors are those of `read_stories`.
     """
-    return parse_stories(read_rows(path, layout), strict, stories, layout, examples=True)
+    layout = replace(layout, strict=strict or layout.strict)
+    return parse_stories(read_rows(path, layout), layout.strict, stories, layout, examples=True)
 
 
 def read_triples(

@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from narrlit.data.sources import ARCHIVE_SUFFIX
 from narrlit.errors import sentence
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -15,7 +16,7 @@ TEXT_SUFFIXES = (".txt", ".md")
 DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
 STORY_SUFFIXES = (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
 """Suffixes of files of which a folder has one per story."""
-KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES)
+KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES, ARCHIVE_SUFFIX)
 STANDARD_INPUT = (Path("-"), Path("/dev/stdin"))
 TEXT_COLUMNS = ("text", "story", "plot", "summary", "synopsis", "description")
 
@@ -81,9 +82,9 @@ class RowFile:
         return list(dict.fromkeys(map(str, names)))
 
     def place(self, row: FileRow) -> str:
-        """Return the place of a row for messages: file and line, or the path of a file in a folder."""
-        if row.path is None and self.path.is_dir():
-            return str(self.path / row.value["file_name"])
+        """Return the place of a row for messages: file and line, or the path of a file in a folder or archive."""
+        if row.path is not None and row.path.suffix.lower() in STORY_SUFFIXES:
+            return str(row.path)
         sheet = "" if row.sheet is None else f"[{row.sheet}]"
         return f"{row.path or self.path}{sheet}:{row.line}"
 

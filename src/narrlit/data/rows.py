@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TextIO
 
 from narrlit.data.decoding import decoded, encoding_of
+from narrlit.data.joining import Described, FileNames, described_files
 from narrlit.data.row_file import (
     DELIMITERS,
     DOCUMENT_SUFFIXES,
@@ -28,7 +30,7 @@ from narrlit.data.row_file import (
     RowFile,
     numbered_rows,
 )
-from narrlit.data.schema import normal_form
+from narrlit.data.sources import SourceFile, is_source, source_files
 from narrlit.data.tables import STORY_COLUMNS, Dialect, delimited_records, table_rows, workbook_rows
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.optional import require
@@ -36,6 +38,8 @@ from narrlit.optional import require
 _HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 _EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
 
+NAMED_PROBLEMS = 3
+"""Number of files that can't be read of which the problem is told."""
 TextSplit = Literal["lines", "blank-lines"]
 
 
@@ -47,14 +51,18 @@ class Layout:
         text_column: column with the text; default: text, story, plot, summary, synopsis or description.
         id_column: column with the ids; default: id.
         title_column: column with the titles; default: title.
+        file_column: column with names of files, in a table beside them; default: the one whose values are such names.
         split: how a text file is divided into stories: each line is one, or they are separated by blank lines; default:
             the file is one story.
+        strict: stop at the first row or file that can't be used, instead of leaving it out and counting it.
     """
 
     text_column: str | None = None
     id_column: str | None = None
     title_column: str | None = None
+    file_column: str | None = None
     split: TextSplit | None = None
+    strict: bool = False
 
 
 def file_digest(path: str | Path) -> str:
@@ -63,20 +71,20 @@ def file_digest(path: str | Path) -> str:
     if not path.is_dir():
         return hashlib.sha256(_bytes(path)).hexdigest()
     digest = hashlib.sha256()
-    for file in _files(path):
+    for file in source_files(path):
         digest.update(file.name.encode() + b"\0")
-        digest.update(_bytes(file))
+        digest.update(file.read())
     return digest.hexdigest()
 
 
 def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
-    """Read the rows of a file, of a folder with one story per file, or of standard input (`-`).
+    """Read the rows of a file, of a folder or zip archive with one story per file, or of standard input (`-`).
 
     The suffix of a file determines its format. Standard input is JSON Lines if its first line is a JSON object or
     string, a JSON array if all of it is one, CSV if its first line names a column of texts, and otherwise text.
 
     Args:
-        path: file, folder or `-`.
+        path: file, folder, archive or `-`.
         layout: how a text file is divided, and the column of texts by which CSV on standard input is recognized.
 
     Raises:
@@ -85,15 +93,14 @@ def read_rows(path: str | Path, layout: Layout = Layout()) -> RowFile:
     """
     path = Path(path)
     notes: list[ReadingNote] = []
-    rows = _folder_rows(path, notes) if path.is_dir() else _file_rows(path, layout, notes)
+    rows = _source_rows(path, layout, notes) if is_source(path) else _content_rows(path, _bytes(path), layout, notes)
     if not rows:
         raise DataError("no_rows", path=path)
     return RowFile(path, rows, tuple(notes))
 
 
-def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
-    """Read every row of a file or of standard input."""
-    content = _bytes(path)
+def _content_rows(path: Path, content: bytes, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
+    """Read every row of the content of a file or of standard input."""
     suffix = path.suffix.lower()
     if path not in STANDARD_INPUT and suffix not in KNOWN_SUFFIXES:
         raise DataError("unknown_file_type", path=path, suffix=suffix, known=KNOWN_SUFFIXES)
@@ -102,7 +109,7 @@ def _file_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[Fil
     if suffix == ".parquet":
         return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
-        return [FileRow(1, _document(path, notes))]
+        return [FileRow(1, _document(path, content, notes))]
     text = decoded(path, content, notes)
     if not text.strip():
         raise DataError("empty_file", path=path)
@@ -199,81 +206,78 @@ def _stream_parquet(file: IO[bytes], path: Path, wanted: Callable[[int], bool], 
             yield FileRow(number - start + 1, value, path) if wanted(number) else None
 
 
-def _files(folder: Path) -> list[Path]:
-    """List the files of a folder by name, without hidden files and lock files of word processors."""
-    with reading("unreadable_folder", folder):
-        return sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in ".~")
+def _source_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
+    """Read one story per file of a folder or archive, with the columns of tables that describe the files.
 
-
-def _folder_rows(folder: Path, notes: list[ReadingNote]) -> list[FileRow]:
-    """Read one story per file, with the columns of tables that have a column file_name."""
-    files = _files(folder)
-    story_files = [file for file in files if _holds_a_story(file)]
+    Files that can't be read are left out and named, unless the layout is strict.
+    """
+    files = source_files(path)
+    story_files = [file for file in files if file.suffix in STORY_SUFFIXES]
     if not story_files:
-        raise _no_stories(folder, files)
-    columns, unread = _columns_beside_stories(files, notes)
-    rows = []
+        names = ", ".join([file.name for file in files[:5]]) or "no file"
+        raise DataError("no_stories_in_folder", path=path, found=names, known=STORY_SUFFIXES)
+    stories: dict[str, dict[str, object]] = {}
+    problems: list[DataError] = []
     story_notes: list[ReadingNote] = []
-    for number, file in enumerate(story_files, start=1):
-        story = _document(file, story_notes)
-        cells = columns.pop(normal_form(file.name), None) or columns.pop(normal_form(file.stem), {})
-        rows.append(FileRow(number, {**story, **cells, "text": story["text"], "file_name": file.name}))
+    for file in story_files:
+        try:
+            stories[file.name] = {**_document(file.path, file.read(), story_notes), "id": file.id}
+        except DataError as error:
+            problems.append(error)
+    cells, unread = _cells_beside(path, files, FileNames(stories), layout, notes, problems)
+    if problems and (layout.strict or not stories):
+        raise problems[0]
+    rows = []
+    for number, (name, story) in enumerate(stories.items(), start=1):
+        row = {**story, **cells.get(name, {}), "text": story["text"], "file_name": name}
+        rows.append(FileRow(number, row, path / name))
     for note, count in Counter(map(str, story_notes)).items():
         notes.append(ReadingNote.of("note_of_files", n=count, note=note))
-    if columns:
-        notes.append(ReadingNote.of("files_not_found", n=len(columns), first=next(iter(columns))))
+    undescribed = [name for name in stories if name not in cells]
+    if cells and undescribed:
+        notes.append(ReadingNote.of("files_undescribed", n=len(undescribed), first=undescribed[0]))
     if unread:
-        notes.append(ReadingNote.of("unread_files", n=len(unread), first=unread[0].name))
+        notes.append(ReadingNote.of("unread_files", n=len(unread), first=unread[0]))
+    if problems:
+        shown = "; ".join(map(str, problems[:NAMED_PROBLEMS]))
+        notes.append(ReadingNote.of("left_out_files", n=len(problems), problems=shown))
     return rows
 
 
-def _holds_a_story(file: Path) -> bool:
-    """Return True if a file in a folder of stories is a story."""
-    return file.suffix.lower() in STORY_SUFFIXES
-
-
-def _no_stories(folder: Path, files: Sequence[Path]) -> DataError:
-    """Make the error for a folder without stories, which names some of its files."""
-    names = ", ".join([file.name for file in files[:5]]) or "no file"
-    return DataError("no_stories_in_folder", path=folder, found=names)
-
-
-_CellsOfFiles = dict[str, dict[str, object]]
-"""Non-empty cells of a table's row by column, by the `normal_form` of the row's file_name."""
-
-
-def _columns_beside_stories(files: Sequence[Path], notes: list[ReadingNote]) -> tuple[_CellsOfFiles, list[Path]]:
-    """Read the tables among the files of a folder of stories.
+def _cells_beside(
+    folder: Path,
+    files: Sequence[SourceFile],
+    names: FileNames,
+    layout: Layout,
+    notes: list[ReadingNote],
+    problems: list[DataError],
+) -> tuple[dict[str, dict[str, object]], list[str]]:
+    """Read the tables among the files of a folder.
 
     Returns:
-        The cells of each story, and the files that are neither stories nor read.
+        The cells of each story by the name of its file, and the names of files that are neither stories nor read.
     """
-    columns: _CellsOfFiles = {}
+    cells: dict[str, dict[str, object]] = {}
     unread = []
     for file in files:
-        if _holds_a_story(file):
+        if file.suffix in STORY_SUFFIXES:
             continue
-        is_table = file.suffix.lower() in TABLE_SUFFIXES
-        cells_of_files = _columns_of_files(file, notes) if is_table else {}
-        if cells_of_files:
-            columns |= cells_of_files
-        else:
-            unread.append(file)
-    return columns, unread
-
-
-def _columns_of_files(table: Path, notes: list[ReadingNote]) -> _CellsOfFiles:
-    """Read the cells of each row of a table; none if the table has no column file_name."""
-    table_notes: list[ReadingNote] = []
-    cells_of_files: _CellsOfFiles = {}
-    for row in _file_rows(table, Layout(), table_notes):
-        if row.value.get("file_name"):
-            cells = {name: cell for name, cell in row.value.items() if cell not in (None, "")}
-            cells_of_files[normal_form(str(cells["file_name"]))] = cells
-    if cells_of_files:
+        described = Described()
+        table_notes: list[ReadingNote] = []
+        if file.suffix in (*TABLE_SUFFIXES, *JSON_SUFFIXES, ".parquet"):
+            rows: list[FileRow] = []
+            with suppress(DataError):  # a table that can't be read describes no file
+                rows = _content_rows(file.path, file.read(), Layout(), table_notes)
+            described = described_files(folder, file.name, rows, names, layout.file_column)
+        if not described.is_table:
+            unread.append(file.name)
+            continue
+        for name, values in described.cells.items():
+            cells[name] = {**values, **cells.get(name, {})}
         for note in table_notes:
-            notes.append(ReadingNote.of("note_of_table", table=table.name, note=str(note)))
-    return cells_of_files
+            notes.append(ReadingNote.of("note_of_table", table=file.name, note=str(note)))
+        notes += described.notes
+    return cells, unread
 
 
 @lru_cache(maxsize=1)
@@ -376,12 +380,14 @@ def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]
     return story
 
 
-def _document(path: Path, notes: list[ReadingNote]) -> dict[str, object]:
+def _document(path: Path, content: bytes, notes: list[ReadingNote]) -> dict[str, object]:
     """Read a text file or document as one story; documents are converted to Markdown."""
     suffix = path.suffix.lower()
-    content = _bytes(path)
     if suffix in TEXT_SUFFIXES:
-        return _story(path, _with_plain_line_ends(decoded(path, content, notes)))
+        text = _with_plain_line_ends(decoded(path, content, notes))
+        if not text.strip():
+            raise DataError("empty_file", path=path)
+        return _story(path, text)
     markitdown = require("markitdown", "documents")
     converters = require("markitdown.converters", "documents")
     with reading("broken_document", path):

@@ -56,7 +56,6 @@ def embed_to_file(
     *,
     role: Role | None = None,
     layout: Layout = Layout(),
-    drop_invalid: bool = False,
     progress: bool = False,
 ) -> EmbeddedFile:
     """Embed stories, and write one embedding per story to a file, in input order.
@@ -70,7 +69,6 @@ def embed_to_file(
         encoder: encoder from `narrlit.load`.
         role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
         layout: how files of stories are read.
-        drop_invalid: drop and count rows without a text instead of stopping at the first one.
         progress: print how files were read, and show a progress bar, on stderr.
 
     Returns:
@@ -92,7 +90,7 @@ def embed_to_file(
     target = Path(out)
     check_writable(target, *SUFFIXES)
     if isinstance(stories, str | Path):
-        stories = read_stories(stories, not drop_invalid, layout=layout)
+        stories = read_stories(stories, layout=layout)
         if progress:
             say(stories.report.summary())
     rows = _numbered(stories)

@@ -96,8 +96,7 @@ class PartSource:
         stories: a file, a folder, a glob pattern or an address in an object store (s3://, gs://).
         encoder: encoder of the stories.
         role: role whose prompt precedes each story; None: the encoder must have one prompt for all.
-        layout: columns of the stories.
-        drop_invalid: drop rows without a text.
+        layout: columns of the stories, and whether rows without a text are refused.
         part_rows: number of rows per part.
     """
 
@@ -105,7 +104,6 @@ class PartSource:
     encoder: StoryEncoder
     role: Role | None
     layout: Layout
-    drop_invalid: bool
     part_rows: int
 
     @cached_property
@@ -158,7 +156,7 @@ class PartSource:
             "inputs": [{"file": Path(file.path).name, "bytes": file.size} for file in self.files],
             "text_column": self.sample.columns.get("text"),
             "role": self.role or "story",
-            "drop_invalid": self.drop_invalid,
+            "strict": self.layout.strict,
             "part_rows": self.part_rows,
         }
 
@@ -180,7 +178,7 @@ class PartSource:
         valid_rows, numbers = [], []
         for row_number, row in enumerate(part.rows, start):
             cells = row.value if isinstance(row.value, Mapping) else {"text": row.value}
-            if not self.drop_invalid or _is_text(cells.get(self.text_column)):
+            if self.layout.strict or _is_text(cells.get(self.text_column)):
                 valid_rows.append(row)
                 numbers.append(row_number)
         stories, embeddings, coverage = self._embedded(valid_rows)

@@ -94,7 +94,6 @@ def embed_to_folder(
     *,
     role: Role | None = None,
     layout: Layout = Layout(),
-    drop_invalid: bool = False,
     parts: PartOptions = PartOptions(),
 ) -> Manifest:
     r"""Embed any number of stories in parts; an interruption loses one part at most.
@@ -107,8 +106,7 @@ def embed_to_folder(
         out: folder to write; new, or started with the same settings.
         encoder: encoder from `narrlit.load`; without a cache, embeddings are stored in the parts only.
         role: role whose prompt precedes each story, for models with separate prompts for anchors and candidates.
-        layout: columns of the text.
-        drop_invalid: drop and count rows without a text instead of stopping at the first one.
+        layout: columns of the text, and whether a row without a text is left out or refused.
         parts: size, format and workers of the parts.
 
     Returns:
@@ -131,7 +129,7 @@ def embed_to_folder(
         raise OptionError("whole_files_in_parts")
     if parts.engine == "ray":
         require("ray", "ray")  # which includes what reads the files
-    source = PartSource(str(stories), encoder.fitted_for([]), role, layout, drop_invalid, parts.part_rows)
+    source = PartSource(str(stories), encoder.fitted_for([]), role, layout, parts.part_rows)
     return PartFolder.of_process(Path(out), parts.format).fill(source, parts)
 
 

@@ -45,7 +45,7 @@ class StoryFinder:
         Raises:
             DataError: if the file can't be read, or two stories have the same id.
         """
-        read = read_stories(source, strict=True, layout=layout)
+        read = read_stories(source, layout=layout)
         if progress:
             say(read.report.summary())
         texts = [story.text for story in read]

@@ -143,7 +143,7 @@ class VectorTable:
             raise OptionError("whole_files_in_table")
         if options.engine == "ray":
             require("ray", "ray")  # which includes what reads the files
-        source = PartSource(str(stories), encoder, None, layout, drop_invalid=True, part_rows=options.part_rows)
+        source = PartSource(str(stories), encoder, None, layout, part_rows=options.part_rows)
         database = _connect(address, storage_options)
         table = _open(database, address)
         if table is None:

@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 
 from narrlit.console import counted, say
 from narrlit.data.schema import normal_form
+from narrlit.data.sources import is_hidden
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError
 from narrlit.files import atomic_path
@@ -34,7 +35,7 @@ from narrlit.serving.problems import RefusedError, missing
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.shelf import NAME, Shelf
 from narrlit.serving.understanding import collected, understand
-from narrlit.serving.uploads import UPLOAD_SUFFIXES, Upload, is_left_out, stored_name
+from narrlit.serving.uploads import UPLOAD_SUFFIXES, Upload, stored_name
 from narrlit.serving.worker_process import WorkerProcess
 
 FOLDER = "imports"
@@ -447,7 +448,7 @@ def files_of(source: Path) -> list[Path]:
     files = []
     for path in paths:
         name = _name_in(source, path)
-        if path.is_file() and not is_left_out(name) and stored_name(0, name) is not None:
+        if path.is_file() and not is_hidden(name) and stored_name(0, name) is not None:
             files.append(path)
     if not files:
         raise DataError("no_file_to_import", source=source, suffixes=UPLOAD_SUFFIXES)

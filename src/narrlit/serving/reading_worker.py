@@ -4,16 +4,18 @@ python -m narrlit.serving.reading_worker
 """
 
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from narrlit.data.row_file import DOCUMENT_SUFFIXES, TEXT_SUFFIXES
 from narrlit.data.rows import read_rows
+from narrlit.data.sources import archive_names, is_hidden
 from narrlit.data.writers import write_rows
 from narrlit.errors import DataError, NarrlitError, reason
 from narrlit.optional import require
 from narrlit.serving.import_models import FileKind, FileRecord, ReadJob, ReadResult, UnpackedFile
 from narrlit.serving.messages import Message, hide, message_of
-from narrlit.serving.uploads import clean_name, is_left_out, stored_name
+from narrlit.serving.uploads import clean_name, stored_name
 from narrlit.serving.worker_process import receive_job, send_line
 
 ARCHIVE = ".zip"
@@ -93,14 +95,14 @@ def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
     """Copy the files of an archive; archives in it are not unpacked."""
     with zipfile.ZipFile(path) as archive:
         parts = _parts(archive)
-        size = _size(parts)
+        size = _size(parts.values())
         if len(parts) > job.most_files:
             raise DataError("many_files_inside", path=path, files=len(parts), limit=job.most_files)
         if size > job.most_unpacked:
             raise DataError("large_inside", path=path, bytes=size, limit=job.most_unpacked)
         unpacked = []
-        for number, part in enumerate(parts, start=1):
-            name = clean_name(f"{file.name.removesuffix(ARCHIVE)}/{part.filename}")
+        for number, (name_inside, part) in enumerate(parts.items(), start=1):
+            name = clean_name(f"{file.name.removesuffix(ARCHIVE)}/{name_inside}")
             stored = stored_name(number, name)
             if stored is None or PurePosixPath(stored).suffix == ARCHIVE:
                 unpacked.append(UnpackedFile(name=name, stored=""))
@@ -113,16 +115,14 @@ def _unpack(path: Path, file: FileRecord, job: ReadJob) -> list[UnpackedFile]:
     return unpacked
 
 
-def _parts(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """List the files of an archive that are not left out."""
-    parts = []
-    for part in archive.infolist():
-        if not part.is_dir() and not is_left_out(clean_name(part.filename)):
-            parts.append(part)
-    return parts
+def _parts(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the files of an archive that are not left out, by their names."""
+    files = [part for part in archive.infolist() if not part.is_dir()]
+    named = zip(archive_names(files), files, strict=True)
+    return {name: part for name, part in named if not is_hidden(clean_name(name))}
 
 
-def _size(parts: list[zipfile.ZipInfo]) -> int:
+def _size(parts: Iterable[zipfile.ZipInfo]) -> int:
     """Number of bytes of files after they are unpacked."""
     return sum(part.file_size for part in parts)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from narrlit.console import counted
+from narrlit.data.joining import FileNames, described_files
 from narrlit.data.readers import Stories, counts, parse_stories
 from narrlit.data.row_file import FileRow, RowFile
 from narrlit.data.rows import Layout
@@ -21,12 +22,10 @@ from narrlit.serving.messages import Message, message_of
 PREVIEWED = 5
 BEGINNING = 240
 """Characters of a story in a preview."""
-FILE_NAME = "file_name"
-"""Column with which a table describes other files."""
 SHORT, LONG = 30, 20_000
 """Words below and above which a story is worth a look."""
 RowCells = Mapping[str, object]
-"""Cells of a row, by the names of their columns."""
+"""RowCells of a row, by the names of their columns."""
 TITLE_CHARACTERS, TITLE_WORDS = 60, 8
 """Most characters and words of a line that may be the title of another story."""
 WORDS_BETWEEN = 60
@@ -67,12 +66,23 @@ class FoundFile:
     Attributes:
         record: what is recorded of it.
         stories: its stories.
-        cells: for a table of columns for other files, the cells of each by its file name.
     """
 
     record: FileRecord
     stories: Sequence[FoundStory] = ()
-    cells: Mapping[str, RowCells] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """Files of an import as its tables describe them.
+
+    Attributes:
+        cells: cells of each file by column, by its name.
+        warnings: what to look at in each table that describes files, by the number of the table.
+    """
+
+    cells: Mapping[str, RowCells]
+    warnings: Mapping[int, list[Message]]
 
 
 def understand(folder: Path, record: ImportRecord) -> ImportRecord:
@@ -95,37 +105,59 @@ def collected(folder: Path, record: ImportRecord) -> Iterator[FoundStory]:
 
 def found_files(folder: Path, records: Sequence[FileRecord]) -> Iterator[FoundFile]:
     """Read the rows of files again, give each story a unique id, and add the columns of tables that describe files."""
-    cells = _cells_of_files(folder, records)
+    descriptions = _descriptions(folder, records)
+    top = _common_folder([record.name for record in records if record.kind != "archive"])
     taken: Counter[str] = Counter()
     for record in records:
-        found = _found(folder, record)
+        found = _found(folder, record, descriptions, top)
         stories = found.stories
         if record.is_story:
-            path = PurePosixPath(record.name)
-            row = cells.get(normal_form(path.name)) or cells.get(normal_form(path.stem)) or {}
-            stories = [_with_cells(story, row) for story in stories]
+            stories = [_with_cells(story, descriptions.cells.get(record.name, {})) for story in stories]
         ids = Counter() if record.skipped else taken  # a file that is left out takes no ids from others
         stories, warnings = _unique(stories, ids)
         described = found.record.model_copy(update={"warnings": [*found.record.warnings, *warnings]})
-        yield FoundFile(described, stories, found.cells)
+        yield FoundFile(described, stories)
 
 
-def _cells_of_files(folder: Path, records: Sequence[FileRecord]) -> dict[str, RowCells]:
-    """Return the cells of all tables that describe other files, by the names of these."""
+def _descriptions(folder: Path, records: Sequence[FileRecord]) -> Descriptions:
+    """Find the tables that describe other files of an import."""
+    names = FileNames(record.name for record in records if record.is_story)
     cells: dict[str, RowCells] = {}
+    warnings: dict[int, list[Message]] = {}
     for record in records:
-        if record.kind in ("table", "metadata") and not record.skipped:
-            cells |= _found(folder, record).cells
-    return cells
+        if record.kind not in ("table", "metadata") or record.wanted is not None or not record.has_rows:
+            continue
+        try:
+            described = described_files(Path(), record.name, _rows(folder, record).rows, names)
+        except NarrlitError as error:
+            warnings[record.number] = [message_of(error)]
+            continue
+        if described.is_table:
+            warnings[record.number] = list(map(message_of, described.notes))
+            if not record.skipped:
+                cells |= described.cells
+    return Descriptions(cells, warnings)
 
 
-def _found(folder: Path, record: FileRecord) -> FoundFile:
+def _common_folder(names: Sequence[str]) -> str:
+    """Return the folder in which all files are, with `/` at its end; empty if there is none."""
+    tops = {name.partition("/")[0] for name in names}
+    return f"{tops.pop()}/" if len(tops) == 1 and all("/" in name for name in names) else ""
+
+
+def _found(folder: Path, record: FileRecord, descriptions: Descriptions, top: str) -> FoundFile:
     """Find the stories of one file."""
     if not record.has_rows:
         problems = [] if record.problem is None else [record.problem]
         return FoundFile(record.model_copy(update={"warnings": problems}))
     rows = _rows(folder, record)
-    return _document(record, rows) if record.is_story else _table(record, rows)
+    if record.is_story:
+        return _document(record, rows, top)
+    found = record.model_copy(update={"columns": rows.columns})
+    if record.number in descriptions.warnings:
+        described = {"kind": "metadata", "warnings": descriptions.warnings[record.number]}
+        return FoundFile(found.model_copy(update=described))
+    return _table_of_stories(found.model_copy(update={"kind": "table"}), rows)
 
 
 def _rows(folder: Path, record: FileRecord) -> RowFile:
@@ -138,39 +170,15 @@ def _rows(folder: Path, record: FileRecord) -> RowFile:
     return RowFile(Path(record.name), rows)
 
 
-def _document(record: FileRecord, rows: RowFile) -> FoundFile:
-    """Take a file as one story, whose id is the name of the file."""
+def _document(record: FileRecord, rows: RowFile, top: str) -> FoundFile:
+    """Take a file as one story, whose id is the path of the file in the folder of all."""
     [row] = rows.rows
     text = str(row.value.get("text", ""))
-    stem = PurePosixPath(record.name).stem
-    story = FoundStory(stem, str(row.value.get("title") or ""), text)
+    path = PurePosixPath(record.name.removeprefix(top)).with_suffix("")
+    story = FoundStory(str(path), str(row.value.get("title") or ""), text)
     warnings = [note for note in record.notes if note.code != "one_story"]
     warnings += _warnings_of_text(text)
     return FoundFile(record.model_copy(update={"warnings": warnings}), [story])
-
-
-def _table(record: FileRecord, rows: RowFile) -> FoundFile:
-    """Take the rows of a file as stories, by its columns; or as columns of other files."""
-    columns = rows.columns
-    if FILE_NAME in columns and record.wanted is None:
-        cells = _cells_by_file(rows)
-        if cells.keys() - {""}:
-            found = record.model_copy(update={"kind": "metadata", "columns": columns, "warnings": []})
-            return FoundFile(found, cells=cells)
-    return _table_of_stories(record.model_copy(update={"kind": "table", "columns": columns}), rows)
-
-
-def _cells_by_file(rows: RowFile) -> dict[str, RowCells]:
-    """Return the cells of a table that describes other files, by the names of these; empty cells are left out."""
-    cells_by_file: dict[str, RowCells] = {}
-    for row in rows.rows:
-        name = normal_form(str(row.value.get(FILE_NAME) or ""))
-        cells = {}
-        for column, cell in row.value.items():
-            if column not in (FILE_NAME, "text") and cell not in (None, ""):
-                cells[column] = cell
-        cells_by_file[name] = cells
-    return cells_by_file
 
 
 def _table_of_stories(found: FileRecord, rows: RowFile) -> FoundFile:
@@ -200,6 +208,7 @@ def _stories_of(record: FileRecord, stories: Stories) -> list[FoundStory]:
 def _with_cells(story: FoundStory, cells: RowCells) -> FoundStory:
     """Add the cells of a table that describes files to the story of a file."""
     others = dict(cells)
+    others.pop("text", None)
     title = str(others.pop("title", "") or story.title)
     id = str(others.pop("id", "") or story.id)
     return replace(story, id=id, title=title, metadata=_metadata(others))

@@ -10,6 +10,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 
+from narrlit.data.sources import is_hidden
 from narrlit.serving.import_models import FileRecord
 from narrlit.serving.problems import RefusedError
 
@@ -34,7 +35,6 @@ UPLOAD_SUFFIXES = (
 LONGEST_NAME = 300
 BLOCK = 2**20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LEFT_OUT = re.compile(r"(^|/)(\.|~\$|__MACOSX/|Thumbs\.db$|desktop\.ini$)", re.IGNORECASE)
 
 
 def clean_name(name: str) -> str:
@@ -50,15 +50,6 @@ def clean_name(name: str) -> str:
         if part.strip(". ") and not is_drive:
             parts.append(part)
     return "/".join(parts)[-LONGEST_NAME:]
-
-
-def is_left_out(name: str) -> bool:
-    """Return True for hidden files and what systems leave in folders.
-
-    >>> is_left_out("tales/.DS_Store"), is_left_out("__MACOSX/a.txt"), is_left_out("tales/a.txt")
-    (True, True, False)
-    """
-    return bool(_LEFT_OUT.search(name))
 
 
 def stored_name(number: int, name: str) -> str | None:
@@ -139,7 +130,7 @@ class Upload:
 
     def _begin_file(self) -> None:
         """Open the copy of a file; fields that are no files are not read."""
-        if not self._file_name or is_left_out(self._file_name):
+        if not self._file_name or is_hidden(self._file_name):
             return
         if len(self.files) >= self.most_files:
             message = f"files: more than {self.most_files:,} files: send fewer at once"
