@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from jsonargparse import ArgumentParser, dict_to_namespace
+from jsonargparse import ArgumentParser, Namespace
 from safetensors.torch import load_file
 from torch import nn
 
@@ -88,7 +88,7 @@ def test_jsonargparse_merges_settings_without_defaults_and_without_required_ones
         parser = ArgumentParser(exit_on_error=False)
         parser.add_function_arguments(options)
         given = {"epochs": "3", "sizes": {"a": 1}}
-        config = merge_settings(parser, given, dict_to_namespace({"epochs": 2}))
+        config = merge_settings(parser, given, Namespace(epochs=2))
         assert config.as_dict() == {"epochs": 3, "sizes": {"a": 1}}
         assert given == {"epochs": "3", "sizes": {"a": 1}}
 

@@ -16,7 +16,7 @@ from traceback import extract_tb
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from jsonargparse import Namespace, dict_to_namespace
+from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import (
@@ -156,7 +156,7 @@ class StageCLI(LightningCLI):
             words = [word for word in self.settings if isinstance(word, str)]
             self.config = parser.parse_args(_find_configs(words))
             return
-        config = dict_to_namespace({})
+        config = merge_settings(parser, {})
         for settings in layers:
             for name, value in settings.items():
                 config = merge_settings(parser, _nested(name, value, config), config)
@@ -440,7 +440,7 @@ def _check_parameters(option: str, kind: type, values: Mapping[str, object]) -> 
         content = vars(value) if isinstance(value, Namespace) else value
         if not isinstance(content, dict):
             example = f"{option}.{name}.{fields(settings)[0].name}"
-            raise OptionError("not_a_mapping", option=f"{option}.{name}", found=value, example=example)
+            raise OptionError("not_a_mapping", option=f"{option}.{name}", found=repr(value), example=example)
         _check_parameters(f"{option}.{name}", settings, content)
 
 
