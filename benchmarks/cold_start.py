@@ -80,7 +80,7 @@ def compare(prepared: Path, other: Path, result: Result) -> None:
     expected.encoder.module  # noqa: B018 - a loaded model is not replaced by its export
     queries = [split_sentences(text)[0] for text in expected.collection().frame["text"]]
     for query in queries:
-        ours, theirs = own.search(query, k=24), expected.search(query, k=24)
+        ours, theirs = own.search(query, k=24).table(), expected.search(query, k=24).table()
         result.same_ranking += ours["id"].tolist() == theirs["id"].tolist()
         both = ours.merge(theirs, on="id")
         difference = float(np.abs(both["similarity_x"] - both["similarity_y"]).max())

@@ -154,8 +154,8 @@ def memory_of_searching(path: Path, query: str) -> int:
     before = memory()
     index = Index(path)
     index._encoder = encoder
-    index.search(query)
-    index.like("1")
+    index.search(query).table()
+    index.like("1").table()
     return memory() - before
 
 
@@ -176,16 +176,16 @@ def measure(count: int, pool: Passages, encoder: StoryEncoder, embedded: int, te
         began = time.perf_counter()
         total_words = write(path, long_stories(pool, count, tellings, generator), encoder)
         writing_seconds = time.perf_counter() - began
-        fitting_seconds = timed(lambda: Index(path).like("1"))
+        fitting_seconds = timed(lambda: Index(path).like("1").table())
         queries = other_passages(QUERIES)
         ids = [str(row + 1) for row in generator.integers(count, size=QUERIES)]
         began = time.perf_counter()
         index = Index(path)
         index._encoder = encoder
-        index.search(queries[0])
+        index.search(queries[0]).table()
         loading_seconds = time.perf_counter() - began
-        text_times = [timed(lambda: index.search(query)) for query in queries]  # noqa: B023
-        like_times = [timed(lambda: index.like(id)) for id in ids]  # noqa: B023
+        text_times = [timed(lambda: index.search(query).table()) for query in queries]  # noqa: B023
+        like_times = [timed(lambda: index.like(id).table()) for id in ids]  # noqa: B023
         with ProcessPoolExecutor(1, get_context("spawn")) as pool_of_one:
             room = pool_of_one.submit(memory_of_searching, path, queries[0]).result()
         ranked = index._measured(SearchOptions())

@@ -101,7 +101,7 @@ def queries(setting: Setting) -> Iterator[Row]:
 
         def ours() -> None:
             """Search the index."""
-            results = [index.search(query, measure="cosine") for query in asked]
+            results = [index.search(query, measure="cosine").table() for query in asked]
             best["ours"] = float(results[-1].similarity[0])
 
         def theirs() -> None:

@@ -101,7 +101,7 @@ def tale_sentences(encoder: StoryEncoder) -> dict[str, float]:
         index = narrlit.Index.create(Path(folder) / "tales.index", tales, encoder=encoder)
         ranks = []
         for tale_type, sentence in TALE_SENTENCES.items():
-            types = index.search(sentence, k=len(tales))["atu"].tolist()
+            types = index.search(sentence, k=len(tales)).table()["atu"].tolist()
             ranks.append(types.index(tale_type) + 1)
     return ranking_figures(ranks)
 

@@ -107,8 +107,8 @@ def test_an_index_ranks_as_a_collection_in_memory_by_each_measure(made, memory, 
     index = Index(made.path)
     text = "They argued about the money. " + tales["text"][4]
     for similarities, results in (
-        (queried(memory, measure, text), index.search(text, k=30, measure=measure)),
-        (memory.similarities_by(measure).matrix()[4], index.like("s4", k=29, measure=measure)),
+        (queried(memory, measure, text), index.search(text, k=30, measure=measure).table()),
+        (memory.similarities_by(measure).matrix()[4], index.like("s4", k=29, measure=measure).table()),
     ):
         rows = [int(id[1:]) for id in results["id"]]
         assert len(set(rows)) == len(results)
@@ -122,16 +122,16 @@ def test_an_index_ranks_as_a_collection_in_memory_by_each_measure(made, memory, 
 
 
 def test_results_have_ranks_and_metadata_and_like_leaves_the_story_out(made, memory, tales):
-    results = made.search(tales["text"][4], k=5)
+    results = made.search(tales["text"][4], k=5).table()
     assert results.columns.tolist() == ["rank", "id", "title", "similarity", "snippet", "country", "year"]
     assert results["rank"].tolist() == [1, 2, 3, 4, 5]
     assert results["id"][0] == "s4"
     assert results["title"][0] == "Tale 4"
     assert results["year"][0] == 1804
-    assert made.like("s4", k=4)["id"].tolist() == results["id"].tolist()[1:]
-    assert made.search(tales["text"][4], k=4, leave_out_text=True)["id"].tolist() == results["id"].tolist()[1:]
+    assert made.like("s4", k=4).table()["id"].tolist() == results["id"].tolist()[1:]
+    assert made.search(tales["text"][4], k=4, leave_out_text=True).table()["id"].tolist() == results["id"].tolist()[1:]
     with refused("unknown_measure", measure="passage", near="passages"):
-        made.search("A fox.", measure="passage")
+        made.search("A fox.", measure="passage").table()
 
 
 def test_the_snippet_is_the_passage_that_matches_best(made, memory):
@@ -140,7 +140,7 @@ def test_the_snippet_is_the_passage_that_matches_best(made, memory):
     mean = memory.contents("passages").passages.vectors.mean(axis=0)
     stories = dict(zip(memory.frame["id"], memory.passages, strict=True))
     for measure, moved in (("passages", mean), ("cosine", 0 * mean)):
-        results = made.search(query, k=5, measure=measure)
+        results = made.search(query, k=5, measure=measure).table()
         assert len(set(results["snippet"])) > 1
         for id, snippet in zip(results["id"], results["snippet"], strict=True):
             weights = matches(centered(own.vectors, moved), centered(stories[id].vectors, moved))
@@ -148,25 +148,25 @@ def test_the_snippet_is_the_passage_that_matches_best(made, memory):
 
 
 def test_conditions_and_columns_leave_stories_out(made):
-    found = made.like("s4", k=30, where="year < 1815")
+    found = made.like("s4", k=30, where="year < 1815").table()
     assert len(found) == 14
     assert found["year"].max() == 1814
     assert "s4" in made
     assert "s40" not in made
 
-    others = made.like("s4", k=30, exclude_same="country")
+    others = made.like("s4", k=30, exclude_same="country").table()
     assert "China" not in others["country"].tolist()
     assert len(others) == 20  # those without a country stay
 
-    both = made.like("s4", k=30, exclude_same="country", where="year < 1815 OR year > 1828")
+    both = made.like("s4", k=30, exclude_same="country", where="year < 1815 OR year > 1828").table()
     assert set(both["country"]) <= {"France", None}
     assert len(both) == 11
     with refused("invalid_condition"):
-        made.search("x", where="land = 'France'")
+        made.search("x", where="land = 'France'").table()
     with refused("invalid_condition"):
-        made.search("x", where="country = 3")
+        made.search("x", where="country = 3").table()
     with refused("unknown_column_of_index"):
-        made.like("s4", exclude_same="author")
+        made.like("s4", exclude_same="author").table()
 
 
 def test_distinct_leaves_out_near_copies_of_the_story_and_of_results(tales, tiny, tmp_path):
@@ -185,12 +185,12 @@ def test_distinct_leaves_out_near_copies_of_the_story_and_of_results(tales, tiny
 
     assert max(others[0, 0], *others[:, 1]) < between < min(copies)
 
-    found = index.like("1", k=5, distinct=between)["id"].tolist()
+    found = index.like("1", k=5, distinct=between).table()["id"].tolist()
     assert "2" not in found
     assert len({*found} & {"3", "4"}) == 1
     assert "5" in found
-    assert set(index.like("1", k=5)["id"]) == {"2", "3", "4", "5"}
-    assert len({*index.search(texts[0], k=5, distinct=between)["id"]} & {"1", "2"}) == 1  # a query is no story
+    assert set(index.like("1", k=5).table()["id"]) == {"2", "3", "4", "5"}
+    assert len({*index.search(texts[0], k=5, distinct=between).table()["id"]} & {"1", "2"}) == 1  # a query is no story
 
 
 def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, monkeypatch):
@@ -214,17 +214,19 @@ def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, m
     assert by_words not in by_vectors
 
     candidates = {f"s{row}" for row in (by_words, *by_vectors)}
-    assert len(Index(made.path).search(query, k=1)) == 1  # without an index of words
+    assert len(Index(made.path).search(query, k=1).table()) == 1  # without an index of words
 
-    everything = made.search(query, k=30, measure="lexical")["id"]
-    assert index.search(query, k=1, measure="lexical")["id"][0] == next(id for id in everything if id in candidates)
+    everything = made.search(query, k=30, measure="lexical").table()["id"]
+    assert index.search(query, k=1, measure="lexical").table()["id"][0] == next(
+        id for id in everything if id in candidates
+    )
     # All components of the small model's passages are kept: the nearest are among the candidates.
-    assert index.search(query, k=1)["id"][0] == made.search(query, k=1)["id"][0]
-    assert index.like("s4", k=1)["id"][0] == made.like("s4", k=1)["id"][0]
-    assert len(index.search(query, k=30)) == 30
+    assert index.search(query, k=1).table()["id"][0] == made.search(query, k=1).table()["id"][0]
+    assert index.like("s4", k=1).table()["id"][0] == made.like("s4", k=1).table()["id"][0]
+    assert len(index.search(query, k=30).table()) == 30
 
     cosines = vectors @ vectors[4]  # the farthest story alone is no copy: candidates are widened until it is there
-    farthest = index.like("s4", k=1, distinct=float(np.sort(cosines)[:2].mean()))["id"]
+    farthest = index.like("s4", k=1, distinct=float(np.sort(cosines)[:2].mean())).table()["id"]
     assert farthest.tolist() == [f"s{cosines.argmin()}"]
 
 
@@ -243,7 +245,7 @@ def test_only_new_and_changed_stories_are_embedded(copied, tales, tiny, embedded
     assert frame["country"]["s3"] == "Peru"
     assert frame["atu"]["new"] == "510A"
     assert frame["text"]["s5"] == tales["text"][5]
-    assert index.like("new", k=1, where="id = 's2'")["id"].tolist() == ["s2"]
+    assert index.like("new", k=1, where="id = 's2'").table()["id"].tolist() == ["s2"]
 
     embedded.clear()
     Index.create(copied, more, tiny())
@@ -268,7 +270,7 @@ def test_an_interrupted_index_keeps_its_batches_and_resumes(tales, tiny, tmp_pat
     begun = Index(tmp_path / "i")
 
     assert begun.collection().frame["id"].tolist() == [f"s{n}" for n in range(16)]
-    assert len(begun.like("s3", k=30)) == 15  # a measure is fitted on what is there
+    assert len(begun.like("s3", k=30).table()) == 15  # a measure is fitted on what is there
 
     embedded.clear()
     index = Index.create(tmp_path / "i", tales, tiny())
@@ -281,7 +283,7 @@ def test_an_index_that_was_killed_before_its_first_batch_is_empty_not_broken(tal
     monkeypatch.setattr(IndexStorage, "commit", lambda *batch, **replaces: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         Index.create(tmp_path / "i", tales, tiny())
-    for use in (Index.collection, lambda index: index.search("A knight.")):
+    for use in (Index.collection, lambda index: index.search("A knight.").table()):
         with refused("empty_index", path="i"):
             use(Index(tmp_path / "i"))
 
@@ -306,7 +308,7 @@ def test_a_collection_has_the_passages_of_the_index(made, copied, memory):
 def test_a_model_of_sentences_has_no_passages(tales, tiny, tmp_path):
     index = Index.create(tmp_path / "i", tales[:3], load(tiny(), missing_views="positional", fusion="equal"))
     assert index.collection().measure == "csls"
-    assert index.like("s0", k=2)["id"].nunique() == 2
+    assert index.like("s0", k=2).table()["id"].nunique() == 2
     with refused("model_without_passages"):
         index.collection().passages  # noqa: B018
 
@@ -329,8 +331,8 @@ def test_another_model_and_other_settings_are_refused(made, copied, tales, tiny)
     (copied / "index.json").write_text(json.dumps(record))
 
     with refused("other_files", path="i"):
-        Index(copied).search("a fox")
-    assert len(Index(copied).like("s1", k=2)) == 2  # needs no model
+        Index(copied).search("a fox").table()
+    assert len(Index(copied).like("s1", k=2).table()) == 2  # needs no model
 
 
 def test_queries_are_encoded_as_the_stories_were(tales, tiny, tmp_path):
@@ -350,7 +352,7 @@ def test_an_index_of_truncated_embeddings_truncates_queries(tales, tiny, tmp_pat
     assert index.collection().vectors.shape == (30, 8)
     assert index.collection().passages[0].vectors.shape[1] == 8
     np.testing.assert_allclose(again.encode("A fox ran."), whole / np.linalg.norm(whole), atol=1e-6)
-    assert again.search(tales["text"][3], k=1)["id"].tolist() == ["s3"]
+    assert again.search(tales["text"][3], k=1).table()["id"].tolist() == ["s3"]
     for other, code in ((load(tiny()), "default_of_other"), (load(tiny(), postprocess="truncate:4"), "other_setting")):
         with refused(code, option="postprocess", recorded="truncate:8"):
             Index.create(tmp_path / "i", tales, other)
@@ -384,7 +386,7 @@ def test_broken_folders_are_refused_with_a_remedy(copied, tmp_path, tiny):
     for file in (copied / "stories.lance" / "data").iterdir():
         file.write_bytes(b"x" * 10)
     with refused("damaged_index", path="i"):
-        Index(copied).like("s1")
+        Index(copied).like("s1").table()
 
     (copied / "index.json").write_text("{")
     with refused("unreadable_index"):
@@ -418,13 +420,13 @@ def test_stories_are_added_replaced_and_removed(copied, tales, embedded):
     embedded.clear()
     assert index.upsert(changed) == 0
     assert embedded == ["A knight finds the grail at home."]
-    assert index.search("A knight finds the grail at home.", k=1)["id"].tolist() == ["new"]
+    assert index.search("A knight finds the grail at home.", k=1).table()["id"].tolist() == ["new"]
     with refused("no_story_to_remove", path="i", id="othr", near="other"):
         index.delete(["new", "othr"])
     assert index.delete(["new", "other"]) == 2
     assert len(index) == len(Index(copied)) == count
     assert "new" not in index
-    assert index.search("A knight finds the grail at home.", k=30)["id"].tolist().count("new") == 0
+    assert index.search("A knight finds the grail at home.", k=30).table()["id"].tolist().count("new") == 0
 
 
 def test_an_update_adds_replaces_and_removes_and_embeds_no_unchanged_story(copied, tales, embedded, capfd):
@@ -438,7 +440,7 @@ def test_an_update_adds_replaces_and_removes_and_embeds_no_unchanged_story(copie
     assert embedded == ["A knight finds the grail at home.", "A diver seeks a pearl."]
     assert sorted(Index(copied).collection().frame["id"]) == sorted(stories["id"])
     assert "i: 1 added, 1 replaced, 2 removed, 27 unchanged" in capfd.readouterr().err
-    assert index.search("A knight finds the grail at home.", k=29).id.tolist()[0] == stories["id"][0]
+    assert index.search("A knight finds the grail at home.", k=29).table().id.tolist()[0] == stories["id"][0]
     assert index.update(stories) == Changes(added=0, replaced=0, removed=0, unchanged=29)
 
     fresh = index.update(["Bread was sold.", "A ship sank."])  # numbers are no ids of stories that remain
@@ -493,11 +495,11 @@ def test_an_index_that_grew_and_shrank_ranks_as_a_fresh_one(tales, tiny, tmp_pat
     grown = Index.create(
         tmp_path / "grown", tales[:20].assign(text=[f"{text} Yes." for text in tales["text"][:20]]), tiny()
     )
-    grown.search("A fox.", measure="fused")  # a second fit is kept, too
+    grown.search("A fox.", measure="fused").table()  # a second fit is kept, too
     grown.upsert(tales)
     grown.delete(["s0", "s12"])
     for measure in ("passages", "fused", "csls"):
-        results, expected = (index.like("s4", k=30, measure=measure) for index in (Index(grown.path), fresh))
+        results, expected = (index.like("s4", k=30, measure=measure).table() for index in (Index(grown.path), fresh))
         assert results["id"].tolist() == expected["id"].tolist()
         np.testing.assert_allclose(results["similarity"], expected["similarity"], atol=1e-5)  # sums of float32
 
@@ -518,16 +520,16 @@ def test_progress_is_in_words(tales, tiny, tmp_path, capfd):
 
 def test_several_texts_are_searched_at_once(made, embedded):
     texts = ["They argued about the money.", "A boat sank in the storm."]
-    found = made.search(texts, k=3)
+    found = made.search(texts, k=3).table()
     assert embedded[:2] == texts
     assert found["query"].tolist() == [0, 0, 0, 1, 1, 1]
 
     for number, text in enumerate(texts):
         own = found[found["query"] == number].drop(columns="query").reset_index(drop=True)
-        pd.testing.assert_frame_equal(own, made.search(text, k=3))
+        pd.testing.assert_frame_equal(own, made.search(text, k=3).table())
 
     with refused("empty_query"):
-        made.search(["A knight.", " "])
+        made.search(["A knight.", " "]).table()
 
 
 def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
@@ -536,10 +538,10 @@ def test_stories_like_one_need_no_model_and_a_search_names_it(made, copied):
     (copied / "index.json").write_text(json.dumps(record))
     index = Index(copied)
 
-    assert index.like("s4", k=2)["id"].tolist() == made.like("s4", k=2)["id"].tolist()
+    assert index.like("s4", k=2).table()["id"].tolist() == made.like("s4", k=2).table()["id"].tolist()
     assert len(index.collection()) == len(made)
     with refused("not_a_model"):
-        index.search("A knight.")
+        index.search("A knight.").table()
 
 
 def test_a_missing_package_is_named_with_its_extra(tiny, tmp_path, monkeypatch):
@@ -551,8 +553,8 @@ def test_a_missing_package_is_named_with_its_extra(tiny, tmp_path, monkeypatch):
 def test_empty_cells_are_missing_values(tiny, tmp_path):
     rows = [{"text": f"A knight seeks grail {year}.", "year": year} for year in ("1900", "", "")]
     index = Index.create(tmp_path / "i", pd.DataFrame(rows), tiny())
-    assert index.search("A grail.", where="CAST(year AS INT) < 1950").id.tolist() == ["1"]
-    assert sorted(index.like("2", exclude_same="year").id) == ["1", "3"]
+    assert index.search("A grail.", where="CAST(year AS INT) < 1950").table().id.tolist() == ["1"]
+    assert sorted(index.like("2", exclude_same="year").table().id) == ["1", "3"]
 
 
 def test_row_numbers_of_another_file_replace_nothing(tiny, tmp_path):
@@ -567,9 +569,9 @@ def test_results_of_several_texts_need_a_name_that_no_column_has(tiny, tmp_path)
     stories = pd.DataFrame([{"text": "A fox ran.", "query": "fox"}, {"text": "A king fell ill.", "query": "king"}])
     index = Index.create(tmp_path / "i", stories, tiny())
 
-    assert index.search("A fox.", k=2)["query"].tolist() in (["fox", "king"], ["king", "fox"])
+    assert index.search("A fox.", k=2).table()["query"].tolist() in (["fox", "king"], ["king", "fox"])
     with refused("reserved_query_column", path="i"):
-        index.search(["A fox.", "A king."])
+        index.search(["A fox.", "A king."]).table()
 
 
 def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
@@ -665,13 +667,13 @@ def test_a_damaged_record_is_named_with_its_field(copied, change):
 @pytest.mark.parametrize("where", ["text = $1", "id IN (?)", "id = :name", "$1"])
 def test_a_condition_with_a_parameter_is_refused(made, where):
     with refused("placeholder_in_condition"):
-        made.search("x", where=where)
-    assert made.search("x", where="title != '$1 ? :a'", k=3).shape[0] == 3
+        made.search("x", where=where).table()
+    assert made.search("x", where="title != '$1 ? :a'", k=3).table().shape[0] == 3
 
 
 def test_values_that_are_not_text_are_refused(made, tiny, tmp_path):
     with refused("unknown_story"):
-        made.like("\udce9")
+        made.like("\udce9").table()
     with refused("folder_name_encoding"):
         Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
 
@@ -701,18 +703,18 @@ def mac(tiny, tmp_path_factory):
 
 def test_decomposed_ids_columns_and_words_are_found(mac, tiny, tmp_path):
     index, _ = mac
-    assert index.like("König", k=1).id.tolist() == index.like(decomposed("König"), k=1).id.tolist()
+    assert index.like("König", k=1).table().id.tolist() == index.like(decomposed("König"), k=1).table().id.tolist()
     assert "König" in index
     assert decomposed("König") in index
     assert "könig" not in index
     for where in ("Ort = 'Köln'", decomposed("Ort = 'Köln'")):
-        assert sorted(index.search("x", where=where).id) == ["Bär", "König"]
-    assert index.search("x", where="Ort = 'Rom 1'").id.tolist() == ["fox"]
-    assert index.like("Bär", exclude_same="Ort").id.tolist() == ["fox"]
+        assert sorted(index.search("x", where=where).table().id) == ["Bär", "König"]
+    assert index.search("x", where="Ort = 'Rom 1'").table().id.tolist() == ["fox"]
+    assert index.like("Bär", exclude_same="Ort").table().id.tolist() == ["fox"]
     for query in ("König", decomposed("König")):
-        found = index.search(query, measure="lexical", k=1)
+        found = index.search(query, measure="lexical", k=1).table()
         assert (found.id[0], found.similarity[0] > 0.1) == ("König", True)
-    left_out = index.search("DER\u00a0KÖNIG  weinte.", leave_out_text=True).id
+    left_out = index.search("DER\u00a0KÖNIG  weinte.", leave_out_text=True).table().id
     assert "König" not in left_out.tolist()
     assert index.collection()["König"].text == decomposed("Der König weinte.")
 
@@ -735,7 +737,7 @@ def test_an_index_of_an_earlier_release_with_decomposed_ids_is_found_and_updated
     monkeypatch.undo()
 
     index = Index(path, encoder=tiny())
-    assert index.like("Bär", k=1).id.tolist() == ["fox"]
+    assert index.like("Bär", k=1).table().id.tolist() == ["fox"]
     assert index.upsert([{"id": "Bär", "text": "Ein Bär schlief."}]) == 0
     assert len(index) == 2
     assert index.delete("Bär") == 1
@@ -753,14 +755,14 @@ def test_words_that_are_decomposed_are_found_in_a_large_index(mac, tiny, tmp_pat
 
 def test_integers_with_gaps_keep_their_digits(mac, tmp_path):
     typed, mixed = mac
-    posts = dict(zip(typed.search("x").id, typed.search("x").post, strict=True))
+    posts = dict(zip(typed.search("x").table().id, typed.search("x").table().post, strict=True))
     assert posts == {"Bär": 1234567890123456789, "König": None, "fox": 1234567890123456790}
-    assert typed.search("x", where="post = 1234567890123456790").id.tolist() == ["fox"]
+    assert typed.search("x", where="post = 1234567890123456790").table().id.tolist() == ["fox"]
     table = lancedb.connect(str(typed.path)).open_table("stories").to_arrow()
     assert str(table.schema.field("post").type) == "int64"
     assert repr(typed.collection().frame["post"].tolist()) == "[1234567890123456789, None, 1234567890123456790]"
 
-    texts = dict(zip(mixed.search("x").id, mixed.search("x").post, strict=True))
+    texts = dict(zip(mixed.search("x").table().id, mixed.search("x").table().post, strict=True))
     assert texts == {"Bär": "1234567890123456789", "König": None, "fox": "1234567890123456790", "bank": str(2**128)}
 
 

@@ -66,13 +66,13 @@ def run(heavy, *command):
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_search_in_the_copy_gives_the_results_of_the_table(copied, measure):
     with_copy = Index(copied)
-    results = with_copy.like("s4", k=8, measure=measure), with_copy.search(QUERY, k=8, measure=measure)
+    results = with_copy.like("s4", k=8, measure=measure).table(), with_copy.search(QUERY, k=8, measure=measure).table()
     assert "_table" not in vars(with_copy._storage)
 
     (copied / STORED).unlink()
     from_table = Index(copied)
-    assert_frame_equal(results[0], from_table.like("s4", k=8, measure=measure))
-    assert_frame_equal(results[1], from_table.search(QUERY, k=8, measure=measure))
+    assert_frame_equal(results[0], from_table.like("s4", k=8, measure=measure).table())
+    assert_frame_equal(results[1], from_table.search(QUERY, k=8, measure=measure).table())
 
 
 @pytest.mark.parametrize("vectors", ["float16", "int8"])
@@ -80,18 +80,18 @@ def test_the_copy_of_vectors_in_half_precision_gives_the_results_of_the_table(ti
     index = Index.create(tmp_path / "i", world_texts(3), tiny(), vectors=vectors)
     IndexStorage(index.path).store_snapshot()
     with_copy = Index(index.path)
-    results = with_copy.like("2", k=8, measure="cosine", distinct=0.9999)
+    results = with_copy.like("2", k=8, measure="cosine", distinct=0.9999).table()
     assert "_table" not in vars(with_copy._storage)
 
     (index.path / STORED).unlink()
-    assert_frame_equal(results, Index(index.path).like("2", k=8, measure="cosine", distinct=0.9999))
+    assert_frame_equal(results, Index(index.path).like("2", k=8, measure="cosine", distinct=0.9999).table())
 
 
 def test_conditions_are_checked_and_applied_with_the_copy(copied):
     index = Index(copied)
-    assert set(index.like("s4", k=30, where="year < 1803")["id"]) == {"s0", "s1", "s2"}
+    assert set(index.like("s4", k=30, where="year < 1803").table()["id"]) == {"s0", "s1", "s2"}
     with refused("invalid_condition"):
-        index.like("s4", where="nothing = 1")
+        index.like("s4", where="nothing = 1").table()
 
 
 def test_the_copy_follows_changes_of_the_stories(copied):
@@ -109,7 +109,7 @@ def test_the_copy_follows_changes_of_the_stories(copied):
     for index in (open_before, current):
         assert "s3" not in index
         assert len(index) == 30
-        assert index.search(QUERY, k=1)["id"].tolist() == ["new"]
+        assert index.search(QUERY, k=1).table()["id"].tolist() == ["new"]
     assert "_table" not in vars(current._storage)
 
 
@@ -119,14 +119,14 @@ def test_the_copy_is_ignored_after_another_client_changes_the_stories(copied):
     for index in (open_before, Index(copied)):
         assert "s3" not in index
         assert len(index) == 29
-        assert "s3" not in index.like("s4", k=30)["id"].tolist()
+        assert "s3" not in index.like("s4", k=30).table()["id"].tolist()
 
 
 @pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[: len(content) // 2], lambda _: b"x"])
 def test_a_damaged_copy_is_ignored(copied, damage):
     path = copied / STORED
     path.write_bytes(damage(path.read_bytes()))
-    assert len(Index(copied).like("s4", k=3)) == 3
+    assert len(Index(copied).like("s4", k=3).table()) == 3
 
 
 def test_a_large_index_has_no_copy(copied, monkeypatch):
@@ -170,7 +170,7 @@ def test_an_export_that_fails_is_reported_and_the_index_stays(cache, tiny, tmp_p
     index = Index.create(tmp_path / "i", [QUERY], tiny())
     assert not index.prepare_search()
     assert "searches load the model with torch" in capsys.readouterr().err
-    assert len(Index(tmp_path / "i").search(QUERY)) == 1
+    assert len(Index(tmp_path / "i").search(QUERY).table()) == 1
 
 
 @pytest.mark.parametrize("long", ["windows", "truncate"])
@@ -197,7 +197,7 @@ def test_an_exported_encoder_reads_and_embeds_as_the_model(cache, monkeypatch, t
 
 def test_a_prepared_search_ranks_as_before(prepared, made):
     again = Index(prepared.path)
-    results, expected = again.search(LONG, k=30), made.search(LONG, k=30)
+    results, expected = again.search(LONG, k=30).table(), made.search(LONG, k=30).table()
     assert results["id"].tolist() == expected["id"].tolist()
     np.testing.assert_allclose(results["similarity"], expected["similarity"], atol=1e-5)
     assert results["snippet"].tolist() == expected["snippet"].tolist()
@@ -222,13 +222,13 @@ def test_a_changed_model_is_refused_and_a_damaged_export_named(prepared, tiny, t
     index.prepare_search()
     (moved / "note.txt").write_text("changed")
     with refused("other_files"):
-        Index(tmp_path / "other").search(QUERY)
+        Index(tmp_path / "other").search(QUERY).table()
 
     folder = prepared.encoder.export_folder
     kept = (folder / exported.GRAPH).read_bytes()
     (folder / exported.GRAPH).write_bytes(kept[:100])
     with refused("broken_exported_encoder"):
-        Index(prepared.path).search(QUERY)
+        Index(prepared.path).search(QUERY).table()
     (folder / exported.GRAPH).write_bytes(kept)
 
 
@@ -237,7 +237,7 @@ def test_a_prepared_search_for_a_text_imports_neither_torch_nor_lancedb(prepared
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "lancedb")
     output, imported = run(heavy, "search", prepared.path, QUERY, "--k", "3")
     assert imported == []
-    for id in made.search(QUERY, k=3)["id"]:
+    for id in made.search(QUERY, k=3).table()["id"]:
         assert f" {id} " in output
 
 

@@ -107,9 +107,9 @@ def test_a_search_finds_what_a_search_of_float32_finds(build, vectors):
 @pytest.mark.parametrize("vectors", ["int8", "binary"])
 def test_only_the_vectors_of_candidates_are_read(build, vectors):
     index = build(vectors)
-    index.like("7", measure="csls")  # fitted with all vectors
+    index.like("7", measure="csls").table()  # fitted with all vectors
     again = Index(index.path)
-    table = again.like("7", k=3, measure="csls", distinct=0.999)
+    table = again.like("7", k=3, measure="csls", distinct=0.999).table()
 
     assert len(table) == 3
     assert "7" not in set(table["id"])
@@ -119,7 +119,7 @@ def test_only_the_vectors_of_candidates_are_read(build, vectors):
 @pytest.mark.parametrize("vectors", ["int8", "binary"])
 def test_conditions_apply_before_candidates_are_chosen(build, vectors):
     index = build(vectors)
-    table = index.like("7", k=10, where="even AND CAST(id AS INT) >= 280", measure="cosine")
+    table = index.like("7", k=10, where="even AND CAST(id AS INT) >= 280", measure="cosine").table()
 
     assert sorted(table["id"]) == sorted(map(str, range(280, 300, 2)))
 
@@ -148,10 +148,10 @@ def test_a_large_index_has_no_copy_for_fast_starts_until_it_shrinks(build):
     assert Index(index.path)._storage.snapshot().has_vector_index
 
     index.delete([str(number) for number in range(90, COUNT)])
-    expected = index.like("7", k=5, measure="cosine")
+    expected = index.like("7", k=5, measure="cosine").table()
     index._storage.store_snapshot()
     with_copy = Index(index.path)
-    assert_frame_equal(with_copy.like("7", k=5, measure="cosine"), expected)
+    assert_frame_equal(with_copy.like("7", k=5, measure="cosine").table(), expected)
     assert "_table" not in vars(with_copy._storage)
 
 
@@ -160,7 +160,7 @@ def test_a_small_index_is_compared_as_a_whole(tiny, tmp_path):
     index = Index.create(tmp_path / "i", stories, tiny(), vectors="binary")
 
     assert not stored(index).list_indices()
-    assert index.search(stories[4], k=1)["id"].tolist() == ["5"]
+    assert index.search(stories[4], k=1).table()["id"].tolist() == ["5"]
 
 
 def test_bits_of_a_dimension_that_lancedb_can_not_quantize_are_refused_before_embedding(tiny, tmp_path):

@@ -25,7 +25,7 @@ def text_of(index, id):
 def test_a_text_finds_what_the_index_finds(index):
     text = text_of(index, "t4")
     found = narrlit.search(index, text, k=3)
-    pd.testing.assert_frame_equal(found.table(), index.search(text, 3))
+    pd.testing.assert_frame_equal(found.table(), index.search(text, 3).table())
     assert len(found) == 3
     assert found.table()["id"].tolist()[0] == "t4"
     assert found.queries == [text]

@@ -77,17 +77,17 @@ def test_results_are_those_of_comparing_all_stories(stories, address, encoder):
     vectors = encoder.embed([*TEXTS, query])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = vectors[:-1] @ vectors[-1]
-    results = table.search(query, k=4)
+    results = table.search(query, k=4).table()
     assert results["rank"].tolist() == [1, 2, 3, 4]
     assert abs(results["similarity"] - np.sort(cosines)[:-5:-1]).max() < 1e-5  # float32, by another library
     assert abs(results["similarity"] - cosines[results["row"].astype(int)]).max() < 1e-5
-    dated = table.search(query, k=10, where="year = 1900")
+    dated = table.search(query, k=10, where="year = 1900").table()
     assert sorted(dated["row"]) == [0, 2, 4, 6, 8]
 
 
 def test_several_queries_are_numbered(stories, address, encoder):
     table = VectorTable.create(address, stories, encoder)
-    results = table.search([TEXTS[7], TEXTS[2]], k=1)
+    results = table.search([TEXTS[7], TEXTS[2]], k=1).table()
 
     assert results[["query", "row"]].values.tolist() == [[0, 7], [1, 2]]
 
@@ -95,10 +95,10 @@ def test_several_queries_are_numbered(stories, address, encoder):
 def test_a_story_is_not_its_own_neighbor(stories, address, encoder):
     table = VectorTable.create(address, stories, encoder)
 
-    assert sorted(table.like("s2", k=10)["row"]) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
-    assert sorted(table.like("s2", k=10, where="year = 1900 OR id = 's1'")["row"]) == [0, 1, 4, 6, 8]
+    assert sorted(table.like("s2", k=10).table()["row"]) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    assert sorted(table.like("s2", k=10, where="year = 1900 OR id = 's1'").table()["row"]) == [0, 1, 4, 6, 8]
     with refused("unknown_story", id="s11"):
-        table.like("s11")
+        table.like("s11").table()
 
 
 @pytest.mark.parametrize("commits", [0, 1, 3])
@@ -221,7 +221,7 @@ def test_a_large_table_gets_a_vector_index_that_finds_the_same(
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = vectors @ vectors[41]
     nearest = np.argsort(-cosines)[1:6]
-    results = table.like("42", k=5)
+    results = table.like("42", k=5).table()
     assert set(results["row"]) & set(nearest)
     assert (
         abs(results["similarity"] - cosines[results["row"].astype(int)]).max() < 1e-5
@@ -269,4 +269,4 @@ def test_what_is_no_vector_table_is_refused(stories, address, encoder, tmp_path)
 def test_an_invalid_condition_is_refused_with_the_columns(stories, address, encoder, where, code):
     table = VectorTable.create(address, stories, encoder)
     with refused(code):
-        table.search(TEXTS[0], where=where)
+        table.search(TEXTS[0], where=where).table()

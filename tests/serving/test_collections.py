@@ -100,7 +100,7 @@ def test_a_story_is_read_with_its_nearest(client, tales_index):
     index = narrlit.Index(tales_index)
     id = get(client, "/collections/tales/stories", filter=["atu:510A"])["stories"][0]["id"]
     story = get(client, f"/collections/tales/stories/{id}")
-    expected = index.like(id)
+    expected = index.like(id).table()
 
     assert [near["id"] for near in story["nearest"]] == expected["id"].tolist()
     assert np.allclose([near["similarity"] for near in story["nearest"]], expected["similarity"], atol=1e-6)
@@ -174,7 +174,7 @@ def test_a_column_that_tells_equal_titles_apart_is_proposed_as_label(client):
 def test_search_finds_what_the_index_finds_with_the_passage_in_place(client, tales_index):
     query = "A girl is helped to a ball, and a prince finds her by her shoe."
     answer = post(client, "/collections/tales/search", query=query, k=5, fold_copies=False)
-    expected = narrlit.Index(tales_index).search(query, 5)
+    expected = narrlit.Index(tales_index).search(query, 5).table()
 
     assert [hit["id"] for hit in answer["hits"]] == expected["id"].tolist()
     assert np.allclose([hit["similarity"] for hit in answer["hits"]], expected["similarity"], atol=1e-5)

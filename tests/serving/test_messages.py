@@ -51,7 +51,7 @@ def operation(code, folder, index):
         index.delete(index.collection().frame["id"].tolist())
         index.collection()
     elif code == "empty_query":
-        index.search(" ")
+        index.search(" ").table()
     elif code == "few_for_map":
         two = narrlit.Index.create(folder / "two", ["A king fell ill.", "A fox ran."], narrlit.load("minilm"))
         narrlit.map_stories(two.collection())

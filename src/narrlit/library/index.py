@@ -37,6 +37,7 @@ from narrlit.library.index_storage import IndexStorage, check_name
 from narrlit.library.index_writing import Changes, NewStories, OnProgress, commit_stories
 from narrlit.library.options import SearchOptions, VectorFormat, index_at
 from narrlit.library.ranking import MeasuredIndex, Query
+from narrlit.library.search_results import SearchResults
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
 from narrlit.measures.representations import Contents
@@ -56,7 +57,7 @@ class Index:
         path: the folder.
 
     >>> index = Index.create(getfixture("tmp_path") / "i", ["A knight seeks a grail.", "A bank lowers its rates."])
-    >>> index.search("A diver seeks a pearl.", k=1).id.tolist()
+    >>> index.search("A diver seeks a pearl.", k=1).table().id.tolist()
     ['1']
     """
 
@@ -354,7 +355,7 @@ class Index:
         measure: MeasureName | None = None,
         distinct: float | None = None,
         leave_out_text: bool = False,
-    ) -> pd.DataFrame:
+    ) -> SearchResults:
         """Find the stories most similar to a text, or to each of several.
 
         An index of up to 1,000 stories is searched exhaustively. In a larger one, measures based on passages or words
@@ -371,9 +372,9 @@ class Index:
             leave_out_text: exclude stories with the text of the query, whatever its case and white space.
 
         Returns:
-            Up to k rows per query, best first: rank from 1, id, title, similarity (by the measure), snippet (the best
-            matching passage), and the metadata columns. For several queries, a first column, query, numbers them from
-            0.
+            The `SearchResults`: `.table()`, `.write(path)`. Their table has up to k rows per query, best first: rank
+            from 1, id, title, similarity (by the measure), snippet (the best matching passage), and the metadata
+            columns. For several queries, a first column, query, numbers them from 0.
 
         Raises:
             ModelError: if the measure needs passages, and the model can't embed them.
@@ -391,12 +392,12 @@ class Index:
             query = Query(contents.take(np.array([number])))
             tables.append(stories.table(query, options))
         if isinstance(text, str):
-            return tables[0]
+            return SearchResults(texts, tables[0])
         if "query" in tables[0].columns:
             raise DataError("reserved_query_column", path=self.path)
         for number, table in enumerate(tables):
             table.insert(0, "query", number)
-        return pd.concat(tables, ignore_index=True)
+        return SearchResults(texts, pd.concat(tables, ignore_index=True))
 
     def like(
         self,
@@ -407,7 +408,7 @@ class Index:
         measure: MeasureName | None = None,
         exclude_same: str | None = None,
         distinct: float | None = None,
-    ) -> pd.DataFrame:
+    ) -> SearchResults:
         """Find the stories most similar to a story of the index, excluding that story; the model is not loaded.
 
         Args:
@@ -419,7 +420,7 @@ class Index:
             distinct: exclude stories with at least this cosine to a better result or to this story.
 
         Returns:
-            The same table as `search`.
+            The `SearchResults`, with the columns of `search`.
 
         Raises:
             ModelError: if the measure needs passages, and the model can't embed them.
@@ -434,7 +435,8 @@ class Index:
         row = stories.snapshot.row_of[normal_form(id)]
         if exclude_same is not None:
             options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
-        return stories.table(Query(all_contents(stories.snapshot, np.array([row])), row), options)
+        query = Query(all_contents(stories.snapshot, np.array([row])), row)
+        return SearchResults([id], stories.table(query, options))
 
     def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
         """Extend a condition to exclude stories with the same value in a column as the given story."""

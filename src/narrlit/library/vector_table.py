@@ -26,6 +26,7 @@ from narrlit.library.index_storage import TABLE
 from narrlit.library.options import TableOptions, is_address
 from narrlit.library.part_source import PartSource
 from narrlit.library.ranking import unreserved_columns
+from narrlit.library.search_results import SearchResults
 from narrlit.library.vector_table_writing import (
     FORMAT,
     ROW,
@@ -60,7 +61,7 @@ class VectorTable:
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "stories.csv").write_text("text\nA knight seeks a grail.\nA bank lowers its rates.\n")
     >>> table = VectorTable.create(f"file://{folder}/plots", folder / "stories.csv")
-    >>> table.search("A diver seeks a pearl.", k=1).id.tolist()
+    >>> table.search("A diver seeks a pearl.", k=1).table().id.tolist()
     ['1']
     """
 
@@ -175,7 +176,7 @@ class VectorTable:
         check_settings(self.address, self._record.settings, identity(self._encoder.name))
         return self._encoder
 
-    def search(self, text: str | Sequence[str], k: int = 10, *, where: str | None = None) -> pd.DataFrame:
+    def search(self, text: str | Sequence[str], k: int = 10, *, where: str | None = None) -> SearchResults:
         """Find the stories most similar to a text, or to each of several, by the cosine of whole stories.
 
         With a vector index, the nearest partitions are searched and their best candidates compared exactly; a few of
@@ -187,8 +188,9 @@ class VectorTable:
             where: SQL condition on the columns, such as `year < 1900`.
 
         Returns:
-            Up to k rows per query, best first: rank from 1, id, title, similarity (cosine), snippet (the first
-            sentence), row, and the metadata columns. For several queries, a first column, query, numbers them from 0.
+            The `SearchResults`: `.table()`, `.write(path)`. Their table has up to k rows per query, best first: rank
+            from 1, id, title, similarity (cosine), snippet (the first sentence), row, and the metadata columns. For
+            several queries, a first column, query, numbers them from 0.
 
         Raises:
             OptionError: if the text is empty, `k` is less than 1, or the condition is invalid.
@@ -200,12 +202,12 @@ class VectorTable:
         for vector in unit_vectors(self.encoder.embed(texts)):
             tables.append(self._nearest(vector, k, where))
         if isinstance(text, str):
-            return tables[0]
+            return SearchResults(texts, tables[0])
         for number, results in enumerate(tables):
             results.insert(0, "query", number)
-        return pd.concat(tables, ignore_index=True)
+        return SearchResults(texts, pd.concat(tables, ignore_index=True))
 
-    def like(self, id: str, k: int = 10, *, where: str | None = None) -> pd.DataFrame:
+    def like(self, id: str, k: int = 10, *, where: str | None = None) -> SearchResults:
         """Find the stories most similar to a story of the table, excluding that story; the model is not loaded.
 
         Args:
@@ -214,7 +216,7 @@ class VectorTable:
             where: SQL condition on the columns.
 
         Returns:
-            The same table as `search`.
+            The `SearchResults`, with the columns of `search`.
 
         Raises:
             OptionError: if there is no such story, `k` is less than 1, or the condition is invalid.
@@ -227,9 +229,9 @@ class VectorTable:
         others = f"id != {quoted(id)}"
         vector = story[VECTOR].combine_chunks().flatten().to_numpy()
         if where is None:
-            return self._nearest(vector, k, others)
+            return SearchResults([id], self._nearest(vector, k, others))
         check_condition(self._table, normal_form(where))
-        return self._nearest(vector, k, f"({where}) AND {others}")
+        return SearchResults([id], self._nearest(vector, k, f"({where}) AND {others}"))
 
     def _nearest(self, vector: FloatArray, k: int, where: str | None) -> pd.DataFrame:
         """Tabulate the k stories with the highest cosine to a vector (D,)."""

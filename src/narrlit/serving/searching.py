@@ -56,7 +56,7 @@ def read(collection: ServedCollection, id: str) -> StoryAnswer:
     with collection.lock:
         snapshot = collection.snapshot()
         row = snapshot.row_of(id)
-        nearest = collection.index.like(id, NEAREST)
+        nearest = collection.index.like(id, NEAREST).frame
         ranks = standings(snapshot, nearest, row, len(snapshot) - 1, None)
     near = []
     for story, standing in zip(nearest.itertuples(), ranks, strict=True):
@@ -113,10 +113,10 @@ def _results(
 ) -> pd.DataFrame:
     """Search the index."""
     if body.query is not None:
-        return collection.index.search(body.query, k, where=where, measure=body.measure)
+        return collection.index.search(body.query, k, where=where, measure=body.measure).frame
     id = str(body.like)
     snapshot.row_of(id)
-    return collection.index.like(id, k, where=where, measure=body.measure)
+    return collection.index.like(id, k, where=where, measure=body.measure).frame
 
 
 def _hits(snapshot: Snapshot, table: pd.DataFrame, body: SearchBody, ranked: int) -> list[Hit]:
