@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import httpx
 import networkx as nx
@@ -37,8 +38,8 @@ def open_index(tmp_path_factory, served_encoder):
 
 @pytest.fixture
 def client(tmp_path, served_encoder, tales_index, open_index):
-    """A client of a server with the tales, and without decisions."""
-    indexes = (tales_index, open_index)
+    """A client of a server with copies of the tales, and without decisions, which lie beside an index."""
+    indexes = tuple(shutil.copytree(path, tmp_path / path.name) for path in (tales_index, open_index))
     with (
         running_server(tmp_path, served_encoder, model="minilm", indexes=indexes) as server,
         httpx.Client(base_url=server.url, timeout=60) as client,
@@ -115,7 +116,7 @@ def test_a_decided_pair_is_not_listed_again_until_it_is_undone(client):
 
 def test_decisions_survive_a_new_start(client, tmp_path, served_encoder, tales_index):
     decide_first(client, 2)
-    with running_server(tmp_path, served_encoder, model="minilm", indexes=(tales_index,)) as server:
+    with running_server(tmp_path, served_encoder, model="minilm", indexes=(tmp_path / tales_index.name,)) as server:
         answer = httpx.get(f"{server.url}{PAIRS}", params={"reader": "anna"}, timeout=60).json()
 
     assert answer["decided"] == 2
@@ -196,7 +197,7 @@ def test_a_catalog_has_proposals_with_reasons_and_its_accuracy(client, open_inde
     assert answer["baseline"] == 0.125
     best = answer["proposals"][0]["values"][0]
     assert 0 < best["probability"] < 1
-    assert {"id", "title", "similarity"} == set(best["stories"][0])
+    assert {"id", "title", "metadata", "similarity"} == set(best["stories"][0])
 
 
 def test_accepted_and_rejected_values_are_decided_and_fill_a_table(client):

@@ -96,6 +96,18 @@ def test_stories_are_listed_in_parts_by_ids_and_by_columns(client):
     assert [story["id"] for story in years["stories"]] == ["king", "king/copy"]
 
 
+def test_stories_are_sorted_by_columns_titles_and_lengths(client):
+    def ids(sort):
+        return [story["id"] for story in get(client, "/collections/small ones/stories", sort=sort)["stories"]]
+
+    assert ids("year") == ["king", "king/copy", "diver", "bank"]  # a bank has no year
+    assert ids("-year") == ["diver", "king/copy", "king", "bank"]
+    assert ids("-words") == ["king", "king/copy", "diver", "bank"]
+    assert ids("title") == ["bank", "diver", "king", "king/copy"]
+    refusal = client.get("/collections/small ones/stories", params={"sort": "age"}).json()["error"]
+    assert (refusal["code"], refusal["values"]) == ("column_not_found", {"column": "age"})
+
+
 def test_a_story_is_read_with_its_nearest(client, tales_index):
     index = narrlit.Index(tales_index)
     id = get(client, "/collections/tales/stories", filter=["atu:510A"])["stories"][0]["id"]
@@ -333,13 +345,14 @@ def test_decisions_are_kept_if_the_collection_is_deleted(client):
     shutil.copytree(client.data / "collections" / "small ones", client.data / "collections" / "brief")
     decision = {"left": "king", "right": "bank", "decision": "different", "reader": "anna"}
     assert client.put("/collections/brief/pairs/decisions", json=decision).status_code == 204
-    [file] = (client.data / "decisions" / "brief").rglob("*.jsonl")
+    file = client.data / "collections" / "brief.project.jsonl"
     before = file.read_text(encoding="utf-8")
     assert '"different"' in before
 
     assert client.delete("/collections/brief").status_code == 204
 
     assert file.read_text(encoding="utf-8") == before
+    assert "brief" not in [collection["name"] for collection in get(client, "/collections")]
 
 
 def test_a_new_collection_of_a_deleted_name_has_pairs_of_its_own(client):

@@ -49,14 +49,25 @@ WITHOUT_TYPE = ("rhodopis.txt", "tom_tit_tot.txt", "selkie_bride.txt", "singing_
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, served_encoder):
+def data(tmp_path_factory):
+    """The data folder of the server."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(autouse=True)
+def no_project(data):
+    """Begin each test without lists, notes and decisions."""
+    (data / "collections" / "tales.project.jsonl").unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="module")
+def site(data, served_encoder):
     """A server with the tales, four of them without a tale type."""
     rows = []
     for tale in sample_tales():
         name = tale.pop("file_name")
         atu = None if name in WITHOUT_TYPE else tale["atu"]
         rows.append({**tale, "id": name.removesuffix(".txt"), "atu": atu})
-    data = tmp_path_factory.mktemp("data")
     narrlit.Index.create(data / "collections" / "tales", pd.DataFrame(rows), narrlit.load("minilm"))
     with running_server(data, served_encoder, model="minilm") as server:
         yield server.url
@@ -324,7 +335,7 @@ def test_pairs_are_decided_with_keys_and_undone(page, site):
     page.wait_for_selector(".decision")
     titles = page.locator("#pair h2")
     first = titles.all_inner_texts()
-    all_pairs = int(re.search(r"of (\d+)", page.get_by_text("pairs decided").inner_text())[1])
+    all_pairs = int(re.search(r"of (\d+)", page.get_by_text(" pairs decided", exact=False).first.inner_text())[1])
     page.keyboard.press("s")
     expect(page.get_by_text(f"1 of {all_pairs} pairs decided")).to_be_visible()
     page.keyboard.press("d")
@@ -368,8 +379,15 @@ def test_a_proposal_of_the_catalog_is_accepted(page, site):
     expect(card.locator(".banner")).to_be_hidden()
     card.get_by_role("button", name="Accept").first.click()
     expect(card.locator(".banner")).to_contain_text("is accepted")
+    value = card.locator(".value b").first.inner_text()
+    visit(page, site, "#/tales/search")
+    known = pd.Series([tale["atu"] for tale in sample_tales() if tale["file_name"] not in WITHOUT_TYPE])
+    expect(page.locator(f"[id='chip-atu-{value}'] small")).to_have_text(str((known == value).sum() + 1))
+    visit(page, site, "catalog")
+    expect(page.get_by_text("1 value decided so far")).to_be_visible()
     page.locator(".proposals > li").nth(1).get_by_role("button", name="Reject all").click()
     expect(page.locator(".proposals > li").nth(1).locator(".banner")).to_contain_text("rejected")
+    expect(page.get_by_text("2 values decided so far")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Table (CSV)").click()
     assert Path(saved.value.path()).read_text(encoding="utf-8-sig").count("510A") >= 2
@@ -444,6 +462,128 @@ def test_the_strongest_links_come_first_and_their_shares_are_of_100_percent(page
     assert "view=texts" in page.url
     page.reload()
     expect(page.locator(".row.linked").first).to_be_visible()
+
+
+def select_passage(page, start, end):
+    """Select characters of a story's text as a mouse does."""
+    page.evaluate(
+        """([start, end]) => {
+            const text = document.querySelector("article .text").firstChild;
+            const range = document.createRange();
+            range.setStart(text, start);
+            range.setEnd(text, end);
+            getSelection().removeAllRanges();
+            getSelection().addRange(range);
+        }""",
+        [start, end],
+    )
+
+
+def test_notes_and_tags_are_kept_and_undone(page, site):
+    visit(page, site, "story")
+    page.get_by_role("button", name="Note on the story").click()
+    page.get_by_label("Note", exact=True).fill("A slipper of glass.")
+    page.get_by_label("Tags, separated by commas").fill("shoe, stepmother")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".notes .tag")).to_have_text(["shoe", "stepmother"])
+    text = page.locator("article .text").inner_text()
+    select_passage(page, 7, 16)
+    page.get_by_role("button", name="Note on the selected passage").click()
+    page.get_by_label("Note", exact=True).fill("Who is he?")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("article mark.noted")).to_have_text(text[7:16])
+
+    visit(page, site, "list")
+    expect(page.get_by_role("heading", name="2 notes")).to_be_visible()
+    page.get_by_role("button", name="stepmother").click()
+    expect(page.get_by_role("heading", name="1 note")).to_be_visible()
+    assert "tag=stepmother" in page.url
+    page.get_by_role("button", name="Undo the last change").click()
+    page.get_by_role("button", name="Undo the last change").click()
+    expect(page.get_by_role("heading", name="0 notes")).to_be_visible()
+    page.get_by_role("button", name="Redo").click()
+    expect(page.get_by_role("heading", name="1 note")).to_be_visible()
+    page.get_by_role("button", name="Undo the last change").click()
+    expect(page.get_by_role("heading", name="0 notes")).to_be_visible()
+
+
+def test_named_lists_are_kept_by_the_collection_and_go_into_another_project(page, browser, site):
+    visit(page, site, "list")
+    page.get_by_label("New list").fill("shoes")
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("link", name="shoes (0)")).to_be_visible()
+    visit(page, site, "tree")
+    for title in ("Cinderella", "Ye Xian", "Rhodopis"):
+        page.locator(".leaves").get_by_role("button", name=title).click()
+    expect(page.get_by_role("link", name="shoes (3)")).to_be_visible()
+    visit(page, site, "list")
+    rows = page.locator(".sortable tbody tr td:first-child")
+    expect(rows).to_have_text(["Cinderella", "Ye Xian", "Rhodopis"])
+    page.get_by_role("button", name="country").click()
+    expect(rows).to_have_text(["Ye Xian", "Rhodopis", "Cinderella"])  # China, Egypt, France
+    page.get_by_role("button", name="country").click()
+    expect(rows).to_have_text(["Cinderella", "Rhodopis", "Ye Xian"])
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("country")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as a file").click()
+
+    # Another reader, who has no tab of the first one, finds the list.
+    context = browser.new_context(locale="en-US")
+    other = context.new_page()
+    visit(other, site, "#/tales/list?list=shoes")
+    expect(other.get_by_role("link", name="shoes (3)")).to_be_visible()
+    other.get_by_role("button", name="Delete this list").click()
+    other.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(other.get_by_role("link", name="My list (0)")).to_be_visible()
+    other.locator("#project-file").set_input_files(saved.value.path())
+    expect(other.locator(".banner")).to_contain_text("added")
+    other.locator("#list").select_option("shoes")
+    expect(other.get_by_role("link", name="shoes (3)")).to_be_visible()
+    other.get_by_role("button", name="Delete this list").click()
+    other.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(other.get_by_role("link", name="My list (0)")).to_be_visible()
+    context.close()
+
+
+def test_back_returns_to_the_place_with_what_was_open(page, site):
+    visit(page, site, "search")
+    hit = page.locator(".hit").nth(7)
+    hit.get_by_role("button", name="Why this result?").click()
+    expect(hit.locator(".why table")).to_be_visible()
+    hit.scroll_into_view_if_needed()
+    top = page.evaluate("scrollY")
+    assert top > 0
+    hit.locator("h2 a").click()
+    page.wait_for_selector(".reading")
+    page.go_back()
+    expect(page.locator(".hit").nth(7).locator(".why table")).to_be_visible()
+    page.wait_for_function("top => Math.abs(scrollY - top) < 3", arg=top)
+
+
+def test_all_stories_are_sorted(page, site):
+    visit(page, site, "#/tales/search")
+    page.get_by_label("Sort by").select_option("-words")
+    expect(page.locator(".cards h3").first).to_have_text(
+        httpx.get(f"{site}/collections/tales/stories", params={"sort": "-words"}).json()["stories"][0]["title"]
+    )
+    counts = [
+        int(re.search(r"\d+", text)[0]) for text in page.get_by_text(re.compile(r"^\d+ words$")).all_inner_texts()
+    ]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_decided_pairs_of_an_earlier_session_are_changed_and_taken_back(page, site):
+    pair = {"left": "cinderella", "right": "ye_xian", "decision": "unsure", "reader": "Zoe"}
+    httpx.put(f"{site}/collections/tales/pairs/decisions", json=pair).raise_for_status()
+    visit(page, site, "#/tales/pairs?reader=Zoe")
+    page.get_by_text("1 pair decided so far").click()
+    choice = page.get_by_label("Cinderella – Ye Xian")
+    choice.select_option("same")
+    page.reload()
+    expect(page.get_by_label("Cinderella – Ye Xian")).to_have_value("same")
+    expect(page.get_by_label("Cinderella – Ye Xian")).to_be_visible()  # what was open is open again
+    page.get_by_label("Cinderella – Ye Xian").select_option("")
+    expect(page.get_by_text("0 pairs decided so far")).to_be_visible()
 
 
 def test_a_second_label_stands_beside_every_title(page, site):

@@ -10,7 +10,7 @@ from narrlit.data.row_file import FileRow, RowFile
 from narrlit.data.rows import read_rows
 from narrlit.data.schema import normal_form
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.decision_log import DecisionLog
+from narrlit.explore.decision_log import DecisionLog, EntryLog
 from narrlit.explore.pair_decisions import require_columns
 
 ACCEPTED, REJECTED = ("x", "yes", "y", "true", "1"), ("", "no", "n", "false", "0")
@@ -54,8 +54,9 @@ class CatalogDecisions:
     ({}, ['gilitrutt'])
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._log = DecisionLog(path, CatalogEntry)
+    def __init__(self, source: str | Path | EntryLog[CatalogEntry]) -> None:
+        """Use a file of decisions, or another log of them."""
+        self._log = DecisionLog(source, CatalogEntry) if isinstance(source, str | Path) else source
         self.path = self._log.path
 
     def add(self, id: str, column: str, value: str | None, *, accepted: bool) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Generic, TypeVar
+from typing import IO, Generic, Protocol, TypeVar
 
 from filelock import FileLock
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,18 @@ from narrlit.json_records import first_problem
 Entry = TypeVar("Entry", bound=BaseModel)
 CHUNK = 4096
 """Bytes that are read at once in search of the last line."""
+
+
+class EntryLog(Protocol[Entry]):
+    """Entries in the order in which they were made, and the file that holds them."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Read all entries."""
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry to the disk."""
 
 
 class DecisionLog(Generic[Entry]):

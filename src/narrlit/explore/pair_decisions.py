@@ -14,7 +14,7 @@ from narrlit.data.rows import read_rows
 from narrlit.data.schema import normal_form
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.explore.decision_log import DecisionLog
+from narrlit.explore.decision_log import DecisionLog, EntryLog
 from narrlit.files import check_writable
 from narrlit.json_records import first_problem
 from narrlit.library.options import FRAME_SUFFIXES
@@ -115,8 +115,9 @@ class PairDecisions:
     [{'id_a': 'cinderella', 'id_b': 'ye_xian', 'decision': 'same', 'reader': 'anna'}]
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._log = DecisionLog(path, DecisionEntry)
+    def __init__(self, source: str | Path | EntryLog[DecisionEntry]) -> None:
+        """Use a file of decisions, or another log of them."""
+        self._log = DecisionLog(source, DecisionEntry) if isinstance(source, str | Path) else source
         self.path = self._log.path
 
     def __iter__(self) -> Iterator[PairDecision]:

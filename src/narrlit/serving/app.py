@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, PlainTextResponse
 from starlette.staticfiles import StaticFiles
 
 from narrlit import __version__
-from narrlit.serving import analysis_api, checking_api, collections_api, imports_api, programs
+from narrlit.serving import analysis_api, checking_api, collections_api, imports_api, programs, project_api
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.middleware import (
     AnsweredFaults,
@@ -66,6 +66,7 @@ def create_app(settings: ServerSettings, encoder: SharedEncoder | None = None) -
     app.include_router(imports_api.router)
     app.include_router(checking_api.router)
     app.include_router(analysis_api.router)
+    app.include_router(project_api.router)
     _add_metrics(app)
     _add_page(app)
 

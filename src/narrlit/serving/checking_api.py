@@ -12,7 +12,6 @@ from narrlit.explore.matched_pair import likeness
 from narrlit.explore.pair_checking import PairsToCheck
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.reader_agreement import reader_agreement
-from narrlit.serving.checking import Checking
 from narrlit.serving.checking_models import (
     LONGEST_NAME,
     MOST_PAIRS,
@@ -62,13 +61,13 @@ async def list_pairs(
 @router.put("/collections/{name}/pairs/decisions", status_code=204)
 async def decide_pair(name: str, body: DecisionBody, server: ServerOf) -> None:
     """Save the decision of a reader on a pair; it is on the disk when this is answered."""
-    await server.workers.run(_decide_pair, server, server.shelf.get(name), body)
+    await server.workers.run(_decide_pair, server.shelf.get(name), body)
 
 
 @router.delete("/collections/{name}/pairs/decisions", status_code=204)
 async def undo_pair(name: str, body: UndoBody, server: ServerOf) -> None:
     """Withdraw the decision of a reader on a pair."""
-    decisions = server.checking.pair_decisions(server.shelf.get(name).name)
+    decisions = server.shelf.get(name).project.pairs
     await server.workers.run(decisions.delete, body.left, body.right, body.reader)
 
 
@@ -87,14 +86,14 @@ async def pair_table(
     """
     collection = server.shelf.get(name)
     chosen = kind or ("groups" if format == "csv" else "triples")
-    writing = server.workers.run(_pair_table, server.checking, collection, chosen, format)
+    writing = server.workers.run(_pair_table, collection, chosen, format)
     return file_answer(await while_connected(request, writing), f"{name}-{chosen}", format)
 
 
 @router.get("/collections/{name}/pairs/agreement")
 async def agreement(name: str, request: Request, server: ServerOf) -> AgreementAnswer:
     """Measure the agreement of readers who decided on the same pairs."""
-    decisions = server.checking.pair_decisions(server.shelf.get(name).name)
+    decisions = server.shelf.get(name).project.pairs
     result = await while_connected(request, server.workers.run(reader_agreement, decisions))
     return AgreementAnswer.model_validate(result.record)
 
@@ -102,13 +101,13 @@ async def agreement(name: str, request: Request, server: ServerOf) -> AgreementA
 async def _pairs_for(server: Server, collection: ServedCollection, reader: str, limit: int) -> PairsAnswer:
     snapshot = await server.workers.run(collection.snapshot)
     pairs = await server.checking.pairs(collection.name, snapshot)
-    return await server.workers.run(_undecided, server.checking, collection, snapshot, pairs, reader, limit)
+    return await server.workers.run(_undecided, collection, snapshot, pairs, reader, limit)
 
 
 def _undecided(
-    checking: Checking, collection: ServedCollection, snapshot: Snapshot, pairs: PairsToCheck, reader: str, limit: int
+    collection: ServedCollection, snapshot: Snapshot, pairs: PairsToCheck, reader: str, limit: int
 ) -> PairsAnswer:
-    undecided = pairs.undecided(checking.pair_decisions(collection.name), reader)
+    undecided = pairs.undecided(collection.project.pairs, reader)
     table = undecided.first(limit).table()
     sides = []
     for id, text in (("id_a", "text_a"), ("id_b", "text_b")):
@@ -133,18 +132,18 @@ def _pair_sides(
     return sides
 
 
-def _decide_pair(server: Server, collection: ServedCollection, body: DecisionBody) -> None:
+def _decide_pair(collection: ServedCollection, body: DecisionBody) -> None:
     snapshot = collection.snapshot()
     for id in (body.left, body.right):
         snapshot.row_of(id)
-    server.checking.pair_decisions(collection.name).add(body.left, body.right, body.decision, body.reader)
+    collection.project.pairs.add(body.left, body.right, body.decision, body.reader)
 
 
-def _pair_table(checking: Checking, collection: ServedCollection, kind: TableKind, format: TableFormat) -> bytes:
-    decisions = checking.pair_decisions(collection.name)
+def _pair_table(collection: ServedCollection, kind: TableKind, format: TableFormat) -> bytes:
+    decisions = collection.project.pairs
     if kind == "decisions":
         return content_of(decisions.write, format)
-    labeled = label_pairs(collection.snapshot().stories, decisions)
+    labeled = label_pairs(collection.snapshot().collection, decisions)
     return content_of(labeled.write_groups if kind == "groups" else labeled.write_triples, format)
 
 
@@ -160,19 +159,19 @@ async def propose_values(name: str, column: str, request: Request, server: Serve
     catalog = server.checking.catalog(name, snapshot, column)
     if catalog is None:
         return computing_answer()
-    return await while_connected(request, server.workers.run(_catalog_answer, server.checking, name, catalog))
+    return await while_connected(request, server.workers.run(_catalog_answer, collection, catalog))
 
 
 @router.put("/collections/{name}/catalog/decisions", status_code=204)
 async def decide_value(name: str, body: ValueBody, server: ServerOf) -> None:
     """Save the decision on a proposed value; it is on the disk when this is answered."""
-    await server.workers.run(_decide_value, server, server.shelf.get(name), body)
+    await server.workers.run(_decide_value, server.shelf.get(name), body)
 
 
 @router.delete("/collections/{name}/catalog/decisions", status_code=204)
 async def undo_value(name: str, body: StoryColumn, server: ServerOf) -> None:
     """Withdraw the decision on a proposed value."""
-    decisions = server.checking.catalog_decisions(server.shelf.get(name).name)
+    decisions = server.shelf.get(name).project.values
     await server.workers.run(decisions.delete, body.id, body.column)
 
 
@@ -182,7 +181,7 @@ async def catalog_table(
 ) -> Response:
     """Return all stories with the accepted values filled in, as a file."""
     collection = server.shelf.get(name)
-    writing = server.workers.run(_filled_table, server.checking, collection, column, format)
+    writing = server.workers.run(_filled_table, collection, column, format)
     return file_answer(await while_connected(request, writing), f"{name}-{column}", format)
 
 
@@ -191,11 +190,19 @@ def _check_column(snapshot: Snapshot, column: str) -> None:
     snapshot.column(column, option="column", parameter="column")
 
 
-def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogAnswer:
+def _catalog_answer(collection: ServedCollection, catalog: Catalog) -> CatalogAnswer:
     """Leave out the stories whose values have been decided."""
-    decided = checking.catalog_decisions(name).decided(catalog.column)
+    decided = collection.project.values.decided(catalog.column)
     open_proposals = [proposal for proposal in catalog.proposals if proposal.id not in decided]
-    proposals = [ProposalAnswer.model_validate(proposal, from_attributes=True) for proposal in open_proposals]
+    snapshot = collection.snapshot()
+    proposals = []
+    for proposal in open_proposals:
+        answer = ProposalAnswer.model_validate(proposal, from_attributes=True)
+        answer.metadata = snapshot.metadata(snapshot.row_of(answer.id))
+        for value in answer.values:
+            for story in value.stories:
+                story.metadata = snapshot.metadata(snapshot.row_of(story.id))
+        proposals.append(answer)
     reliability = []
     for part in catalog.reliability:
         right = AccuracyAnswer.of(part.right)
@@ -211,19 +218,18 @@ def _catalog_answer(checking: Checking, name: str, catalog: Catalog) -> CatalogA
     )
 
 
-def _decide_value(server: Server, collection: ServedCollection, body: ValueBody) -> None:
+def _decide_value(collection: ServedCollection, body: ValueBody) -> None:
     snapshot = collection.snapshot()
     _check_column(snapshot, body.column)
-    if snapshot.cell(snapshot.row_of(body.id), body.column) is not None:
+    if snapshot.recorded(snapshot.row_of(body.id), body.column) is not None:
         id = printable(body.id, 60)
         message = f"id: {id} has a value in the column already"
         raise RefusedError(409, message, "id", code="value_exists", values={"id": id, "column": body.column})
-    decisions = server.checking.catalog_decisions(collection.name)
-    decisions.add(body.id, body.column, body.value, accepted=body.accepted)
+    collection.project.values.add(body.id, body.column, body.value, accepted=body.accepted)
 
 
-def _filled_table(checking: Checking, collection: ServedCollection, column: str, format: str) -> bytes:
+def _filled_table(collection: ServedCollection, column: str, format: str) -> bytes:
     snapshot = collection.snapshot()
     _check_column(snapshot, column)
-    accepted = checking.catalog_decisions(collection.name).accepted(column)
+    accepted = collection.project.values.accepted(column)
     return content_of(FilledCatalog(snapshot.stories, column, accepted).write, format)

@@ -98,6 +98,7 @@ class SpeakingStory(BaseModel):
 
     id: str
     title: str
+    metadata: Metadata = {}
     similarity: float
 
 
@@ -114,6 +115,7 @@ class ProposalAnswer(BaseModel):
 
     id: str
     title: str
+    metadata: Metadata = {}
     values: list[ProposedValueAnswer]
 
 

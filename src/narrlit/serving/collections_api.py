@@ -26,11 +26,11 @@ from narrlit.serving.collection_models import (
     Value,
 )
 from narrlit.serving.files import content_of, file_answer
-from narrlit.serving.maps import map_of
+from narrlit.serving.maps import map_of, with_metadata
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import ResultKey, computing_answer
-from narrlit.serving.shelf import ServedCollection
+from narrlit.serving.shelf import ServedCollection, Snapshot
 from narrlit.serving.state import Server, ServerOf
 from narrlit.serving.uploads import UPLOAD_SUFFIXES
 
@@ -80,11 +80,15 @@ async def list_stories(
     limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 100,
     ids: str | None = None,
     filter: Annotated[Sequence[str], Query()] = (),
+    sort: str | None = None,
 ) -> StoryList:
-    """List stories: all, those with the comma-separated ids, or those whose columns have the values COLUMN:VALUE."""
+    """List stories: all, those with the comma-separated ids, or those whose columns have the values COLUMN:VALUE.
+
+    `sort` is `title`, `words` or a column, with a hyphen before it for the largest first; empty cells come last.
+    """
     collection = server.shelf.get(name)
     wanted = None if ids is None else ids.split(",")
-    listing = server.workers.run(_list_stories, collection, wanted, filter, offset, limit)
+    listing = server.workers.run(_list_stories, collection, wanted, filter, sort, offset, limit)
     return await while_connected(request, listing)
 
 
@@ -119,7 +123,7 @@ async def draw_map(
     collection = server.shelf.get(name)
     snapshot = await while_connected(request, server.workers.run(collection.snapshot))
     story_map = server.maps.get(ResultKey(name, snapshot.version, groups), map_of, snapshot, groups)
-    return computing_answer() if story_map is None else story_map
+    return computing_answer() if story_map is None else with_metadata(story_map, snapshot)
 
 
 @router.post("/collections/{name}/export", response_class=Response)
@@ -159,7 +163,12 @@ def _describe(server: Server, collection: ServedCollection) -> CollectionAnswer:
 
 
 def _list_stories(
-    collection: ServedCollection, ids: Sequence[str] | None, filters: Sequence[str], offset: int, limit: int
+    collection: ServedCollection,
+    ids: Sequence[str] | None,
+    filters: Sequence[str],
+    sort: str | None,
+    offset: int,
+    limit: int,
 ) -> StoryList:
     """List stories of a collection; ids that do not exist are left out."""
     snapshot = collection.snapshot()
@@ -178,6 +187,8 @@ def _list_stories(
             row = row_of.get(normal_form(id))
             if row is not None and row in allowed:
                 rows.append(row)
+    if sort is not None:
+        rows = _sorted_rows(snapshot, rows, sort.removeprefix("-"), sort.startswith("-"))
     stories = []
     for row in rows[offset : offset + limit]:
         id = str(snapshot.cell(row, "id"))
@@ -186,9 +197,26 @@ def _list_stories(
     return StoryList(total=len(rows), stories=stories)
 
 
+def _sorted_rows(snapshot: Snapshot, rows: Sequence[int], name: str, descending: bool) -> list[int]:
+    """Sort stories by their titles, lengths or values in a column; those without a value come last."""
+    if name not in ("title", "words"):
+        snapshot.column(name, "sort", "sort")
+    keys: dict[int, tuple[float, str]] = {}
+    for row in rows:
+        value: Value = snapshot.title(row)
+        if name != "title":
+            value = snapshot.words[row] if name == "words" else snapshot.cell(row, name)
+        if isinstance(value, int | float):
+            keys[row] = value, ""
+        elif value is not None:
+            keys[row] = 0.0, value.casefold()
+    missing = [row for row in rows if row not in keys]
+    return [*sorted(keys, key=keys.__getitem__, reverse=descending), *missing]
+
+
 def _exported(collection: ServedCollection, ids: Sequence[str] | None, suffix: str) -> bytes:
     """Write stories to a file, and return its content."""
     snapshot = collection.snapshot()
     for id in ids or ():
         snapshot.row_of(id)
-    return content_of(select(snapshot.stories, ids).write, suffix)
+    return content_of(select(snapshot.collection, ids).write, suffix)

@@ -38,6 +38,14 @@ def map_of(snapshot: Snapshot, groups: int | None) -> MapAnswer:
     return answer
 
 
+def with_metadata(answer: MapAnswer, snapshot: Snapshot) -> MapAnswer:
+    """Return a map with the present metadata of its stories: values may have been accepted since it was drawn."""
+    points = []
+    for point in answer.points:
+        points.append(point.model_copy(update={"metadata": snapshot.metadata(snapshot.row_of(point.id))}))
+    return answer.model_copy(update={"points": points})
+
+
 def _points(snapshot: Snapshot, story_map: StoryMap) -> list[MapPoint]:
     points = []
     ids = story_map.frame["id"].tolist()

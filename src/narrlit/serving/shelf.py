@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -16,8 +16,9 @@ import numpy as np
 from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
+from narrlit.explore.project import SUFFIX, Project, adopt_decisions
 from narrlit.files import exclusive
-from narrlit.library.collection import metadata_columns
+from narrlit.library.collection import Collection, metadata_columns
 from narrlit.library.conditions import quoted
 from narrlit.library.index import Index, IndexedCollection
 from narrlit.library.options import index_at
@@ -27,6 +28,8 @@ from narrlit.serving.problems import RefusedError, missing
 NAME = re.compile(r"\w[\w .()'-]{0,79}")
 """Names of collections, which are names of folders."""
 FOLDER = "collections"
+DECISIONS = "decisions"
+"""Folder of decisions in the data folder of earlier releases, which projects take over."""
 DELETED = ".deleted-"
 MOST_VALUES = 50
 """Values of a column that are listed, the most frequent ones."""
@@ -90,12 +93,14 @@ class Snapshot:
         stories: stories with their embeddings.
         words: (N,) number of words of each story.
         columns: metadata columns.
+        accepted: values of empty cells that readers have accepted, by column and row.
     """
 
     version: int
     stories: IndexedCollection
     words: Sequence[int]
     columns: Sequence[Column]
+    accepted: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, index: Index) -> "Snapshot":
@@ -109,6 +114,32 @@ class Snapshot:
             cells = [plain_value(value) for value in frame[name]]
             columns.append(Column.of(name, cells))
         return cls(version, stories, words, columns)
+
+    def filled(self, accepted: Mapping[str, Mapping[str, str]]) -> "Snapshot":
+        """Fill empty cells with accepted values, by column and id of the story; others are left as they are."""
+        values: dict[str, dict[int, Value]] = {}
+        for name, value_of in accepted.items():
+            for column in self.columns:
+                if column.name == name:
+                    values[name] = self._empty_cells(column, value_of)
+        filled = replace(self, accepted=values)
+        columns = []
+        for column in self.columns:
+            if values.get(column.name):
+                cells = [filled.cell(row, column.name) for row in range(len(self))]
+                columns.append(Column.of(column.name, cells))
+            else:
+                columns.append(column)
+        return replace(filled, columns=columns)
+
+    def _empty_cells(self, column: Column, value_of: Mapping[str, str]) -> dict[int, Value]:
+        """Return the accepted values of stories that have none, by row, in the type of the column."""
+        cells: dict[int, Value] = {}
+        for id, value in value_of.items():
+            row = self.stories.snapshot.row_of.get(normal_form(id))
+            if row is not None and self.recorded(row, column.name) is None:
+                cells[row] = column.parse(value)
+        return cells
 
     def __len__(self) -> int:
         """Return the number of stories."""
@@ -125,10 +156,26 @@ class Snapshot:
             raise missing("story", id)
         return row
 
-    def cell(self, row: int, column: str) -> Value:
-        """Return the value of a story in a column."""
+    def recorded(self, row: int, column: str) -> Value:
+        """Return the value of a story in a column of the index."""
         frame = self.stories.frame
         return plain_value(frame.iat[row, frame.columns.get_loc(column)])
+
+    def cell(self, row: int, column: str) -> Value:
+        """Return the value of a story in a column, or the one that was accepted for an empty cell."""
+        value = self.recorded(row, column)
+        return self.accepted.get(column, {}).get(row) if value is None else value
+
+    @property
+    def collection(self) -> Collection:
+        """The stories with the accepted values in their cells."""
+        if not self.accepted:
+            return self.stories
+        frame = self.stories.frame.copy()
+        for name, values in self.accepted.items():
+            for row, value in values.items():
+                frame.iat[row, frame.columns.get_loc(name)] = value
+        return replace(self.stories, frame=frame)
 
     def text(self, row: int) -> str:
         """Return the text of a story."""
@@ -208,6 +255,7 @@ class ServedCollection:
         path: folder of the index.
         is_own: it is in the data folder, and may be deleted.
         lock: lock for threads that use the index.
+        project: lists, notes and decisions of its readers, in a file beside the index.
     """
 
     def __init__(self, name: str, path: Path, is_own: bool, encoder: StoryEncoder) -> None:
@@ -216,6 +264,8 @@ class ServedCollection:
         self._encoder = encoder
         self._index: Index | None = None
         self._snapshot: Snapshot | None = None
+        self._filled: tuple[tuple[int, int], Snapshot] | None = None
+        self.project = Project(path.with_name(f"{path.name}{SUFFIX}"))
 
     @property
     def index(self) -> Index:
@@ -230,15 +280,20 @@ class ServedCollection:
             return self._index
 
     def snapshot(self) -> Snapshot:
-        """Return the stories at the newest version.
+        """Return the stories at the newest version, with the values that readers have accepted.
 
         Raises:
-            DataError: if there is no story yet.
+            DataError: if there is no story yet, or the project is damaged.
         """
         with self.lock:
             if self._snapshot is None or self._snapshot.version != self.index.version:
-                self._snapshot = Snapshot.of(self.index)
-            return self._snapshot
+                self._snapshot, self._filled = Snapshot.of(self.index), None
+            revision = self.project.revision
+            if self._filled is None or self._filled[0] != revision:
+                accepted = self.project.accepted()
+                # Without another value, the filled columns stay as they are.
+                self._filled = revision, self._snapshot.filled(accepted) if accepted else self._snapshot
+            return self._filled[1]
 
     def condition(self, filters: dict[str, list[Value]]) -> str | None:
         """Write a condition in SQL: each column has one of its values; None without filters."""
@@ -246,7 +301,10 @@ class ServedCollection:
         conditions = []
         for name, values in filters.items():
             column = snapshot.column(name)
-            conditions.append(one_of(column, values))
+            accepted = {}
+            for row, value in snapshot.accepted.get(name, {}).items():
+                accepted[str(snapshot.recorded(row, "id"))] = value
+            conditions.append(one_of(column, values, accepted))
         return " AND ".join(conditions) or None
 
 
@@ -261,6 +319,7 @@ class Shelf:
         """Take the data folder, indexes elsewhere, and the encoder of the server."""
         self.folder = data / FOLDER
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._decisions = data / DECISIONS
         self._encoder = encoder
         self._lock = threading.Lock()
         self._opened: dict[str, ServedCollection] = {}
@@ -291,7 +350,10 @@ class Shelf:
             if name not in self._opened:
                 elsewhere = self._elsewhere.get(name)
                 path = elsewhere or self.folder / name
-                self._opened[name] = ServedCollection(name, path, elsewhere is None, self._encoder)
+                opened = ServedCollection(name, path, elsewhere is None, self._encoder)
+                old = self._decisions / name
+                adopt_decisions(opened.project, old / "pairs.jsonl", old / "catalog.jsonl")
+                self._opened[name] = opened
             return self._opened[name]
 
     def path_of(self, name: str) -> Path:
@@ -348,15 +410,26 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def one_of(column: Column, values: Sequence[Value]) -> str:
-    """Write a condition in SQL: a column has one of these values; None stands for an empty cell."""
+def one_of(column: Column, values: Sequence[Value], accepted: Mapping[str, Value]) -> str:
+    """Write a condition in SQL: a column has one of these values.
+
+    Args:
+        column: the column.
+        values: the values; None stands for an empty cell.
+        accepted: values that were accepted for empty cells, by id of the story.
+    """
     name = f"`{column.name}`"  # LanceDB has no columns with a backtick in their names
     literals = [column.literal(value) for value in values if value is not None]
+    allowed = {column.parse(_text(value)) for value in values if value is not None}
+    ids = [quoted(id) for id, value in accepted.items() if value in allowed]
     conditions = []
     if literals:
         conditions.append(f"{name} IN ({', '.join(literals)})")
+    if ids:
+        conditions.append(f"id IN ({', '.join(ids)})")
     if None in values:
-        conditions.append(f"{name} IS NULL")
+        filled = f" AND id NOT IN ({', '.join(map(quoted, accepted))})" if accepted else ""
+        conditions.append(f"({name} IS NULL{filled})")
     return f"({' OR '.join(conditions) or 'FALSE'})"
 
 

@@ -40,7 +40,7 @@ class Server:
         workers: threads that search and explain.
         maps: maps of collections, drawn by a thread of their own.
         analyses: groups of retellings, computed by the same thread.
-        checking: pairs to check and catalogs, computed by the same thread, and the decisions on them.
+        checking: pairs to check and catalogs, computed by the same thread.
     """
 
     def __init__(self, settings: ServerSettings, encoder: SharedEncoder | None = None) -> None:
@@ -57,7 +57,7 @@ class Server:
         self.workers = Workers(SEARCHING, settings.limits.requests, settings.limits.seconds)
         self._drawing = Workers(1, settings.limits.requests, settings.limits.seconds)
         self.maps: Results[MapAnswer] = Results(self._drawing)
-        self.checking = Checking(settings.data, self._drawing)
+        self.checking = Checking(self._drawing)
         self.analyses = Analyses(self._drawing)
 
     @property

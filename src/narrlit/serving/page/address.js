@@ -26,5 +26,5 @@ export function keepInAddress(params) {
     if (value) present.set(name, value);
     else present.delete(name);
   }
-  history.replaceState(null, "", address(collection, collection === null ? null : view, ids, present));
+  history.replaceState(history.state, "", address(collection, collection === null ? null : view, ids, present));
 }

@@ -3,9 +3,11 @@
 import { address, parseAddress } from "./address.js";
 import { ApiError, get, path } from "./api.js";
 import { make } from "./dom.js";
+import { enterPlace, keepPlace, restorePlace } from "./places.js";
 import { emptyState, errorBox, linkButton, progressBar, select } from "./parts.js";
 import { labelChoice } from "./labels.js";
-import { chosenStories, whenChosen } from "./selection.js";
+import { loadProject, whenFailed } from "./project.js";
+import { chosenStories, currentList, listTitle, whenChosen } from "./selection.js";
 import { language, LANGUAGES, loadTexts, t } from "./texts.js";
 import { catalogView } from "./views/catalog.js";
 import { collectionsView } from "./views/collections.js";
@@ -50,6 +52,7 @@ async function show() {
   const place = [route.collection, route.view, ...route.ids].join("/");
   const focused = place === drawn ? document.activeElement?.id : null;
   const main = find("main");
+  const isBack = enterPlace();
   find("tip").hidden = true;
   main.setAttribute("aria-busy", "true");
   drawLinks(route);
@@ -69,7 +72,8 @@ async function show() {
   const heading = main.querySelector("h1");
   document.title = heading ? `${heading.textContent} – narrlit` : "narrlit";
   (focused && find(focused) ? find(focused) : main).focus({ preventScroll: true });
-  if (place !== drawn) scrollTo(0, 0);
+  if (isBack) restorePlace(main, signal);
+  else if (place !== drawn) scrollTo(0, 0);
   drawn = place;
 }
 
@@ -82,6 +86,8 @@ async function viewOf(route, signal) {
   const view = VIEWS[route.view];
   if (!view) throw new ApiError(404, t("error.view", { view: route.view }));
   whenChosen(() => drawLinks(route), signal);
+  await loadProject(collection, signal);
+  whenFailed((error) => find("main").prepend(errorBox(error, show)), signal);
   find("label-choice").replaceChildren(collection.columns.length ? labelChoice(collection, show) : "");
   return view({ ...context, collection });
 }
@@ -96,8 +102,9 @@ function drawLinks({ collection, view }) {
   if (collection !== null) {
     links.push(make("span", { class: "collection" }, collection));
     for (const [name, key] of LINKS) {
-      const count = name === "list" ? ` (${chosenStories(collection).length})` : "";
-      links.push(navigationLink(address(collection, name), t(key) + count, view === name));
+      const isList = name === "list";
+      const text = isList ? `${listTitle(currentList(collection))} (${chosenStories(collection).length})` : t(key);
+      links.push(navigationLink(address(collection, name), text, view === name));
     }
   }
   find("nav").replaceChildren(...links);
@@ -148,6 +155,7 @@ async function start() {
   }
   find("footer").textContent = t("footer.text", { version: settings.version, model: settings.model });
   addEventListener("hashchange", show);
+  keepPlace(find("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   await show();
 }

@@ -2,14 +2,13 @@
 
 import { make } from "./dom.js";
 import { select } from "./parts.js";
+import { chooseSetting, settingOf } from "./project.js";
 import { t } from "./texts.js";
 
 const NONE = "";
-const key = (name) => `label:${name}`;
-
 /** The column whose value stands beside titles: the chosen one, or the one that tells equal titles apart; "" for none. */
 export function labelColumn(collection) {
-  const chosen = localStorage.getItem(key(collection.name)) ?? collection.label ?? NONE;
+  const chosen = settingOf(collection.name, "label") ?? collection.label ?? NONE;
   return collection.columns.some((column) => column.name === chosen) ? chosen : NONE;
 }
 
@@ -30,7 +29,7 @@ export function titleOf(collection, story) {
 export function labelChoice(collection, redraw) {
   const options = collection.columns.map((column) => [column.name, t("preferences.with_label", { column: column.name })]);
   const choose = (column) => {
-    localStorage.setItem(key(collection.name), column);
+    chooseSetting(collection.name, "label", column);
     redraw();
   };
   return select([[NONE, t("preferences.no_label")], ...options], labelColumn(collection), choose,

@@ -1,45 +1,78 @@
-// The stories that a reader has put on a list, one list a collection; kept while the tab is open.
+// The lists of stories of a collection, which its project keeps; one of them is in use.
 
-const changes = new EventTarget();
-const key = (collection) => `chosen:${collection}`;
-const lists = new Map();
+import { change, projectOf, touch, whenChanged } from "./project.js";
+import { t } from "./texts.js";
 
-/** Return the list of a collection as a map from ids to stories. */
-function listOf(collection) {
-  if (!lists.has(collection)) {
-    const stories = JSON.parse(sessionStorage.getItem(key(collection)) ?? "[]");
-    lists.set(collection, new Map(stories.map((story) => [story.id, story])));
-  }
-  return lists.get(collection);
+/** Name of the list that needs no name. */
+const FIRST = "";
+/** The ids of lists, which are never changed in place: a plane asks for each of its points. */
+const idsOf = new WeakMap();
+const key = (collection) => `list:${collection}`;
+
+/** The names of all lists, that without a name first. */
+export function listNames(collection) {
+  const names = projectOf(collection).lists.map((list) => list.name);
+  return [...new Set([FIRST, ...names, currentList(collection)])];
 }
 
-/** Return the chosen stories, {id, title}, in the order in which they were chosen. */
-export const chosenStories = (collection) => [...listOf(collection).values()];
+/** The name of the list in use. */
+export const currentList = (collection) => sessionStorage.getItem(key(collection)) ?? FIRST;
 
-export const isChosen = (collection, id) => listOf(collection).has(id);
+/** What a list is called on the page. */
+export const listTitle = (name) => (name === FIRST ? t("nav.list") : name);
 
-/** Replace the list. */
-export function choose(collection, stories) {
-  const list = stories.map(({ id, title }) => ({ id, title }));
-  sessionStorage.setItem(key(collection), JSON.stringify(list));
-  lists.delete(collection);
-  changes.dispatchEvent(new Event("change"));
+/** Use another list, or a new one. */
+export function useList(collection, name) {
+  sessionStorage.setItem(key(collection), name);
+  touch(collection);
 }
 
-/** Add stories that are not on the list yet. */
+/** Return the stories on the list in use, {id, title, metadata}, in the order in which they were chosen. */
+export function chosenStories(collection, name = currentList(collection)) {
+  return projectOf(collection).lists.find((list) => list.name === name)?.stories ?? [];
+}
+
+export function isChosen(collection, id) {
+  const stories = chosenStories(collection);
+  if (!idsOf.has(stories)) idsOf.set(stories, new Set(stories.map((story) => story.id)));
+  return idsOf.get(stories).has(id);
+}
+
+/** Put stories on the list in use that are not on it yet. */
 export function addStories(collection, stories) {
-  const others = stories.filter((story) => !isChosen(collection, story.id));
-  choose(collection, [...chosenStories(collection), ...others]);
+  const present = new Set(chosenStories(collection).map((story) => story.id));
+  changeList(collection, stories.filter((story) => !present.has(story.id)), []);
 }
 
-/** Put a story on the list, or take it off. */
+/** Take stories off the list in use. */
+export const removeStories = (collection, stories) => changeList(collection, [], stories);
+
+/** Put a story on the list in use, or take it off. */
 export function toggle(collection, story) {
-  const others = chosenStories(collection).filter((each) => each.id !== story.id);
-  if (isChosen(collection, story.id)) choose(collection, others);
-  else choose(collection, [...others, story]);
+  if (isChosen(collection, story.id)) removeStories(collection, [story]);
+  else addStories(collection, [story]);
+}
+
+/** Delete the list in use, and use the first one. */
+export function deleteList(collection) {
+  const name = currentList(collection);
+  useList(collection, FIRST);
+  return change(collection, { kind: "list", name, deleted: true },
+    (project) => ({ ...project, lists: project.lists.filter((list) => list.name !== name) }));
+}
+
+function changeList(collection, add, remove) {
+  if (add.length + remove.length === 0) return;
+  const name = currentList(collection);
+  const ids = (stories) => stories.map((story) => story.id);
+  const gone = new Set(ids(remove));
+  const added = add.map(({ id, title, metadata = {} }) => ({ id, title, metadata }));
+  change(collection, { kind: "list", name, add: ids(add), remove: ids(remove) }, (project) => {
+    const stories = [...chosenStories(collection).filter((story) => !gone.has(story.id)), ...added];
+    const lists = project.lists.map((list) => (list.name === name ? { name, stories } : list));
+    return { ...project, lists: lists.some((list) => list.name === name) ? lists : [...lists, { name, stories }] };
+  });
 }
 
 /** Call a function whenever a list changes, until the view is left. */
-export function whenChosen(listener, signal) {
-  changes.addEventListener("change", listener, { signal });
-}
+export const whenChosen = whenChanged;

@@ -3,8 +3,9 @@
 import { address } from "./address.js";
 import { download, path } from "./api.js";
 import { announce, make } from "./dom.js";
+import { titleOf } from "./labels.js";
 import { attempt, button, linkButton, storyLink } from "./parts.js";
-import { choose, chosenStories, toggle, whenChosen } from "./selection.js";
+import { chosenStories, removeStories, toggle, whenChosen } from "./selection.js";
 import { counted, t } from "./texts.js";
 
 const FORMATS = [
@@ -21,7 +22,7 @@ const SHOWN = 200;
 
 /** The list as a panel that follows every change of it. */
 export function selectionPanel(collection, signal) {
-  const panel = make("section", { class: "panel", "aria-label": t("list.title") });
+  const panel = make("section", { class: "panel", "aria-label": t("work.lists") });
   const update = () => panel.replaceChildren(...drawn(collection).filter(Boolean));
   whenChosen(update, signal);
   update();
@@ -34,13 +35,13 @@ function drawn(collection) {
   const heading = make("h2", {}, counted("list.count", stories.length));
   if (stories.length === 0) return [heading, make("p", {}, t("list.how"))];
   const items = stories.slice(0, SHOWN).map((story) => make("li", {}, storyLink(collection, story),
-    button("×", () => toggle(name, story), { class: "quiet", "aria-label": t("list.remove", { title: story.title || story.id }) })));
+    button("×", () => toggle(name, story), { class: "quiet", "aria-label": t("list.remove", { title: titleOf(collection, story) }) })));
   const [first, second] = stories;
   return [heading, make("ol", { class: "chosen" }, items),
     stories.length > SHOWN ? make("p", {}, counted("list.more", stories.length - SHOWN)) : null,
     make("p", { class: "actions" },
       second ? linkButton(t("list.compare"), address(name, "compare", [first.id, second.id])) : null,
-      button(t("list.clear"), () => choose(name, []), { class: "quiet" })),
+      button(t("list.clear"), () => removeStories(name, chosenStories(name)), { class: "quiet" })),
     exports(collection, stories)];
 }
 

@@ -1,9 +1,11 @@
 // Values proposed for stories that lack one in a column, with the stories that speak for each.
 
 import { address } from "../address.js";
-import { download, getComputed, path, put, remove } from "../api.js";
+import { download, get, getComputed, path, put, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
+import { titleOf } from "../labels.js";
 import { attempt, button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
+import { sortableTable } from "../tables.js";
 import { counted, number, percent, t, term } from "../texts.js";
 
 /** Stories that are listed at once. */
@@ -33,7 +35,10 @@ async function draw(place, collection, column, settings, signal) {
   const base = `${path("collections", collection.name)}/catalog`;
   try {
     const catalog = await getComputed(`${base}?column=${encodeURIComponent(column)}`, signal, pause);
-    place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings), filledTable(base, column));
+    const decided = make("details", { class: "decided-values" });
+    const showDecided = () => drawDecided(decided, collection, column, base, settings, signal);
+    place.replaceChildren(accuracy(catalog), proposals(collection, catalog, base, settings, showDecided), decided, filledTable(base, column));
+    showDecided();
   } catch (error) {
     if (!signal.aborted) place.replaceChildren(errorBox(error));
   }
@@ -48,6 +53,23 @@ function accuracy({ column, accuracy: measured, baseline, most_frequent: mostFre
       t("catalog.baseline", { value: mostFrequent, share: percent(baseline) })));
 }
 
+/** The values that were accepted or rejected, also in earlier sessions, each with a button that takes it back. */
+async function drawDecided(place, collection, column, base, settings, signal) {
+  const list = await get(`${base}/decided?${new URLSearchParams({ column })}`, signal).catch(() => []);
+  const undo = (story) => button(t("catalog.undo"), () => attempt(place, async () => {
+    await remove(`${base}/decisions`, { id: story.id, column });
+    announce(t("catalog.undone"));
+    dispatchEvent(new Event("hashchange"));
+  }), { class: "quiet", disabled: !settings.writable, "aria-label": `${t("catalog.undo")}: ${titleOf(collection, story)}` });
+  const columns = [
+    { name: t("work.story"), value: ({ story }) => titleOf(collection, story), cell: ({ story }) => storyLink(collection, story) },
+    { name: column, value: ({ value }) => value ?? t("catalog.none_right") },
+    { name: t("catalog.undo"), value: () => 0, cell: ({ story }) => undo(story) },
+  ];
+  place.replaceChildren(make("summary", {}, counted("catalog.decided", list.length)),
+    make("div", { class: "wide" }, sortableTable(columns, list)));
+}
+
 /** The stories with the values that were accepted, as a file. */
 function filledTable(base, column) {
   const place = make("section", {}, make("h2", {}, t("catalog.table")), make("p", {}, t("catalog.table_text")));
@@ -58,10 +80,10 @@ function filledTable(base, column) {
   return place;
 }
 
-function proposals(collection, catalog, base, settings) {
+function proposals(collection, catalog, base, settings, showDecided) {
   const { proposals: list, column } = catalog;
   if (list.length === 0) return emptyState(t("catalog.none", { column }), t("catalog.none_text", { column }));
-  const cards = list.map((proposal) => proposalCard(collection, proposal, column, base, settings));
+  const cards = list.map((proposal) => proposalCard(collection, proposal, column, base, settings, showDecided));
   const shown = make("ul", { class: "cards proposals" }, cards.slice(0, SHOWN));
   const more = button(t("catalog.more"), () => {
     shown.append(...cards.slice(SHOWN));
@@ -71,8 +93,8 @@ function proposals(collection, catalog, base, settings) {
     shown, cards.length > SHOWN ? more : null);
 }
 
-function proposalCard(collection, proposal, column, base, settings) {
-  const title = proposal.title || proposal.id;
+function proposalCard(collection, proposal, column, base, settings, showDecided) {
+  const title = titleOf(collection, proposal);
   const state = make("p", { class: "banner", hidden: true });
   const card = make("li", {}, make("h3", {}, storyLink(collection, proposal)), state);
   const undo = button(t("catalog.undo"), () => attempt(card, async () => {
@@ -82,6 +104,7 @@ function proposalCard(collection, proposal, column, base, settings) {
     state.replaceChildren();
     card.querySelector("button:not(:disabled)")?.focus();
     announce(t("catalog.undone"));
+    showDecided();
   }), { class: "quiet", "aria-label": `${t("catalog.undo")}: ${title}` });
   const decide = (value, accepted, text) => attempt(card, async () => {
     await put(`${base}/decisions`, { id: proposal.id, column, value, accepted });
@@ -89,6 +112,7 @@ function proposalCard(collection, proposal, column, base, settings) {
     state.hidden = false;
     state.replaceChildren(text, " ", undo);
     announce(text);
+    showDecided();
   });
   card.append(...proposal.values.map((each) => valueRow(collection, proposal, each, decide, settings)));
   card.append(make("p", { class: "actions" }, button(t("catalog.reject"),
@@ -98,9 +122,9 @@ function proposalCard(collection, proposal, column, base, settings) {
 
 function valueRow(collection, proposal, { value, probability, stories }, decide, settings) {
   const accept = button(t("catalog.accept", { value }), () => decide(value, true, t("catalog.accepted", { value })),
-    { disabled: !settings.writable, "aria-label": `${t("catalog.accept", { value })}: ${proposal.title || proposal.id}` });
+    { disabled: !settings.writable, "aria-label": `${t("catalog.accept", { value })}: ${titleOf(collection, proposal)}` });
   const speaking = stories.map((story) => make("li", {}, storyLink(collection, story), ` · `,
-    make("a", { href: address(collection.name, "compare", [proposal.id, story.id]), "aria-label": t("story.compare_with", { title: story.title || story.id }) }, t("action.compare"))));
+    make("a", { href: address(collection.name, "compare", [proposal.id, story.id]), "aria-label": t("story.compare_with", { title: titleOf(collection, story) }) }, t("action.compare"))));
   return make("div", { class: "value" },
     make("p", { class: "similarity" }, make("b", {}, value), " ", make("i", { styles: { "--share": probability }, "aria-hidden": "true" }),
       ` ${percent(Math.min(probability, MOST_SURE))} `, term("term.probability"), " ", accept),

@@ -7,6 +7,7 @@ import { make, pause } from "../dom.js";
 import { planeOf } from "../map_plane.js";
 import { treeOf } from "../map_tree.js";
 import { button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
+import { chooseSetting, settingOf } from "../project.js";
 import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
 import { counted, t, term } from "../texts.js";
@@ -45,7 +46,7 @@ function mapParts(map, collection, params, signal) {
   if (map.tree && map.similarities) pictures.push(["tree", t("map.tree"), treeOf]);
   if (hasPlane) pictures.push(["plane", t("map.plane"), planeOf]);
   const columns = [[GROUPS, t("map.groups")], ...columnsOf(points, collection).map((column) => [column, column])];
-  const shown = { picture: params.get("picture") ?? pictures[0][0], color: params.get("color") ?? GROUPS };
+  const shown = { picture: params.get("picture") ?? pictures[0][0], color: params.get("color") ?? settingOf(name, "color") ?? GROUPS };
   if (!pictures.some(([kind]) => kind === shown.picture)) shown.picture = pictures[0][0];
   if (!columns.some(([column]) => column === shown.color)) shown.color = GROUPS;
 
@@ -74,6 +75,7 @@ function mapParts(map, collection, params, signal) {
   };
   const set = (option, redo) => (value) => {
     shown[option] = value;
+    if (option === "color") chooseSetting(name, "color", value);
     keepInAddress({ [option]: value });
     redo();
   };

@@ -4,8 +4,9 @@ import { address, keepInAddress } from "../address.js";
 import { download, get, path, put, remove } from "../api.js";
 import { announce, make } from "../dom.js";
 import { titleOf } from "../labels.js";
-import { attempt, button, emptyState, field, linkButton, storyLink } from "../parts.js";
+import { attempt, button, emptyState, field, linkButton, select, storyLink } from "../parts.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
+import { sortableTable } from "../tables.js";
 import { counted, number, t, term } from "../texts.js";
 
 const DECISIONS = [
@@ -33,6 +34,7 @@ class Session {
     this.card = make("div", { id: "pair", tabindex: "-1" });
     this.state = make("div", {});
     this.agreement = make("div", {});
+    this.decidedPairs = make("details", { class: "decided-pairs" });
     this.element = make("div", {}, make("h1", {}, t("nav.pairs")), make("p", {}, t("pairs.about")),
       this.readerForm(), this.state, this.card, this.results());
     document.addEventListener("keydown", (event) => this.press(event), { signal });
@@ -62,6 +64,7 @@ class Session {
     this.remaining = answer.remaining;
     this.draw();
     this.showAgreement();
+    this.showDecided();
   }
 
   /** Show how far readers agree, once it is computed; without it, the view is complete all the same. */
@@ -160,14 +163,38 @@ class Session {
         this.draw();
         this.card.focus({ preventScroll: true });
         this.showAgreement();
+        this.showDecided();
       }
     } finally {
       this.saving = false;
     }
   }
 
+  /** The pairs that this reader has decided, also in earlier sessions; a decision can be changed or taken back. */
+  async showDecided() {
+    const decided = await get(`${this.base}/decided?${new URLSearchParams({ reader: this.reader })}`, this.signal).catch(() => null);
+    if (decided === null) return;
+    const choices = [...DECISIONS.map(([decision, key]) => [decision, t(key)]), ["", t("pairs.take_back")]];
+    const set = (pair) => (decision) => this.save(async () => {
+      const body = { left: pair.left.id, right: pair.right.id, reader: this.reader };
+      if (decision) await put(`${this.base}/decisions`, { ...body, decision });
+      else await remove(`${this.base}/decisions`, body);
+      this.undoable = [];
+      await this.load();
+    });
+    const title = (side) => (pair) => titleOf(this.collection, pair[side]);
+    const columns = [
+      { name: t("pairs.left"), value: title("left"), cell: (pair) => storyLink(this.collection, pair.left) },
+      { name: t("pairs.right"), value: title("right"), cell: (pair) => storyLink(this.collection, pair.right) },
+      { name: t("pairs.decision"), value: (pair) => pair.decision, cell: (pair) => select(choices, pair.decision, set(pair),
+        { "aria-label": `${title("left")(pair)} – ${title("right")(pair)}`, disabled: !this.writable }) },
+    ];
+    const table = decided.length ? sortableTable(columns, decided) : make("p", {}, t("pairs.none_decided"));
+    this.decidedPairs.replaceChildren(make("summary", {}, counted("pairs.decided", decided.length)), make("div", { class: "wide" }, table));
+  }
+
   results() {
-    const place = make("section", {}, this.agreement, make("h2", {}, t("pairs.table")), make("p", {}, t("pairs.table_text")));
+    const place = make("section", {}, this.decidedPairs, this.agreement, make("h2", {}, t("pairs.table")), make("p", {}, t("pairs.table_text")));
     const save = (kind, format) => () => attempt(place, () => download("GET", `${this.base}/table?kind=${kind}&format=${format}`));
     place.append(make("p", { class: "actions" },
       button(t("export.versions"), save("groups", "csv")),

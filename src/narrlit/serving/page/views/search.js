@@ -146,9 +146,18 @@ function reasons({ left, right, links, score }) {
   return [linkTable({ left, right, links, score }, [t("search.yours"), t("search.story")], left.passages.length > 1)];
 }
 
+/** By what stories are sorted: title, length or a column, up or down. */
+function sortChoice(collection, sort, onchange) {
+  const names = [["title", t("sort.title")], ["words", t("sort.words")], ...collection.columns.map(({ name }) => [name, name])];
+  const options = names.flatMap(([name, text]) => [[name, t("sort.up", { name: text })], [`-${name}`, t("sort.down", { name: text })]]);
+  return make("div", { class: "tools" }, field(t("sort.by"), select([["", t("sort.none")], ...options], sort, onchange, { id: "sort" })));
+}
+
 async function allStories(collection, params, signal) {
   const offset = Number(params.get("offset") ?? 0);
   const query = new URLSearchParams({ offset, limit: PAGE });
+  const sort = params.get("sort") ?? "";
+  if (sort) query.set("sort", sort);
   for (const [column, values] of Object.entries(filtersOf(params))) {
     for (const value of values) query.append("filter", `${column}:${value}`);
   }
@@ -156,6 +165,7 @@ async function allStories(collection, params, signal) {
   const turn = (to) => () => change(collection, params, { offset: to });
   return make("section", {},
     make("h2", {}, counted("stories", total)),
+    sortChoice(collection, sort, (chosen) => change(collection, params, { sort: chosen, offset: null })),
     make("ul", { class: "cards" }, stories.map((story) => make("li", {},
       make("h3", {}, storyLink(collection, story)),
       metadataLine(story.metadata, collection),

@@ -2,15 +2,23 @@
 
 import { address } from "../address.js";
 import { get, path } from "../api.js";
-import { characters, make } from "../dom.js";
+import { make } from "../dom.js";
 import { titleOf } from "../labels.js";
+import { markedText, notesPanel } from "../notes.js";
 import { linkButton, listButton, metadataLine, storyLink } from "../parts.js";
+import { notesOf, whenChanged } from "../project.js";
 import { scaleNote, standingLine } from "../standing.js";
 import { counted, t } from "../texts.js";
 
 export async function storyView({ collection, ids, params, signal }) {
   const story = await get(path("collections", collection.name, "stories", ids[0]), signal);
   const most = Math.max(...story.nearest.map((each) => each.similarity), 0);
+  const text = make("p", { class: "text" });
+  const mark = () => text.replaceChildren(...markedText(story.text, [passage, ...notesOf(collection.name, story.id).map((note) => ({ ...note, kind: "noted" }))]));
+  const passage = { start: Number(params.get("from")), end: Number(params.get("to")), kind: "passage" };
+  mark();
+  whenChanged(mark, signal);
+  if (passage.end > passage.start) setTimeout(() => text.querySelector("mark.passage")?.scrollIntoView({ block: "center" }));
   const view = make("div", { class: "reading" },
     make("article", {},
       make("h1", {}, story.title || story.id),
@@ -19,22 +27,13 @@ export async function storyView({ collection, ids, params, signal }) {
       make("p", { class: "actions" },
         linkButton(t("story.like"), address(collection.name, "search", [], { like: story.id })),
         listButton(collection, story, signal)),
-      storyText(story.text, params)),
+      text, notesPanel(collection, story, text, signal)),
     make("aside", { "aria-labelledby": "nearest" },
       make("h2", { id: "nearest" }, t("story.nearest")),
       story.nearest.length === 0 ? make("p", {}, t("story.alone")) : null,
       make("ol", { class: "nearest" }, story.nearest.map((near) => nearest(collection, story, near, most)))));
   if (story.nearest.length) view.querySelector("ol").before(scaleNote(collection, view, signal));
   return view;
-}
-
-/** The text, with the passage that led here marked. */
-function storyText(text, params) {
-  const [start, end] = [Number(params.get("from")), Number(params.get("to"))];
-  if (!(end > start)) return make("p", { class: "text" }, text);
-  const mark = make("mark", {}, characters(text, start, end));
-  setTimeout(() => mark.scrollIntoView({ block: "center" }));
-  return make("p", { class: "text" }, characters(text, 0, start), mark, characters(text, end));
 }
 
 function nearest(collection, story, near, most) {
