@@ -31,9 +31,8 @@ class RowFits:
             NarrlitError: if a file is missing, or the fit fails.
         """
         folder = self._folder(row, f"seed{seed}")
-        config, _ = parse_experiment_fit(
-            self.layers(row, {"data.validation": self.inputs.dev(), "seed_everything": seed}), PURPOSE
-        )
+        settings = {"data.validation": self.inputs.dev(), "seed_everything": seed}
+        config, _ = parse_experiment_fit(self.layers(row, settings), PURPOSE)
         self._note_pseudonyms(config["data"]["init_args"]["loading"]["pseudonyms"])
         keep_config(folder.with_name(f"{folder.name}.yaml"), config, folder)
         if not Run.at(folder).finished:
