@@ -80,7 +80,7 @@ def test_a_folder_has_a_story_a_file_and_columns_of_a_table(tales):
     (tales / "p.jpg").write_bytes(b"\xff\xd8")
     stories = read_stories(tales)
 
-    assert texts(stories) == ["It sailed.\n\n## Later\nIt sank.", "A king.\n\nHis end.", "A café."]
+    assert texts(stories) == ["It sailed.\n\nLater\n\nIt sank.", "A king.\n\nHis end.", "A café."]
     assert stories.story_ids == ["a", "b", "c"]
     assert stories.titles == ["The ship", "König", "Fox"]
     assert stories.metadata[1] == {"file_name": "b.txt", "atu": "510"}
@@ -110,7 +110,7 @@ def test_a_file_of_a_folder_is_named_where_it_is_empty_or_repeats_an_id(tales):
 
 
 def test_documents_are_stories_with_their_heading_as_title(tales):
-    pytest.importorskip("markitdown")
+    pytest.importorskip("mammoth")
     write_docx(tales / "a.docx", "The fox", "A fox went out.", "It came home.")
     write_epub(tales / "b.epub", "The king", "A king fell ill.", "He died.")
     write_pdf(tales / "c.pdf", "A ship sailed", "over the sea.")

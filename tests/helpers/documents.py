@@ -46,22 +46,42 @@ def write_epub(path, title, *paragraphs):
 
 def write_pdf(path, *lines):
     """Write one page with lines of text; without any it is a page like that of a scan."""
+    _write_pages(path, [_shown(lines, 72, 720)])
+
+
+def write_pdf_columns(path, pages, head):
+    """Write pages of two columns, each of lines, below a running head with the number of the page."""
+    streams = []
+    for number, (left, right) in enumerate(pages, start=1):
+        streams.append(_shown([f"{head} {number}"], 72, 760) + _shown(left, 72, 640) + _shown(right, 330, 640))
+    _write_pages(path, streams)
+
+
+def _shown(lines, x, y):
     shown = " T* ".join(f"({line}) Tj" for line in lines)
-    stream = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET"
+    return f"BT /F1 12 Tf 14 TL {x} {y} Td {shown} ET\n"
+
+
+def _write_pages(path, streams):
+    numbers = [3 + 2 * index for index in range(len(streams))]
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
-        "/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
-        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        f"<< /Type /Pages /Kids [{' '.join(f'{number} 0 R' for number in numbers)}] /Count {len(numbers)} >>",
     ]
+    for number, stream in zip(numbers, streams, strict=True):
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {number + 1} 0 R "
+            "/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"
+        )
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
     body, places = "%PDF-1.4\n", []
     for number, content in enumerate(objects, start=1):
         places.append(len(body))
         body += f"{number} 0 obj\n{content}\nendobj\n"
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    end = f"xref\n0 5\n0000000000 65535 f \n{table}trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
-    path.write_bytes((body + end).encode())
+    size = len(objects) + 1
+    end = f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<< /Size {size} /Root 1 0 R >>\n"
+    path.write_bytes((body + end + f"startxref\n{len(body)}\n%%EOF\n").encode())
 
 
 def _zip(path, members):

@@ -13,7 +13,7 @@ JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 TABLE_SUFFIXES = (*DELIMITERS, ".xlsx")
 TEXT_SUFFIXES = (".txt", ".md")
-DOCUMENT_SUFFIXES = (".docx", ".epub", ".pdf")
+DOCUMENT_SUFFIXES = (".docx", ".odt", ".rtf", ".epub", ".pdf", ".html", ".htm", ".xhtml", ".xml")
 STORY_SUFFIXES = (*TEXT_SUFFIXES, *DOCUMENT_SUFFIXES)
 """Suffixes of files of which a folder has one per story."""
 KNOWN_SUFFIXES = (*JSON_SUFFIXES, *TABLE_SUFFIXES, ".parquet", *STORY_SUFFIXES, ARCHIVE_SUFFIX)

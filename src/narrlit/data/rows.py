@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TextIO
 
 from narrlit.data.decoding import decoded, encoding_of
+from narrlit.data.documents.document import joined_blocks
+from narrlit.data.documents.reading import read_document
 from narrlit.data.joining import Described, FileNames, described_files
 from narrlit.data.row_file import (
     DELIMITERS,
@@ -30,13 +32,11 @@ from narrlit.data.row_file import (
     RowFile,
     numbered_rows,
 )
+from narrlit.data.schema import normal_form
 from narrlit.data.sources import SourceFile, is_source, source_files
 from narrlit.data.tables import STORY_COLUMNS, Dialect, delimited_records, table_rows, workbook_rows
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.optional import require
-
-_HEADING = re.compile(r"^ {0,3}#{1,6} +(.+?)[ #]*$", re.MULTILINE)
-_EPUB_HEAD = re.compile(r"\A(?:\*\*(?:Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* .*\n*)+")
 
 NAMED_PROBLEMS = 3
 """Number of files that can't be read of which the problem is told."""
@@ -109,21 +109,28 @@ def _content_rows(path: Path, content: bytes, layout: Layout, notes: list[Readin
     if suffix == ".parquet":
         return _parquet_rows(path, content)
     if suffix in DOCUMENT_SUFFIXES:
-        return [FileRow(1, _document(path, content, notes))]
-    text = decoded(path, content, notes)
+        return [FileRow(1, _story(path, content, notes))]
+    if layout.split is None and suffix in TEXT_SUFFIXES:
+        return [_whole_text(path, content, notes)]
+    return _text_rows(path, decoded(path, content, notes), content, layout, notes)
+
+
+def _text_rows(path: Path, text: str, content: bytes, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
+    """Read the rows of a table, of JSON, of a text that is divided, or of standard input."""
     if not text.strip():
         raise DataError("empty_file", path=path)
-    if path in STANDARD_INPUT:
-        suffix = _suffix_of(text, layout)
+    suffix = _suffix_of(text, layout) if path in STANDARD_INPUT else path.suffix.lower()
     if layout.split is not None and suffix not in TEXT_SUFFIXES:
         raise OptionError("split_of_other_file", split=layout.split, path=path)
-    text = _with_plain_line_ends(text) if suffix not in DELIMITERS else text
-    if suffix in JSON_SUFFIXES:
-        return _json_rows(path, suffix, text)
     if suffix in DELIMITERS:
         records = delimited_records(path, io.StringIO(text, newline=""), DELIMITERS[suffix])
         return list(table_rows(path, records, notes, layout.text_column))
-    return _text_rows(path, text, layout.split, notes)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if suffix in JSON_SUFFIXES:
+        return _json_rows(path, suffix, text)
+    if layout.split is None:
+        return [_whole_text(path, content, notes)]
+    return _divided_text(text, layout.split)
 
 
 def _parquet_rows(path: Path, content: bytes) -> list[FileRow]:
@@ -221,7 +228,7 @@ def _source_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[F
     story_notes: list[ReadingNote] = []
     for file in story_files:
         try:
-            stories[file.name] = {**_document(file.path, file.read(), story_notes), "id": file.id}
+            stories[file.name] = {**_story(file.path, file.read(), story_notes), "id": file.id}
         except DataError as error:
             problems.append(error)
     cells, unread = _cells_beside(path, files, FileNames(stories), layout, notes, problems)
@@ -297,11 +304,6 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def _with_plain_line_ends(text: str) -> str:
-    r"""Write the line ends of Windows (\r\n) and of old Macs (\r) as \n."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _suffix_of(text: str, layout: Layout) -> str:
     """Return the suffix that a file with the text of standard input would have."""
     if layout.split is not None:
@@ -350,51 +352,35 @@ def _json(path: Path, line: _Line) -> Any:
         raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _text_rows(path: Path, text: str, split: TextSplit | None, notes: list[ReadingNote]) -> list[FileRow]:
-    """Divide a text into stories; it is one story if `split` is None."""
-    lines = list(_lines(text.split("\n")))
+def _divided_text(text: str, split: TextSplit) -> list[FileRow]:
+    """Divide a text into stories."""
     if split == "lines":
-        return [FileRow(line.number, line.text) for line in lines]
-    if split == "blank-lines":
-        blocks = map(str.strip, re.split(r"\n\s*\n", text))
-        return numbered_rows(filter(None, blocks))
-    if len(lines) > 1 and path.suffix.lower() != ".md":
-        notes.append(ReadingNote.of("one_story", lines=len(lines)))
-    return [FileRow(1, _story(path, text))]
+        return [FileRow(line.number, line.text) for line in _lines(text.split("\n"))]
+    blocks = map(str.strip, re.split(r"\n\s*\n", text))
+    return numbered_rows(filter(None, blocks))
 
 
-def _story(path: Path, text: str, title: str | None = None) -> dict[str, object]:
-    """Make the story of a text file or document; the first heading is its title, and is removed from the top."""
-    heading = None if path.suffix.lower() == ".txt" else _HEADING.search(text)
-    if heading:
-        title = title or heading[1]
-        is_at_the_top = not text[: heading.start()].strip()
-        if is_at_the_top:
-            text = text[heading.end() :]
+def _whole_text(path: Path, content: bytes, notes: list[ReadingNote]) -> FileRow:
+    """Read a text file as one story; note that its lines are none."""
+    story = _story(path, content, notes)
+    lines = str(story["text"]).count("\n") + 1 - str(story["text"]).count("\n\n")
+    is_wrapped = any(note.code == "joined_lines" for note in notes)
+    if lines > 1 and not is_wrapped and path.suffix.lower() != ".md":
+        notes.append(ReadingNote.of("one_story", lines=lines))
+    return FileRow(1, story)
+
+
+def _story(path: Path, content: bytes, notes: list[ReadingNote]) -> dict[str, object]:
+    """Read a text file or document as one story; the heading at its beginning is its title, and is no part of it."""
+    document = read_document(path, content, notes)
+    blocks = document.blocks
+    title = document.title
+    if blocks[0].level and len(blocks) > 1 and title in (None, blocks[0].text):
+        title = blocks[0].text
+        blocks = blocks[1:]
     story: dict[str, object] = {}
     if path not in STANDARD_INPUT:
         story["id"] = path.stem
     if title:
-        story["title"] = title
-    story["text"] = text.strip()
-    return story
-
-
-def _document(path: Path, content: bytes, notes: list[ReadingNote]) -> dict[str, object]:
-    """Read a text file or document as one story; documents are converted to Markdown."""
-    suffix = path.suffix.lower()
-    if suffix in TEXT_SUFFIXES:
-        text = _with_plain_line_ends(decoded(path, content, notes))
-        if not text.strip():
-            raise DataError("empty_file", path=path)
-        return _story(path, text)
-    markitdown = require("markitdown", "documents")
-    converters = require("markitdown.converters", "documents")
-    with reading("broken_document", path):
-        # Not the class MarkItDown, which would read a broken document as plain text.
-        converter = getattr(converters, f"{suffix[1:].capitalize()}Converter")()
-        document = converter.convert(io.BytesIO(content), markitdown.StreamInfo(extension=suffix))
-    story = _story(path, _EPUB_HEAD.sub("", document.markdown), document.title)
-    if not story["text"]:
-        raise DataError("no_text_inside", path=path)
-    return story
+        story["title"] = normal_form(title)
+    return {**story, **document.columns, "text": joined_blocks(blocks)}

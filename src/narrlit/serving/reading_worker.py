@@ -19,7 +19,7 @@ from narrlit.serving.uploads import clean_name, stored_name
 from narrlit.serving.worker_process import receive_job, send_line
 
 ARCHIVE = ".zip"
-SIGNATURES = {".docx": b"PK", ".xlsx": b"PK", ".epub": b"PK", ARCHIVE: b"PK", ".pdf": b"%PDF"}
+SIGNATURES = {**dict.fromkeys((".docx", ".odt", ".xlsx", ".epub", ARCHIVE), b"PK"), ".pdf": b"%PDF", ".rtf": b"{\\rtf"}
 """First bytes of files, whatever their names say."""
 MOST_EXPANDED = 256 * 2**20
 """Bytes of a document after it is unpacked."""
@@ -141,7 +141,8 @@ def _import_readers(files: list[FileRecord]) -> None:
     suffixes = {Path(str(file.stored)).suffix for file in files}
     try:
         if suffixes & set(DOCUMENT_SUFFIXES):
-            require("markitdown.converters", "documents")
+            for module in ("mammoth", "lxml.html", "pdfminer.high_level", "striprtf.striprtf"):
+                require(module, "documents")
         if ".xlsx" in suffixes:
             require("openpyxl", "documents")
     except NarrlitError:

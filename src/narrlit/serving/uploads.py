@@ -10,27 +10,15 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 
-from narrlit.data.sources import is_hidden
+from narrlit.data.row_file import JSON_SUFFIXES, STORY_SUFFIXES, TABLE_SUFFIXES
+from narrlit.data.sources import ARCHIVE_SUFFIX, is_hidden
 from narrlit.serving.import_models import FileRecord
 from narrlit.serving.problems import RefusedError
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
-UPLOAD_SUFFIXES = (
-    ".txt",
-    ".md",
-    ".docx",
-    ".epub",
-    ".pdf",
-    ".csv",
-    ".tsv",
-    ".xlsx",
-    ".jsonl",
-    ".ndjson",
-    ".json",
-    ".zip",
-)
+UPLOAD_SUFFIXES = (*STORY_SUFFIXES, *TABLE_SUFFIXES, *JSON_SUFFIXES, ARCHIVE_SUFFIX)
 """Suffixes of files that are read."""
 LONGEST_NAME = 300
 BLOCK = 2**20
