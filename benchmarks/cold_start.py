@@ -2,7 +2,7 @@
 
     python benchmarks/cold_start.py --rounds 5
 
-The index has the 24 tales of `narrlit sample`. Each round starts every command once, in a process of its own; the peer
+The index has the 24 tales of `narrlit data sample`. Each round starts every command once, in its own process; the peer
 imports sentence-transformers, loads all-MiniLM-L6-v2 and encodes the same query. The results of the prepared index are
 compared with those of the other. `--source FOLDER` also times an earlier version, by its source code. Needs the extras
 `explore`, `minilm` and `onnx`.

@@ -49,7 +49,7 @@ class Job:
     @property
     def command(self) -> str:
         """The command's name."""
-        return self.words[0]
+        return " ".join(self.words[: 2 if self.words[0] == "data" else 1])
 
     def inputs(self, template: Path) -> list[str]:
         """List the template's files and folders that the words name, each once; those that are written to, too."""
@@ -210,14 +210,14 @@ HEAD = (
     "--trainer.logger RunLogger --trainer.logger.save_dir . --trainer.logger.version 0"
 )
 MAKERS = (
-    "storyworld --out world --train 8 --validation 6 --test 6 --negatives-per-aspect 1",
+    "data storyworld --out world --train 8 --validation 6 --test 6 --negatives-per-aspect 1",
     FIT,
     "submit --model model --track-a triples.jsonl --track-b stories.jsonl --out submission.zip",
     "index stories.jsonl --model model --out index",
     "embed stories.jsonl --model model --out parts --part-rows 5",
     "embed stories.jsonl --model model --out known.jsonl",
     "compare triples.jsonl --models model --baselines jaccard --out comparison",
-    "pseudonymize world/validation_stories.jsonl --names world/validation_views.jsonl --map names.jsonl "
+    "data pseudonymize world/validation_stories.jsonl --names world/validation_views.jsonl --map names.jsonl "
     "--out pseudonyms.jsonl",
     HEAD,
 )
@@ -263,8 +263,8 @@ def jobs(url: str) -> list[Job]:
         f"evaluate triples.jsonl {MODEL} --scorer passages",
         f"evaluate world/validation.jsonl {MODEL} {VIEWS}",
         "evaluate world/validation.jsonl --model run",
-        "check-data world/train.jsonl world/validation.jsonl world/test.jsonl --out cd --threshold 0.5",
-        f"check-data triples.jsonl stories.csv {MODEL}",
+        "data check world/train.jsonl world/validation.jsonl world/test.jsonl --out cd --threshold 0.5",
+        f"data check triples.jsonl stories.csv {MODEL}",
         f"explain s0 s1 s2 --stories stories.jsonl {MODEL}",
         "explain s0 s1 --stories index --model model --out x.html",
         f"explain story.md story.docx {MODEL} --check --out x.html",
@@ -278,13 +278,14 @@ def jobs(url: str) -> list[Job]:
         "submit --check submission.zip --track-a triples.jsonl --track-b stories.jsonl",
         "fuse world/validation.jsonl --models model --views world/validation_views.jsonl "
         "--settings settings.yaml --out fused",
-        "views check world/validation_views.jsonl world/validation_stories.jsonl",
-        "views check world/validation_views.jsonl world/validation.jsonl --json",
-        "sample tales_out",
-        "storyworld --out w2 --train 4 --validation 4 --test 4",
-        f"mine triples.jsonl {MODEL} --out mined.jsonl --per-example 2",
-        "pseudonymize world/validation_stories.jsonl --names world/validation_views.jsonl --map m.jsonl --out p.csv",
-        "pseudonymize pseudonyms.jsonl --restore names.jsonl --out restored.jsonl",
+        "data views world/validation_views.jsonl world/validation_stories.jsonl",
+        "data views world/validation_views.jsonl world/validation.jsonl --json",
+        "data sample tales_out",
+        "data storyworld --out w2 --train 4 --validation 4 --test 4",
+        f"data mine triples.jsonl {MODEL} --out mined.jsonl --per-example 2",
+        "data pseudonymize world/validation_stories.jsonl --names world/validation_views.jsonl --map m.jsonl "
+        "--out p.csv",
+        "data pseudonymize pseudonyms.jsonl --restore names.jsonl --out restored.jsonl",
         f"index stories.jsonl {MODEL} --out new_index",
         "index stories.csv --model model --out index",
         "search index --like s1 --k 3 --model model",
@@ -298,8 +299,8 @@ def jobs(url: str) -> list[Job]:
         "check-pairs index --decisions decided.jsonl,decided.csv --limit 3",
         f"catalog kinds.jsonl --column type {MODEL} --out c.csv --accepted marked.csv --filled f.csv",
         "catalog index --column type --k 3 --json",
-        f"diversity stories.xlsx {MODEL} --json",
-        "diversity index --cosine 0.8 --jaccard 0.4",
+        f"data diversity stories.xlsx {MODEL} --json",
+        "data diversity index --cosine 0.8 --jaccard 0.4",
         f"judge triples.jsonl {MODEL} {llm} --max-tokens 64 --out judged.jsonl",
         f"judge triples.csv {MODEL} {llm} --max-tokens 64 --prompt prompt.txt --swap --out judged.zip",
         f"generate views stories.jsonl {llm} --max-tokens 64 --out g.jsonl",

@@ -480,15 +480,15 @@ EDGE_OPTIONS: dict[str, tuple[str, ...]] = {
     "embed": ("--max-length", "--part-rows", "--workers", "--postprocess", "--fusion", "--text-column"),
     "evaluate": ("--max-length", "--gamma", "--tau", "--windows"),
     "compare": ("--gamma", "--tau", "--windows", "--by", "--max-length"),
-    "check-data": ("--threshold",),
+    "data check": ("--threshold",),
     "submit": ("--gamma", "--tau", "--windows", "--max-length"),
     "fuse": ("--grid", "--folds", "--fold-seed"),
-    "storyworld": ("--train", "--validation", "--seed", "--negatives-per-aspect", "--false-negatives"),
-    "mine": ("--per-example", "--margin"),
+    "data storyworld": ("--train", "--validation", "--seed", "--negatives-per-aspect", "--false-negatives"),
+    "data mine": ("--per-example", "--margin"),
     "search": ("--k", "--where", "--max-length"),
     "map": ("--k", "--group"),
     "pairs": ("--k", "--threshold"),
-    "diversity": ("--cosine", "--jaccard"),
+    "data diversity": ("--cosine", "--jaccard"),
     "retrieval": ("--same", "--control", "--measure"),
     "judge": ("--max-tokens", "--temperature", "--concurrency", "--retries", "--timeout", "--seed"),
     "generate": ("--max-tokens", "--temperature", "--candidates", "--seed", "--timeout"),
@@ -503,7 +503,7 @@ EDGE_OPTIONS: dict[str, tuple[str, ...]] = {
 
 def edge_option(case: Case) -> None:
     """Put a number at the edge, or none at all, behind an option that takes one."""
-    options = EDGE_OPTIONS.get(case.words[0])
+    options = EDGE_OPTIONS.get(" ".join(case.words[: 2 if case.words[0] == "data" else 1]))
     if not options:
         wrong_option(case)
         return

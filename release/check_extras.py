@@ -40,8 +40,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     NO_EXTRA: (
         "narrlit --version",
         "narrlit --help",
-        "narrlit storyworld --out stories --train 16 --validation 24 --test 12",
-        "narrlit sample tales",
+        "narrlit data storyworld --out stories --train 16 --validation 24 --test 12",
+        "narrlit data sample tales",
         "python {release}/make_inputs.py",
         "narrlit evaluate stories/validation.jsonl --baseline jaccard",
         "narrlit embed tales --model model --out tales.npy",
@@ -96,12 +96,12 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "serve": ("python {release}/request_server.py --data collections",),
     "translate": (
         'python -c \'from tiny_translators import tiny_marian; tiny_marian("en-fr"); tiny_marian("fr-en")\'',
-        "narrlit augment backtranslate stories/train.jsonl --pivots fr --there en-fr --back fr-en --bertscore none "
+        "narrlit data augment stories/train.jsonl --pivots fr --there en-fr --back fr-en --bertscore none "
         "--out translated.jsonl",
     ),
     "text": (
         "python {release}/make_pipeline.py pipeline",
-        "narrlit pseudonymize stories/validation.jsonl --pipeline pipeline --out anonymous.jsonl",
+        "narrlit data pseudonymize stories/validation.jsonl --pipeline pipeline --out anonymous.jsonl",
     ),
     "mteb": ("narrlit evaluate stories/validation.jsonl --model model --mteb StoryTriples --out tasks",),
     "bench": ("python {root}/benchmarks/bench.py embedding ranking --quick --threads 1 --out bench.json",),

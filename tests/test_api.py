@@ -16,7 +16,7 @@ from run_helpers import fit_arguments
 
 import narrlit
 from narrlit import losses
-from narrlit.cli import OTHERS, TRAINING
+from narrlit.commands import COMMANDS, TRAINING
 from narrlit.errors import ModelError
 
 KNIGHTS = [
@@ -50,7 +50,7 @@ def test_every_public_name_can_be_used():
     for name in narrlit.__all__:
         assert getattr(narrlit, name) is not None
         assert name in dir(narrlit)
-    with pytest.raises(AttributeError, match="no attribute 'simliarity'"):
+    with pytest.raises(AttributeError, match="No narrlit attribute simliarity"):
         narrlit.simliarity  # noqa: B018
 
 
@@ -58,9 +58,9 @@ def test_every_command_has_a_row_with_its_functions_in_the_docs():
     page = (Path(__file__).parents[1] / "docs/python.md").read_text(encoding="utf-8")
     table = page.partition("## Every command\n")[2].partition("\n\n")[0]
     rows = [line.split("|")[1:3] for line in table.strip().splitlines()[2:]]
-    commands = [name for cell, _ in rows for name in re.findall(r"`([a-z-]+)`", cell)]
+    commands = [name for cell, _ in rows for name in re.findall(r"`((?:data )?[a-z-]+)`", cell)]
 
-    assert sorted(commands) == sorted([*TRAINING, *OTHERS])
+    assert sorted(commands) == sorted([*TRAINING, *(command.name for command in COMMANDS)])
 
     functions = {name for _, cell in rows for name in re.findall(r"`narrlit\.(\w+)", cell)}
     assert functions <= set(narrlit.__all__)

@@ -1,98 +1,58 @@
-"""Options from signatures: flat dataclasses, help for each, and refusals in one line."""
+"""Commands from functions: options and help from signatures and docstrings, and refusals in one line."""
 
-from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from typing import Annotated, Literal
+import re
+from inspect import Parameter
 
+import declared
 import pytest
+from declared import Shared
+from refusals import refused
 
-import narrlit.commands
-from narrlit.arguments import call, parser
-from narrlit.cli import ALIASES, OTHERS, TRAINING
-from narrlit.errors import OptionError
-from narrlit.files import Output
+from narrlit import arguments
+from narrlit.arguments import options_of
+from narrlit.command_line import call
+from narrlit.commands import COMMANDS, FORMER, TRAINING
+from narrlit.declarations import Command, Opener
+from narrlit.signatures import entries, signature_of, summary_of
 
-
-@dataclass(frozen=True)
-class Shared:
-    """Options of several commands.
-
-    Attributes:
-        model: a folder.
-        trust_remote_code: run its code.
-    """
-
-    model: str | None = None
-    trust_remote_code: bool = False
-
-
-calls = []
-
-
-def sample(
-    action: Literal["ls", "rm"],
-    folder: str = "runs",
-    *,
-    use: Shared,
-    out: Annotated[str, Output()],
-    count: int = 3,
-    share: float = 0.5,
-    names: tuple[str, ...] = (),
-    map: Annotated[str | None, Output()] = None,
-) -> int | None:
-    """Do something.
-
-    More about it.
-
-    Args:
-        action: what to do.
-        folder: where.
-        use: the model.
-        out: file to write.
-        count: how many.
-        share: how much.
-        names: several.
-        map: another file to write.
-    """
-    calls.append((action, folder, use, out, count, share, names, map))
-    return 4 if action == "rm" else None
-
-
-def handing_on(*fit: str, out: str, quick: bool = False) -> None:
-    """Hand options on.
-
-    Args:
-        out: folder.
-        quick: less.
-    """
-    calls.append((fit, out, quick))
+SAMPLE = Command("sample", "Test", "declared:sample")
+NOT_SHARED = Shared()
+HANDING_ON = Command("handing-on", "Test", "declared:handing_on")
 
 
 @pytest.fixture(autouse=True)
 def nothing_called(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    calls.clear()
+    monkeypatch.setitem(arguments.OPENERS, "Encoder", Opener("declared:opened", "Model"))
+    declared.calls.clear()
+
+
+def values(
+    action="ls", folder="runs", encoder=None, shared=NOT_SHARED, count=3, share=0.5, names=(), seeds=None, **others
+):
+    return (action, folder, encoder, shared, "o", count, share, names, seeds, others.get("map"), True)
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["ls", "--out", "o"], ("ls", "runs", Shared(), "o", 3, 0.5, (), None)),
-        (["rm", "f", "--out=o", "--model=m"], ("rm", "f", Shared("m"), "o", 3, 0.5, (), None)),
+        (["ls", "--out", "o"], values()),
+        (["rm", "f", "--out=o", "--model=m"], values("rm", "f", "opened m False")),
+        (["ls", "--model", "m", "--out", "o", "--long"], values(encoder="opened m True")),
         (
-            ["--trust-remote-code", "--count", "-1", "ls", "--out", "o", "--share", "-1e-3"],
-            ("ls", "runs", Shared(None, True), "o", -1, -0.001, (), None),
+            ["--trust_remote_code", "--count", "-1", "ls", "--out", "o", "--share", "-1e-3"],
+            values(shared=Shared(True), count=-1, share=-0.001),
         ),
         (
-            ["ls", "--out", "o", "--names", "a", "--trust_remote_code", "--names", "b"],
-            ("ls", "runs", Shared(None, True), "o", 3, 0.5, ("a", "b"), None),
+            ["ls", "--out", "o", "--names", "a, b,", "--trust_remote_code"],
+            values(shared=Shared(True), names=["a", "b"]),
         ),
+        (["ls", "--out", "o", "--seeds", "1,2"], values(seeds=[1, 2])),
     ],
 )
 def test_arguments_become_parameters(words, expected):
-    assert call(sample, "sample", words) == (4 if "rm" in words else 0)
-    assert calls == [expected]
+    assert call(SAMPLE, words) == (4 if "rm" in words else 0)
+    assert declared.calls == [expected]
 
 
 @pytest.mark.parametrize(
@@ -107,103 +67,138 @@ def test_arguments_become_parameters(words, expected):
         (["ls", "--out", "o", "--modle", "a"], "Unknown option: --modle. Did you mean --model?"),
         (["ls", "--out", "o", "--count", "1.5"], 'unable to convert "1.5" into int'),
         (["ls", "--out", "o", "--share", "nan"], 'unable to convert "nan" into float'),
-        (["ls", "runs", "--out", "runs"], "--out runs: this file is read"),
-        (["ls", "--out", "m", "--model", "./m"], "--out m: this file is read"),
-        (["ls", "--out", "m", "--map", "m"], ": this file is read, or written by another option"),
-        (["ls", "--out", "link", "--model", "file"], "--out link: this file is read"),
-        (["ls", "--out", "file", "--model", "a,file"], "--out file: this file is read"),
-        (["ls", "--out", "file", "--names", "x", "--names", "file"], "--out file: this file is read"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path, words, message):
+def test_words_that_do_not_fit_are_refused(words, message):
+    with refused("invalid_arguments") as found:
+        call(SAMPLE, words)
+    assert message in found.value.values["problem"]
+    assert declared.calls == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ls", "runs", "--out", "runs"],
+        ["ls", "--out", "m", "--model", "./m"],
+        ["ls", "--out", "m", "--map", "m"],
+        ["ls", "--out", "link", "--model", "file"],
+        ["ls", "--out", "file", "--model", "a,file"],
+        ["ls", "--out", "file", "--names", "x,file"],
+    ],
+)
+def test_no_output_is_an_input_or_another_output(tmp_path, words):
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    with pytest.raises(OptionError) as found:
-        call(sample, "sample", words)
-    assert message in str(found.value)
-    assert "\n" not in str(found.value)
-    assert calls == []
+    with refused("output_is_input"):
+        call(SAMPLE, words)
+    assert declared.calls == []
+
+
+def test_options_of_a_model_need_a_model_and_lists_their_items():
+    with refused("options_need_option", options=["long"], option="model"):
+        call(SAMPLE, ["ls", "--out", "o", "--long"])
+    with refused("invalid_list", option="seeds", found="1,x"):
+        call(SAMPLE, ["ls", "--out", "o", "--seeds", "1,x"])
+    assert declared.calls == []
 
 
 def test_unknown_options_are_handed_on():
     words = ["--config", "c.yaml", "--out", "o", "--trainer.max_epochs=1", "--quick", "--data.train", "-1"]
-    call(handing_on, "handing_on", words)
-    assert calls == [(("--config", "c.yaml", "--trainer.max_epochs=1", "--data.train", "-1"), "o", True)]
+    call(HANDING_ON, words)
+    assert declared.calls == [(("--config", "c.yaml", "--trainer.max_epochs=1", "--data.train", "-1"), "o", True)]
 
 
-def test_mistakes_name_options_and_settings():
-    def refusing(*rest: str, k: int = 1):
-        raise OptionError("at_least", option="k", found=0, least=1)
-
-    def lacking(*rest: str):
-        raise OptionError("no_training_data")
-
-    for command, sentence in (
-        (refusing, "--k 0: must be at least 1"),
-        (lacking, "no training data: give --data.train FILE"),
-    ):
-        with pytest.raises(OptionError) as found:
-            call(command, "name", [])
-        assert str(found.value) == sentence
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("refusing", "--k 0: must be at least 1"),
+        ("lacking", "no training data: give --data.train FILE"),
+    ],
+)
+def test_mistakes_name_options_and_settings(name, sentence):
+    with refused({"refusing": "at_least", "lacking": "no_training_data"}[name]) as found:
+        call(Command(name, "Test", f"declared:{name}"), [])
+    assert str(found.value) == sentence
 
 
 def test_help_shows_choices_defaults_and_what_is_required_without_python_types(capsys):
-    assert call(sample, "sample", ["--help"]) == 0
+    assert call(SAMPLE, ["--help"]) == 0
 
     shown = capsys.readouterr().out
     usage = "Usage: narrlit sample --out VALUE [OPTIONS] ACTION [FOLDER]\n\n"
     assert shown.startswith(f"{usage}Do something.\n\nMore about")
-    assert "  ACTION ls|rm\n      what to do. [required]\n  FOLDER\n      where. [default: runs]\n" in shown
+    assert "Arguments:\n  ACTION ls|rm\n      what to do. [required]\n  FOLDER\n      where. [default: runs]\n" in shown
     assert (
-        "Options:\n  --out VALUE\n      file to write. [required]\n  --count N\n      how many. [default: 3]" in shown
+        "  --out VALUE\n      file to write. [required]\n  --count N\n      how many; default: all of names." in shown
     )
-    # Shared options come last.
-    assert "      another file to write.\n  --model VALUE\n      a folder.\n" in shown
-    assert "--trust-remote-code\n      run its code.\n" in shown
-    assert calls == []
+    assert "  --names VALUE\n      comma-separated several.\n" in shown
+    assert "\nModel:\n  --model VALUE\n      a folder.\n" in shown
+    assert "\nOptions of several commands:\n  --trust-remote-code\n      run its code.\n" in shown
+    assert declared.calls == []
 
 
-COMMANDS = sorted(OTHERS)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_of_every_command_explains_each_option_without_python_types(narrlit, command):
+    plan = options_of(command)
+    assert [option.name for option in plan.options if not option.help] == []
+    assert len({option.name for option in plan.options}) == len(plan.options)
 
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_every_command_explains_each_option_without_python_types(narrlit, name):
-    function = name.replace("-", "_")
-    command = getattr(import_module(f"narrlit.commands.{function}"), function)
-    arguments = parser(command, name).assemble_argument_collection(parse_docstring=True)
-    shown = [argument for argument in arguments if argument.show]
-
-    assert [argument.name for argument in shown if not argument.parameter.help] == []
-    assert all("_" not in option for argument in shown for option in argument.names)
-
-    found = narrlit(name, "--help")
+    found = narrlit(*command.name.split(), "--help")
     assert found.code == 0
     assert found.err == ""
-    assert found.out.startswith(f"Usage: narrlit {name} ")
-    for kind in ("Literal", "NoneType", "STR", "INT ", "FLOAT", "None]", "<class"):
-        assert kind not in found.out
+    assert found.out.startswith(f"Usage: narrlit {command.name} ")
+    for kind in ("Literal", "NoneType", "STR", "INT ", "FLOAT", "None]", "None:", "<class", "`"):
+        assert kind not in found.out.partition("\n\n")[2].partition("Options:")[2]
 
 
-def test_parameters_of_the_library_become_options(narrlit, make):
-    make("s.csv", "plot,summary\nA king.,k\n")
-    embed = ["embed", "s.csv", "--model", "minilm", "--out", "v.npy"]
-    for options, message in (
+def test_the_signature_of_a_function_is_read_without_its_module():
+    signature = signature_of("narrlit.library.search:search")
+    arguments = {argument.name: argument for argument in signature.arguments}
+    assert arguments["k"].default == 10
+    assert arguments["k"].type_names == {"int"}
+    assert arguments["index"].default is Parameter.empty
+    assert signature.helps["k"]
+    assert summary_of("narrlit.library.search:search") == re.split(r"\.\s", signature.docstring)[0].replace("\n", " ")
+
+
+def test_entries_of_a_docstring_end_with_its_section():
+    text = "Do.\n\nArgs:\n    a: first\n        of all, b: too.\n\n    *c: second.\n\nReturns:\n    d: none."
+    assert entries(text, "Args") == {"a": "first of all, b: too.", "c": "second."}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         ([], "choose one, such as --text-column plot"),
         (["--text-column", "story"], "give --text-column one of these"),
-        (
-            ["--text-column", "plot", "--split", "blank-lines"],
-            "--split blank-lines divides text files, and s.csv is none",
-        ),
         (["--text-column", "plot", "--fit-on", "s.csv"], "--fit-on and --transductive need --postprocess"),
-    ):
-        found = narrlit(*embed, *options)
-        assert found.code == 2, found.err
-        assert message in found.err, found.err
-        assert "`" not in found.err, found.err
+    ],
+)
+def test_parameters_of_the_library_become_options(narrlit, make, words, message):
+    make("s.csv", "plot,summary\nA king.,k\n")
+    found = narrlit("embed", "s.csv", "--model", "minilm", "--out", "v.npy", *words)
+    assert found.code == 2, found.err
+    assert message in found.err, found.err
+    assert "`" not in found.err, found.err
 
 
-def test_every_file_of_commands_is_a_command():
-    files = {path.stem for path in Path(narrlit.commands.__file__).parent.glob("*.py")}
-    assert {name.replace("-", "_") for name in OTHERS} <= files
-    assert set(ALIASES.values()) <= set(OTHERS)
-    assert not set(OTHERS) & set(TRAINING)
+def test_former_commands_are_commands_by_another_name(narrlit):
+    names = {command.name for command in COMMANDS}
+    assert len(names) == len(COMMANDS)
+    assert set(FORMER.values()) <= names
+    assert not set(FORMER) & (names | set(TRAINING))
+
+    found = narrlit("sample", "tales")
+    assert found.code == 0
+    assert "narrlit sample is narrlit data sample now" in found.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(narrlit, shell):
+    found = narrlit("--completion", shell)
+    assert found.code == 0
+    for word in ("compare", "check-pairs", "storyworld", "baselines"):
+        assert word in found.out
+
+    assert narrlit("--completion", "csh").code == 2

@@ -184,7 +184,7 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
-    assert b"Commands:" in done.stdout
+    assert b"Explore:" in done.stdout
 
     reader, writer = os.pipe()
     os.close(reader)
@@ -198,15 +198,16 @@ def test_help_loads_nothing_heavy_and_a_closed_pipe_is_quiet():
 
 HELP_OF_EVERY_COMMAND = """
 import contextlib, io, sys
-from narrlit.cli import OTHERS, TRAINING, main
+from narrlit.cli import main
+from narrlit.commands import COMMANDS, TRAINING
 
 HEAVY = {
     *("torch", "pandas", "transformers", "sentence_transformers", "lightning", "scipy", "sklearn", "pyarrow"),
     *("lancedb", "bokeh", "matplotlib", "torchmetrics", "peft"),
 }
-for name in [*TRAINING, *OTHERS]:
+for name in [*TRAINING, *(command.name for command in COMMANDS)]:
     with contextlib.redirect_stdout(io.StringIO()) as help:
-        assert main([name, "--help"]) == 0, name
+        assert main([*name.split(), "--help"]) == 0, name
     assert help.getvalue().strip(), name
     loaded = HEAVY & set(sys.modules)
     assert not loaded, f"narrlit {name} --help loads {sorted(loaded)}"
@@ -225,7 +226,7 @@ def test_the_help_of_every_command_loads_nothing_heavy():
         ("--version <&- >&- 2>&-", 0, ""),
         ("--version >/dev/full", 2, "narrlit: error: reading or writing: no space left on device"),
         ("nothing 2>&-", 2, ""),
-        ("views check - - <&-", 2, "narrlit: error: /dev/stdin is empty"),
+        ("data views - - <&-", 2, "narrlit: error: /dev/stdin is empty"),
     ],
 )
 def test_closed_and_full_streams_cost_one_line_at_most(command, code, error):

@@ -14,14 +14,15 @@ import re
 import shlex
 import shutil
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
+from deferred import BY_NAME
 
-from narrlit.arguments import parser
+from narrlit.arguments import options_of
 from narrlit.cli import main
+from narrlit.command_line import parser
 from narrlit.lightning_cli import parse_fit
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
@@ -238,10 +239,8 @@ def test_options_and_their_values_are_accepted(command, tmp_path, monkeypatch):
 
 def parse(name, words):
     """Convert a command's words to the values of its options, and check these; the command does not run."""
-    function = name.replace("-", "_")
-    command = getattr(import_module(f"narrlit.commands.{function}"), function)
     words = ["/dev/stdin" if word == "-" else word for word in words]
-    parser(command, name).parse_args(words, print_error=False, exit_on_error=False)
+    parser(options_of(BY_NAME[name])).parse_args(words, print_error=False, exit_on_error=False)
 
 
 def build(words):

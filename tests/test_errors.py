@@ -13,7 +13,7 @@ import torch
 from refusals import names_in, refused
 
 import narrlit
-from narrlit.arguments import setting_flag
+from narrlit.command_line import setting_flag
 from narrlit.english import SENTENCES
 from narrlit.errors import DataError, ModelError, OptionError, reading, sentence
 

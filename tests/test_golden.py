@@ -48,7 +48,7 @@ COMMANDS = {
         "retrieval tales --same atu --control country --model minilm --measure passages,cosine,lexical --out figures"
     ),
     "retrieval_judgments": "retrieval tales --qrels qrels.tsv --model minilm --out figures",
-    "check_data": "check-data train.jsonl validation.jsonl --out figures",
+    "check_data": "data check train.jsonl validation.jsonl --out figures",
     "profile": "profile minilm --split test --out figures",
     "fuse": "fuse validation.jsonl --models minilm --views validation_views.jsonl --grid 0.5 --folds 2 --out figures",
     "pairs": "pairs tales --model minilm --threshold 0 --out figures.csv",
@@ -58,7 +58,7 @@ COMMANDS = {
     ),
     "catalog": "catalog kinds.jsonl --model minilm --column kind --at-least 0 --out figures.csv --filled filled.csv",
     "map": "map tales --model minilm --k 2 --out map.html",
-    "mine": "mine train.jsonl --model minilm --per-example 1 --out figures.jsonl",
+    "mine": "data mine train.jsonl --model minilm --per-example 1 --out figures.jsonl",
     "search": "search tales.index wolf --out figures.csv",
     "judge": "judge validation.jsonl --model minilm --base-url {server} --llm-model {llm} --out figures.jsonl",
     "fit": f"fit {FIT}",
@@ -78,8 +78,8 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        assert main(["storyworld", "--out", ".", "--train", "8", "--validation", "12", "--test", "3"]) == 0
-        assert main(["sample", "tales"]) == 0
+        assert main(["data", "storyworld", "--out", ".", "--train", "8", "--validation", "12", "--test", "3"]) == 0
+        assert main(["data", "sample", "tales"]) == 0
         assert main(["index", "tales", "--model", "minilm", "--out", "tales.index"]) == 0
     rows = read_json_lines(folder / "validation.jsonl")
     with (folder / "validation.csv").open("w", encoding="utf-8", newline="") as file:

@@ -30,7 +30,7 @@ def test_every_page_has_one_snippet_with_output():
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_exported_folder_works_there(narrlit, name):
     pytest.importorskip(PACKAGES[name])
-    assert narrlit("sample", "tales").code == 0
+    assert narrlit("data", "sample", "tales").code == 0
     assert narrlit("export", "minilm", "--out", "model").code == 0
 
     code, output = SNIPPET.search((PAGES / f"{name}.md").read_text(encoding="utf-8")).groups()

@@ -132,7 +132,7 @@ def test_the_card_of_a_run_states_how_it_was_trained(run):
         "- Precision: `bf16-mixed`\n",
         "- Seed: 42\n",
         "- Versions: python 3.11.7, narrlit 0.1.0\n",
-        "with `narrlit pseudonymize`",
+        "with `narrlit data pseudonymize`",
         "The shape is `(2, 384)`.",
         "*ttda704 at SemEval-2026 Task 4*",
     ):

@@ -10,16 +10,17 @@ import tarfile
 import tomllib
 import zipfile
 from email import message_from_bytes
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from deferred import BY_NAME, name_and_rest
 from packaging.requirements import Requirement
 
 import narrlit
-from narrlit.arguments import parser
+from narrlit.arguments import options_of
+from narrlit.command_line import parser
 from narrlit.serving.middleware import OPEN_PATHS
 
 ROOT = Path(__file__).parents[1]
@@ -220,8 +221,8 @@ def test_every_extra_is_checked_or_skipped_with_a_reason(check_extras):
 
 def parse(name, words):
     """Convert the words of a command to the values of its options, and check these; the command does not run."""
-    command = getattr(import_module(f"narrlit.commands.{name}"), name)
-    parser(command, name).parse_args(words, print_error=False, exit_on_error=False)
+    words = ["/dev/stdin" if word == "-" else word for word in words]
+    parser(options_of(BY_NAME[name])).parse_args(words, print_error=False, exit_on_error=False)
 
 
 def test_the_commands_of_extras_are_valid(check_extras, tmp_path, monkeypatch):
@@ -230,8 +231,9 @@ def test_the_commands_of_extras_are_valid(check_extras, tmp_path, monkeypatch):
     for command in [command for commands in check_extras.COMMANDS.values() for command in commands]:
         words = shlex.split(command)
         if words[0] == "narrlit" and words[1] not in ("fit", "--version", "--help"):
-            parse(words[1], words[2:])
-            names.add(words[1])
+            name, rest = name_and_rest(words[1:])
+            parse(name, rest)
+            names.add(name)
 
     assert {"embed", "index", "map", "report", "tune"} <= names
 

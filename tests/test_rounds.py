@@ -177,7 +177,7 @@ MISTAKES = [
     (["--trainer.logger", "false"], "needs a logger"),
     (["--trainer.max_epochs", "5"], "trainer.max_epochs 5 is not a multiple of 2 rounds"),
     (["--trainer.callbacks.init_args.rounds", "0"], "rounds 0"),
-    (["--data.init_args.negatives_per_aspect", "0"], "narrlit mine"),
+    (["--data.init_args.negatives_per_aspect", "0"], "narrlit data mine"),
     (["--data.init_args.validation", "0"], "validation"),
     (["--trainer.callbacks.init_args.teacher", "minilm"], "dimension 384, but the student has dimension 32"),
 ]

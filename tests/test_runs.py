@@ -707,7 +707,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(tiny, tmp_path, straight, c
 
 def test_a_fit_without_validation_triples_ends_with_the_reason(tiny, narrlit, tmp_path, caplog):
     caplog.set_level("INFO", "lightning.pytorch.utilities.rank_zero")
-    assert narrlit("sample", "tales").code == 0
+    assert narrlit("data", "sample", "tales").code == 0
     configs = ("--config", "configs/versions.yaml", "--config", "configs/hardware/cpu.yaml")
     versions = ("--data.versions.files", "tales", "--data.versions.same", "atu")
     model = ("--model.encoder.model", tiny(), "--model.encoder.max_length", "64", "--trainer.max_steps", "1")

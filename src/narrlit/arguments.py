@@ -1,371 +1,360 @@
-"""Parse the arguments of a command by its signature: parameters become options, the docstring their help."""
+"""Options of a command, derived from the signature of the function that it calls.
 
-import functools
+Parameters become arguments and options, the docstring their help. A parameter whose value must be opened first, such as
+an encoder, is replaced by the parameters of the function that opens it: those of `narrlit.load`.
+"""
+
+import ast
 import inspect
 import re
-import shutil
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import is_dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
+from cyclopts import Group, Parameter
 
-from narrlit.compat.cyclopts import refuse_inexact_numbers
-from narrlit.errors import OptionError, WriteOption, as_parameter, mistake_behind
-from narrlit.files import Output, OutputOptions, check_apart, check_free, check_suffix, check_writable
+from narrlit.declarations import OPTIONS, Command, Opener
+from narrlit.errors import OptionError
+from narrlit.files import Output
+from narrlit.signatures import Argument, Signature, Source, entries, signature_of
 
-Command = Callable[..., int | None]
-OUTPUT_OPTIONS = "output_options"
-"""Name of the parameter added to commands that write files."""
-_SETTING = re.compile(r"(data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]+|config|ckpt_path|seeds")
-"""Pattern of a setting of `narrlit fit`."""
-_OPTIONS = {
-    "pseudonyms": "pseudonymize",
-    "backbones": "backbone",
-    "tasks": "mteb",
+T = TypeVar("T")
+REQUIRED, POSITIONAL = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
+TEXTS = ("str", "Path", "PathLike[str]")
+NUMBERS: dict[str, type] = {"bool": bool, "int": int, "float": float}
+ARGUMENTS = "Arguments"
+"""Title of positional arguments in help."""
+OPTIONAL: Any = None
+"""Default of a deferred value whose first option may be omitted."""
+OPENERS = {
+    "StoryEncoder": Opener("narrlit.encoding.loading:load", "Model", {"cache": "runs/embeddings"}),
+    "Configs": Opener("narrlit.commands.fit_words:read_fit_words"),
+    "PseudonymOptions": Opener("narrlit.commands.opening:pseudonyms", "Pseudonyms"),
+    "Collection": Opener("narrlit.commands.opening:collection"),
+    "Index": Opener("narrlit.commands.opening:index"),
+    "EncoderLike": Opener("narrlit.encoding.loading:load", "Model", {"cache": "runs/embeddings"}),
+    "System": Opener("narrlit.commands.opening:system"),
+    "Similarity": Opener("narrlit.commands.opening:system"),
 }
-"""Options with other names than the library's parameters."""
-METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
-"""Names of value types in help, keyed by those of cyclopts."""
+"""Openers by the name of the type that they return."""
 
 
-def call(command: Command, name: str, arguments: Sequence[str]) -> int:
-    """Parse the arguments of a command and call it.
+class Deferred(Generic[T]):
+    """Value that a command opens itself, such as a model that is not needed if a folder is an index."""
 
-    Args:
-        command: function whose parameters are arguments or, after `*`, options. The fields of a dataclass are options,
-            too; `*rest` takes all words that are not options of the command.
-        name: its name on the command line.
-        arguments: words after the name.
+    def __init__(self, part: "CallOptions", values: Mapping[str, Any]) -> None:
+        self._part, self._values = part, values
 
-    Returns:
-        The exit code; 0 if the command returns None.
+    @property
+    def changed(self) -> list[str]:
+        """Options that differ from their defaults."""
+        return self._part.changed(self._values)
 
-    Raises:
-        OptionError: if the arguments are invalid, an output is also an input, or an output exists and `--overwrite` is
-            not given.
+    def get(self, option: str) -> Any:
+        """Return the value of an option."""
+        return self._values[option]
+
+    def open(self, **others: object) -> T:
+        """Open the value.
+
+        Args:
+            **others: arguments of the function that opens it, in place of its options.
+        """
+        opened: T = self._part.call(self._values, **others)
+        return opened
+
+
+@cache
+def panel(title: str) -> Group:
+    """Return the panel of help with this title, one for all options; the command's own come first."""
+    return Group(title, sort_key={ARGUMENTS: 0, OPTIONS: 1}.get(title, 2))
+
+
+@dataclass(frozen=True)
+class Option:
+    """Option or positional argument.
+
+    Attributes:
+        name: name of the parameter.
+        type: type of its value for cyclopts.
+        default: default; `inspect.Parameter.empty` if it is required.
+        help: its description.
+        title: title of its panel in help.
+        kind: kind of the parameter, as for `inspect.Parameter`.
+        item: type of the items of a comma-separated list; None for other values.
+        empty: value for the function if the option is not given.
+        outputs: what the option writes; empty if it names no file to write.
     """
-    with options_as(_flags_of(command)):
-        return _call(command, name, arguments)
+
+    name: str
+    type: Any
+    default: object
+    help: str
+    title: str
+    kind: Any
+    item: Callable[[str], Any] | None = None
+    outputs: tuple[Output, ...] = ()
+    empty: object = None
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Return the value for the function."""
+        value = values[self.name]
+        if value is None:
+            return self.empty
+        if self.item is None:
+            return value
+        words = value if isinstance(value, str) else ",".join(value)
+        try:
+            return [self.item(word.strip()) for word in words.split(",") if word.strip()]
+        except ValueError as error:
+            raise OptionError("invalid_list", option=self.name, found=words) from error
+
+    @property
+    def panel(self) -> str:
+        """Title of the panel of help in which it is shown."""
+        return ARGUMENTS if self.kind is inspect.Parameter.POSITIONAL_ONLY else self.title
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """Parameter for cyclopts."""
+        details = Parameter(help=self.help, group=panel(self.panel))
+        if self.kind is inspect.Parameter.VAR_POSITIONAL:
+            details = Parameter(help=self.help, allow_leading_hyphen=True)
+        return inspect.Parameter(self.name, self.kind, default=self.default, annotation=Annotated[self.type, details])
 
 
-@contextmanager
-def options_as(write_option: WriteOption) -> Iterator[None]:
-    """Let a NarrlitError raised in the block write options in its sentence by a function, such as `setting_flag`."""
-    try:
-        yield
-    except Exception as error:
-        mistake = mistake_behind(error)
-        if mistake is not None:
-            mistake.write_option = write_option
-        raise
+@dataclass(frozen=True)
+class CallOptions:
+    """Call of a function or dataclass whose arguments are options, or parts themselves.
 
-
-def _flags_of(command: Command) -> WriteOption:
-    """Write parameters of the library as options of a command and, if it accepts them, of `narrlit fit`."""
-    options = {name for name, _ in (*_hints(command), *_hints(OutputOptions))}
-    names = dict(_OPTIONS)
-    for option, output in outputs_of(command):
-        if output.parameter is not None:
-            names[output.parameter] = option
-    parameters = inspect.signature(command).parameters.values()
-    takes_settings = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
-    write_other = setting_flag if takes_settings else as_parameter
-
-    def write_option(name: str, value: str) -> str:
-        option = names.get(name, name)
-        return _flag(option.replace("_", "-"), value) if option in options else write_other(name, value)
-
-    return write_option
-
-
-def _call(command: Command, name: str, arguments: Sequence[str]) -> int:
-    """Parse the arguments of a command, check its outputs and call it."""
-    app = parser(command, name)
-    words = [_accepted_word(word) for word in arguments]
-    try:
-        parsed, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
-    except CycloptsError as error:
-        raise OptionError("invalid_arguments", problem=_describe(error), command=name) from error
-    bound.apply_defaults()
-    if parsed is app.default_command:  # without the usage text
-        _check_outputs(command, bound.arguments)
-    return parsed(*bound.args, **bound.kwargs) or 0
-
-
-def _accepted_word(word: str) -> str:
-    """Write a word of the command line as cyclopts accepts it."""
-    if word == "-":  # cyclopts would read it as an option
-        return "/dev/stdin"
-    return re.sub("^--pseudonymise", "--pseudonymize", word)  # the former spelling
-
-
-def _describe(error: CycloptsError) -> str:
-    """Describe invalid arguments in a few words."""
-    if isinstance(error, UnusedCliTokensError):
-        return f"Unexpected argument: {' '.join(error.unused_tokens or [])}"
-    if isinstance(error, MissingArgumentError) and error.keyword is None and error.argument is not None:
-        return f"{error.argument.name} is missing"
-    message = " ".join(str(error).split()).rstrip(".")
-    return message.replace("Parameter ", "").replace(" requires", " needs")
-
-
-def setting_flag(name: str, value: str) -> str:
-    """Write a setting of a fit as an option of `narrlit fit`.
-
-    >>> setting_flag("data.train", "FILE"), setting_flag("ckpt_path", ""), setting_flag("k", "1")
-    ('--data.train FILE', '--ckpt_path', '`k=1`')
+    Attributes:
+        function: `module:function`, or a dataclass.
+        members: options and parts by parameter.
+        constants: further arguments.
+        optional: the value is None unless its first option is given.
+        deferred: the value is opened by the command.
     """
-    return _flag(name, value) if _SETTING.fullmatch(name) else as_parameter(name, value)
+
+    function: str | type
+    members: Mapping[str, "Option | CallOptions"]
+    constants: Mapping[str, object] = field(default_factory=dict)
+    optional: bool = False
+    deferred: bool = False
+
+    @property
+    def options(self) -> list[Option]:
+        """All options, in order, each once."""
+        options: dict[str, Option] = {}
+        for member in self.members.values():
+            for option in member.options if isinstance(member, CallOptions) else [member]:
+                options.setdefault(option.name, option)
+        return list(options.values())
+
+    def changed(self, values: Mapping[str, Any]) -> list[str]:
+        """List the options that differ from their defaults."""
+        return [option.name for option in self.options if values[option.name] != option.default]
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Return the value for the function of which this is an argument."""
+        if self.deferred:
+            return Deferred(self, values)
+        first = self.options[0].name
+        if self.optional and values[first] is None:
+            others = self.changed(values)
+            if others:
+                raise OptionError("options_need_option", options=others, option=first)
+            return None
+        return self.call(values)
+
+    def call(self, values: Mapping[str, Any], **others: object) -> Any:
+        """Call the function with the values of the options."""
+        arguments = {**self.constants, **others}
+        words: Sequence[str] = ()
+        for name, member in self.members.items():
+            if isinstance(member, Option) and member.kind is inspect.Parameter.VAR_POSITIONAL:
+                words = values[name]
+            elif name not in arguments:
+                arguments[name] = member.value(values)
+        return _function(self.function)(*words, **arguments)
 
 
-def _flag(option: str, value: str) -> str:
-    """Write an option, with its value if there is one."""
-    return f"--{option} {value}" if value else f"--{option}"
+def _function(reference: str | type) -> Callable[..., Any]:
+    """Import a function."""
+    if isinstance(reference, type):
+        return reference
+    module, name = reference.split(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
-def parser(command: Command, name: str) -> App:
-    """Build the parser of a command; options have hyphens, underscores are accepted."""
-    flattened = _flattened(command)
-    app = App(
-        name=f"narrlit {name}",
-        help_format="plaintext",
-        help_formatter=Help(_optional_arguments(flattened)),
-        version_flags=[],
-        result_action="return_value",
-        group_parameters=Group("Options"),
-        default_parameter=Parameter(negative=(), show_default=_shown),
-    )
-    app["--help"].show = False
-    app.default(flattened)
-    return app
+@dataclass(frozen=True)
+class CommandOptions:
+    """Options of a command, and the call that they make.
 
-
-def _optional_arguments(command: Command) -> str:
-    """Write the arguments that may be omitted as in a usage line, such as `[TEST]` or `[FIT...]`."""
-    arguments = []
-    for parameter in inspect.signature(command).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            arguments.append(f"[{parameter.name.upper()}...]")
-        elif parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is not parameter.empty:
-            arguments.append(f"[{parameter.name.upper()}]")
-    return " ".join(arguments)
-
-
-def _flattened(command: Command) -> Command:
-    """Return the command with the fields of dataclasses as options of their own, and `*rest` for any words.
-
-    A command with outputs also gets the options of `OutputOptions`.
+    Attributes:
+        command: the command.
+        description: its description in help.
+        call: the call.
+        added: options that the function does not have: `--out`, `--overwrite` and `--json`.
     """
-    hints = get_type_hints(command)
 
-    def position(parameter: inspect.Parameter) -> tuple[int, bool]:
-        # Shared options (dataclasses) come last, so that help begins with the command's own options.
-        return parameter.kind, is_dataclass(hints[parameter.name])
+    command: Command
+    description: str
+    call: CallOptions
+    added: Sequence[Option]
 
-    parameters = []
-    for parameter in sorted(inspect.signature(command).parameters.values(), key=position):
-        parameters.append(_flattened_parameter(parameter, hints[parameter.name]))
-    is_extended = OUTPUT_OPTIONS not in hints and any(not output.continued for _, output in outputs_of(command))
-    if is_extended:
-        added = inspect.Parameter(OUTPUT_OPTIONS, inspect.Parameter.KEYWORD_ONLY)
-        parameters.append(_flattened_parameter(added, OutputOptions))
+    @property
+    def options(self) -> list[Option]:
+        """All options; the command's own come first, and required ones before others."""
+        options = [*self.call.options, *self.added]
+        return sorted(options, key=lambda option: (option.kind, option.title != OPTIONS))
 
-    @functools.wraps(command)
-    def flattened(*arguments: object, **options: object) -> int | None:
-        if is_extended:
-            del options[OUTPUT_OPTIONS]
-        return command(*arguments, **options)
-
-    flattened.__annotations__ = hints | {parameter.name: parameter.annotation for parameter in parameters}
-    flattened.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect reads it
-    return flattened
+    @property
+    def outputs(self) -> list[tuple[str, Output]]:
+        """Options that name files to write."""
+        return [(option.name, output) for option in self.options for output in option.outputs]
 
 
-def _flattened_parameter(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
-    """Return a parameter of a command for cyclopts: fields are options only, all others work by position or by name."""
-    if parameter.kind is parameter.VAR_POSITIONAL:
-        words = Parameter(allow_leading_hyphen=True, help="options of `narrlit fit`, such as --config.")
-        return parameter.replace(annotation=Annotated[str, words])
-    if is_dataclass(hint) and isinstance(hint, type):
-        return parameter.replace(annotation=Annotated[hint, Parameter(name="*")], default=hint())
-    if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-        return parameter.replace(annotation=hint, kind=parameter.POSITIONAL_ONLY)
-    return parameter.replace(annotation=hint)
+def options_of(command: Command) -> CommandOptions:
+    """Derive the options of a command from the signature of its function."""
+    signature = signature_of(command.function)
+    call = _call_of(Opener(command.function), command, command.opens)
+    own = {option.name for option in call.options}
+    outputs = [output for option in call.options for output in option.outputs]
+    added = []
+    if command.out is not None and "out" not in own:
+        added.append(_added("out", str | None, None, _written(command.out), command.out))
+        outputs.append(command.out)
+    if "overwrite" not in own and any(not output.continued for output in outputs):
+        added.append(_added("overwrite", bool, False, "replace existing files, which are refused by default."))
+    if command.json:
+        added.append(_added("json", bool, False, "print one JSON object to stdout, and nothing else."))
+    return CommandOptions(command, signature.description, call, added)
 
 
-def _shown(default: object) -> str | None:
-    """Format a default for help; return None if it is not shown."""
-    if default is None or default is False or default == ():
-        return None
-    return ",".join(map(str, default)) if isinstance(default, list | tuple) else str(default)
+def _added(name: str, kind: Any, default: object, text: str, *outputs: Output) -> Option:
+    """Create an option that the function does not have."""
+    if any(output.required for output in outputs):
+        default = REQUIRED
+    return Option(name, kind, default, text, OPTIONS, inspect.Parameter.KEYWORD_ONLY, outputs=outputs)
 
 
-refuse_inexact_numbers()
+def _written(output: Output) -> str:
+    """Describe the files of an output for help."""
+    if output.suffixes:
+        return f"file to write ({', '.join(output.suffixes)})."
+    names = [name.removeprefix("{path}/") for name in output.names]
+    return f"folder for {', '.join(names)}."
 
 
-class Help:
-    """Print the help of a command: required options first, choices instead of types."""
-
-    def __init__(self, optional_arguments: str) -> None:
-        """Store the optional arguments of the command, for the usage line."""
-        self.optional_arguments = optional_arguments
-
-    def __call__(self, console: Any, options: Any, panel: Any) -> None:
-        """Print one panel of options."""
-        if not panel.entries:
-            return
-        lines = [f"{panel.title}:"]
-        for option in sorted(panel.entries, key=lambda option: not option.required):
-            lines += _option_help(option)
-        print("\n".join([*lines, ""]))
-
-    def render_usage(self, console: Any, options: Any, usage: Any) -> None:
-        """Print the usage line."""
-        names = METAVARS | dict.fromkeys(("[ARGS]", "[ARGS...]"), self.optional_arguments)
-        words = [names.get(word, word) for word in _plain(usage).split()]
-        lines = _wrapped(f"Usage: {' '.join(words)}", 0, 2)
-        print("\n".join([*lines, ""]))
-
-    def render_description(self, console: Any, options: Any, description: Any) -> None:
-        """Print the docstring's paragraphs."""
-        text = str(getattr(description.primary_renderable, "plain", description))
-        for paragraph in text.split("\n\n"):
-            print("\n".join([*_wrapped(paragraph, 0), ""]))
-
-
-def _option_help(option: Any) -> list[str]:
-    """Describe an option: its name with type or choices, and in the following lines its meaning."""
-    if option.positional_label:
-        name, value = option.positional_label, ""
-    else:
-        name, value = option.positive_names[0], METAVARS.get(option.metavar, "")
-    if option.choices:
-        value = "|".join(option.choices)
-    meaning = _plain(option.description)
-    if option.required:
-        meaning += " [required]"
-    if option.default is not None:
-        meaning += f" [default: {option.default}]"
-    return [f"  {name} {value}".rstrip(), *_wrapped(meaning, 6)]
-
-
-def _plain(text: object) -> str:
-    """Convert a text of cyclopts or rich to one line without style."""
-    text = getattr(text, "primary_renderable", text)
-    return " ".join(str(getattr(text, "plain", text)).split())
-
-
-def _wrapped(text: str, indent: int, further: int = 0) -> list[str]:
-    """Wrap a text to the terminal; all lines but the first are indented further."""
-    width = min(100, shutil.get_terminal_size().columns)
-    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + further))
-
-
-def outputs_of(command: Command | type) -> list[tuple[str, Output]]:
-    """List the parameters of a command, including fields of dataclasses, that name files it writes."""
-    outputs = []
-    for name, hint in get_type_hints(command, include_extras=True).items():
-        if is_dataclass(hint) and isinstance(hint, type):
-            outputs += outputs_of(hint)
-        for metadata in _metadata(hint):
-            if isinstance(metadata, Output):
-                outputs.append((name, metadata))
-    return outputs
-
-
-def _metadata(hint: Any) -> list[Any]:
-    """Collect the metadata of a type, or of all members of a union."""
-    if get_origin(hint) is Annotated:
-        return list(hint.__metadata__)
-    metadata = []
-    for member in get_args(hint):
-        metadata += _metadata(member)
-    return metadata
-
-
-def _check_outputs(command: Command, arguments: Mapping[str, object]) -> None:
-    """Refuse an output that has a wrong suffix, is also an input or another output, can't be written, or exists."""
-    outputs, values = outputs_of(command), dict(_flat(arguments))
-    for name, output in outputs:
-        if values.get(name) is not None:
-            check_suffix(values[name], output.suffixes)
-    check_apart(_written_files(outputs, values), _input_words(command, values))
-    new_files = list(_new_files(outputs, values))
-    for file, _ in new_files:
-        check_writable(file)
-    for file, kind in new_files:
-        check_free([file], values["overwrite"], kind=kind)
-
-
-def _written_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any]) -> list[tuple[str, str | Path]]:
-    """List what a command writes, each with its option: the paths that options name, then the files beside them."""
-    named = dict[str, str | Path]()
-    for name, _ in outputs:
-        if values.get(name) is not None:
-            named[f"--{name}"] = values[name]
-    written = list(named.items())
-    for name, output in outputs:
-        value = values.get(name)
-        for file in output.files(value, values):
-            if value is None or file != Path(value):
-                written.append((f"--{name} writes", file))
-    return written
-
-
-def _new_files(outputs: Sequence[tuple[str, Output]], values: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield the files that may not exist yet, with `folder` for those in a folder that an option names, or `file`."""
-    for name, output in outputs:
-        if output.continued:
-            continue
-        value = values.get(name)
-        folder = None if value is None else Path(value)
-        for file in output.files(value, values):
-            yield file, "folder" if file.parent == folder else "file"
-
-
-def _input_words(command: Command, values: Mapping[str, object]) -> list[str]:
-    """List the words that may name a command's inputs: values of options that are neither outputs nor choices."""
-    outputs = {name for name, _ in outputs_of(command)}
-    hints = dict(_hints(command))
-    words = list[str]()
-    for name, value in values.items():
-        if name not in outputs and not _is_choice(hints.get(name)):
-            words += _words(value)
-    return words
-
-
-def _flat(values: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
-    """Yield options and their values; a dataclass is replaced by its fields."""
-    for name, value in values.items():
-        if is_dataclass(value):
-            yield from _flat(vars(value))
+def _call_of(
+    opener: Opener,
+    command: Command,
+    opens: Mapping[str, Opener] = MappingProxyType({}),
+    hidden: frozenset[str] = frozenset(),
+    optional: bool = False,
+) -> CallOptions:
+    """Derive the call of a function from its signature; hidden parameters keep their defaults."""
+    signature = signature_of(opener.function)
+    omitted = {*hidden, *command.without, *opener.constants}
+    shown = [argument for argument in signature.arguments if argument.name not in omitted]
+    openers = {argument.name: opens.get(argument.name) or _opener_of(argument) for argument in shown}
+    own = {argument.name for argument in shown if openers[argument.name] is None}
+    members: dict[str, Option | CallOptions] = {}
+    constants = dict(opener.constants)
+    for argument in shown:
+        inner = openers[argument.name]
+        if inner is not None:
+            part = _call_of(inner, command, hidden=hidden | own, optional=argument.default is None)
+            deferred = any(name.startswith("Deferred[") for name in argument.type_names)
+            members[argument.name] = replace(part, deferred=deferred)
+        elif argument.name == "progress":
+            constants["progress"] = True
         else:
-            yield name, value
+            members[argument.name] = _member(argument, signature, opener.title, command)
+    if optional:
+        members = _without_first_default(members)
+    return CallOptions(opener.function, members, constants, optional)
 
 
-def _hints(command: Command | type) -> Iterator[tuple[str, Any]]:
-    """Yield options and their types; a dataclass is replaced by its fields."""
-    for name, hint in get_type_hints(command).items():
-        if is_dataclass(hint) and isinstance(hint, type):
-            yield from _hints(hint)
-        else:
-            yield name, hint
+def _opener_of(argument: Argument) -> Opener | None:
+    """Return the opener of a parameter by its type; None if its value is that of an option."""
+    for name in argument.type_names:
+        for type_name, opener in OPENERS.items():
+            if name in (type_name, f"Deferred[{type_name}]"):
+                return opener
+    return None
 
 
-def _is_choice(hint: object) -> bool:
-    """Return True for a type with fixed choices, which can't name a file."""
-    return get_origin(hint) is Literal or any(map(_is_choice, get_args(hint)))
+def _without_first_default(members: Mapping[str, Option | CallOptions]) -> dict[str, Option | CallOptions]:
+    """Return members of which the first, such as the name of a model, is None if it is not given."""
+    name, *others = members
+    first = members[name]
+    if isinstance(first, Option):
+        first = replace(first, default=None, type=first.type | None)
+    return {name: first, **{other: members[other] for other in others}}
 
 
-def _words(value: object) -> Iterator[str]:
-    """Yield the strings in a value, both whole and split at commas."""
-    if isinstance(value, str):
-        yield value
-        yield from filter(None, map(str.strip, value.split(",")))
-    elif isinstance(value, tuple | list):
-        for word in value:
-            yield from _words(str(word))
+def _member(argument: Argument, signature: Signature, title: str, command: Command) -> Option | CallOptions:
+    """Derive the option of a parameter, or the options of a dataclass."""
+    value_type, item = _value_type(argument, signature.source)
+    if isinstance(value_type, type) and is_dataclass(value_type):
+        return _fields_of(value_type, optional=argument.default is None)
+    outputs = tuple(metadata for metadata in argument.metadata if isinstance(metadata, Output))
+    if command.out is not None and argument.name == "out":
+        outputs = (command.out,)
+    kind, default, empty = argument.kind, argument.default, None
+    if kind is POSITIONAL:
+        is_option = value_type in (bool, int, float) or argument.name == "out"
+        is_option = is_option or (title != OPTIONS and default is not REQUIRED)
+        kind = inspect.Parameter.KEYWORD_ONLY if is_option else inspect.Parameter.POSITIONAL_ONLY
+    if isinstance(default, Sequence) and not isinstance(default, str):
+        default, empty = ",".join(map(str, default)) or None, default
+    elif (item is not None and default not in (None, REQUIRED)) or (
+        item is not None and default not in (None, REQUIRED)
+    ):
+        default = str(default)
+    if default is None:
+        value_type = value_type | None
+    text = signature.helps.get(argument.name, "")
+    if item is not None and kind is inspect.Parameter.KEYWORD_ONLY and "comma-separated" not in text:
+        text = f"comma-separated {text}"
+    return Option(argument.name, value_type, default, text, title, kind, item, outputs, empty)
+
+
+def _value_type(argument: Argument, source: Source) -> tuple[Any, Callable[[str], Any] | None]:
+    """Return the type of a parameter for cyclopts, and the type of the items of a comma-separated list."""
+    for node in argument.types:
+        name = ast.unparse(node)
+        if name.startswith("tuple["):
+            return tuple[str, ...], str
+        if name in TEXTS:
+            return str, None
+    for node in argument.types:
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("Sequence", "Iterable"):
+            inner = ast.unparse(source.types(node.slice)[0])
+            return str, NUMBERS.get(inner, str)
+    for node in argument.types:
+        name = ast.unparse(node)
+        if name != "None":
+            return NUMBERS.get(name) or source.value(node), None
+    raise TypeError(f"{source.module}: {argument.name} has no type")
+
+
+def _fields_of(kind: type, optional: bool) -> CallOptions:
+    """Derive the options of a dataclass from its fields."""
+    docstring = inspect.cleandoc(kind.__doc__ or "")
+    title, helps = re.split("[.;:]", docstring)[0], entries(docstring, "Attributes")
+    hints = get_type_hints(kind, include_extras=True)
+    members: dict[str, Option | CallOptions] = {}
+    for item in fields(kind):
+        default = REQUIRED if item.default is MISSING else item.default
+        hint, outputs = hints[item.name], ()
+        if get_origin(hint) is Annotated:
+            hint, outputs = get_args(hint)[0], hint.__metadata__
+        option = Option(item.name, hint, default, helps[item.name], title, inspect.Parameter.KEYWORD_ONLY)
+        members[item.name] = replace(option, outputs=outputs)
+    return CallOptions(kind, members, optional=optional)

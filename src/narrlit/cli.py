@@ -2,76 +2,33 @@
 
 import io
 import os
+import shutil
 import signal
 import sys
 import tempfile
+import textwrap
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 
 from narrlit import __version__
+from narrlit.commands import COMMANDS, FORMER, TRAINING
+from narrlit.declarations import Command
 from narrlit.errors import NarrlitError, OptionError, mistake_behind, nearest, printable, reason, system_error
+from narrlit.signatures import summary_of
 
-TRAINING = {
-    "fit": "train an encoder (narrlit fit --config configs/quickstart.yaml)",
-    "validate": "evaluate a checkpoint on the validation triples",
-    "test": "evaluate a checkpoint on the test triples",
-    "predict": "predict the answers to triples with a checkpoint",
-}
-OTHERS = {
-    "embed": "embed stories into a .npy, .jsonl, .csv, .xlsx or .parquet file, or a folder of parts",
-    "evaluate": "evaluate a model or a baseline on labeled triples",
-    "compare": "compare systems on the same labeled triples, with paired tests",
-    "check-data": "find stories shared between files, and shortcuts that solve the triples",
-    "judge": "let a language model decide which candidate is closer, given an encoder's similarities",
-    "explain": "explain the similarity of two stories by links between passages",
-    "average": "average the weights of several training runs, optionally with those of the frozen encoder",
-    "export": "write a sentence-transformers folder from a run or a checkpoint",
-    "push": "upload a model to a hub",
-    "submit": "write or check a submission to the shared task",
-    "crossval": "cross-validate a config, with folds grouped by story",
-    "reproduce": "compute the tables of the five systems' papers, next to the published figures",
-    "ablate": "fit a system and its ablations, and compare them in one table",
-    "tune": "search hyperparameters on one fold, and evaluate on the others",
-    "report": "report accuracy, training, maps, errors and data of systems in one HTML file",
-    "profile": "measure how much similarity depends on plot, world, length and single aspects",
-    "fuse": "compare fusion weights of text and views on labeled triples",
-    "views": "check a file of views",
-    "demo": "run the whole workflow on synthetic stories, in a few minutes",
-    "sample": "write sample stories: 24 folk tales, or Twice Told (plots told in many worlds)",
-    "storyworld": "write synthetic stories with known theme, course of action and outcome",
-    "generate": "generate hard negatives or views of stories with a language model",
-    "mine": "add hard negatives to training examples, chosen by cosine similarity",
-    "pseudonymize": "replace names in stories with placeholders, and restore them",
-    "augment": "add back-translations of stories to training examples",
-    "index": "store stories with their embeddings in a folder for search (LanceDB)",
-    "search": "find the stories of an index most similar to a text or a story",
-    "map": "draw a collection as a dendrogram or scatter plot, with groups and nearest stories, in one HTML file",
-    "pairs": "find the most similar stories of a collection, and groups of retellings",
-    "check-pairs": "list likely versions of one story for readers, and make data from their decisions",
-    "catalog": "propose values of a column, such as the tale type, for stories that lack it",
-    "retrieval": "evaluate how high relevant stories are ranked, with paired tests",
-    "diversity": "measure how varied a collection is: Vendi score, nearest neighbors, near-duplicates",
-    "serve": "run a server with a page for collections and an HTTP API as OpenAI's",
-    "cache": "list or remove cached embeddings",
-}
-"""Every command is a function NAME in commands/NAME.py, with underscores for hyphens."""
-
-ALIASES = {"pseudonymise": "pseudonymize"}
 USER_ERROR, UNFORESEEN, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 1, 130, 143, 141
 HELP = """Usage: narrlit COMMAND [OPTIONS]
 
 Embeddings of stories by theme, course of action and outcome.
 
-Commands:
-{commands}
-
-narrlit COMMAND --help   options of a command
-narrlit --version        print the version
---traceback              print the whole traceback of an error"""
+{groups}
+narrlit COMMAND --help      options of a command
+narrlit --completion SHELL  print a script that completes words in bash, zsh or fish
+narrlit --version           print the version
+--traceback                 print the whole traceback of an error"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,28 +63,64 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    """Run the command that the first word names, with the other words as its arguments; return the exit code."""
+    """Run the command that the first words name, with the other words as its arguments; return the exit code."""
     name, arguments = (words[0], words[1:]) if words else ("--help", [])
-    commands = TRAINING | OTHERS
     if name == "--version":
         print(f"narrlit {__version__}")
         return 0
     if name in ("--help", "-h"):
-        lines = [f"  {command:<12}  {purpose}" for command, purpose in commands.items()]
-        print(HELP.format(commands="\n".join(lines)))
+        print(HELP.format(groups=_groups(COMMANDS, TRAINING)))
         return 0
-    name = ALIASES.get(name, name)
     if name in TRAINING:
         from narrlit.commands.train import train
 
         return train(name, arguments)
-    if name not in OTHERS:
-        raise OptionError("unknown_command", command=name, near=nearest(name, commands), known=commands)
-    from narrlit.arguments import call
+    if name == "--completion":
+        from narrlit.command_line import completion
 
-    function = name.replace("-", "_")
-    module = import_module(f"narrlit.commands.{function}")
-    return call(getattr(module, function), name, arguments)
+        print(completion(arguments, COMMANDS, TRAINING))
+        return 0
+    if name in FORMER:
+        print(f"narrlit: note: narrlit {name} is narrlit {FORMER[name]} now", file=sys.stderr)
+        return _call([*FORMER[name].split(), *_former_arguments(name, arguments)])
+    return _call(words)
+
+
+def _call(words: list[str]) -> int:
+    """Run a command other than Lightning's stages, whose name has one word or two."""
+    commands = {command.name: command for command in COMMANDS}
+    subcommands = [command for command in COMMANDS if command.name.startswith(f"{words[0]} ")]
+    if subcommands and words[1:2] in ([], ["--help"], ["-h"]):
+        print(f"Usage: narrlit {words[0]} COMMAND [OPTIONS]\n\n{_groups(subcommands)}", end="")
+        return 0
+    name, arguments = (" ".join(words[:2]), words[2:]) if subcommands else (words[0], words[1:])
+    if name not in commands:
+        known = [*TRAINING, *commands]
+        raise OptionError("unknown_command", command=name, near=nearest(name, known), known=known)
+    from narrlit.command_line import call
+
+    return call(commands[name], arguments)
+
+
+def _groups(commands: Sequence[Command], stages: Mapping[str, str] | None = None) -> str:
+    """Format commands with the first sentences of their functions, by group."""
+    lines: dict[str, list[str]] = {}
+    for name, purpose in (stages or {}).items():
+        lines.setdefault("Train", []).append(_command_line(name, purpose))
+    for command in commands:
+        lines.setdefault(command.group, []).append(_command_line(command.name, summary_of(command.function)))
+    return "\n".join(f"{group}:\n{''.join(line)}" for group, line in lines.items())
+
+
+def _command_line(name: str, purpose: str) -> str:
+    """Format a command and its purpose, wrapped to the terminal."""
+    width = max(60, min(100, shutil.get_terminal_size().columns))
+    return textwrap.fill(purpose, width, initial_indent=f"  {name:<19}", subsequent_indent=" " * 21) + "\n"
+
+
+def _former_arguments(name: str, arguments: list[str]) -> list[str]:
+    """Return the arguments of a former command without an action that it no longer has, such as `views check`."""
+    return arguments[1:] if arguments[:1] == [{"views": "check", "augment": "backtranslate"}.get(name)] else arguments
 
 
 def _repair_streams() -> None:

@@ -15,7 +15,7 @@ SENTENCES = {
     "unreadable_map": "map {path}: {reason}; give the map that was written together with {source}",
     "broken_map": "map {path}:{line}: {field}: {problem}; give the map that was written together with {source}",
     "unreadable_names": (
-        "names {path}: {reason}; give JSON Lines with text and names, as narrlit storyworld writes *_views.jsonl"
+        "names {path}: {reason}; give JSON Lines with text and names, as narrlit data storyworld writes *_views.jsonl"
     ),
     "several_text_columns": "{path}: {columns} could each be the text; choose one, such as {--text_column:{column}}",
     "missing_column": '{path}: column "{column}" is missing; found: {found}; give {option!o} one of these',
@@ -641,7 +641,7 @@ SENTENCES = {
         "this objective needs negatives, but no training example has one: use MultipleNegativesRanking"
     ),
     "no_negatives_to_distill": (
-        "no training example has a negative: add some with `narrlit mine` or `narrlit generate negatives`; for "
+        "no training example has a negative: add some with `narrlit data mine` or `narrlit generate negatives`; for "
         "triples, you can also set model.use_triple_negative: true"
     ),
     "sharded_head": "{objective} trains a small head: use {--trainer.strategy:ddp}",
@@ -754,10 +754,11 @@ SENTENCES = {
     ),
     "invalid_arguments": "{problem}; narrlit {command} --help lists the options",
     "unknown_command": "unknown command {command!r}{near:?}; available: {known}",
-    "invalid_shares": "{--trained_share:{shares}}: give one number, or one for each model, such as 1,0.5",
+    "invalid_list": "{option!o:{found}}: give numbers, separated by commas",
+    "unknown_shell": "{--completion:{shell}}: give one of {known}",
     "options_of_cache": "{--json} is an option of ls, {--yes} of rm",
     "filled_needs": "{--filled} needs either {--accepted} or {--at_least}, and each of these needs {--filled}",
-    "options_need_model": "{--views}, {--pseudonymize}, {--postprocess} and other options of a model need {--model}",
+    "options_need_option": "{options!o} need {option!o}",
     "options_of_made_index": "{path} is an index, made with {settings!o}: leave out {options!o}, or make another index",
     "demo_stopped": "the demo stopped at the command above",
     "options_of_folder": "{--out:{out}}: {--part_rows}, {--format}, {--engine} and {--workers} apply to a folder only",

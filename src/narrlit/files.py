@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,10 @@ from narrlit.errors import OptionError, reason
 LOCK = ".lock"
 """Name of the lock file in the folder of a run."""
 PAGE_SUFFIXES = (".html", ".htm")
+FRAME_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
+"""Suffixes of tables that are written."""
 NOT_READ = (".html", ".htm", ".npy", ".svg", ".zip")
 """Suffixes of outputs that are never read as stories in a folder of stories."""
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """Options for output files.
-
-    Attributes:
-        overwrite: replace existing files, which are refused by default.
-    """
-
-    overwrite: bool = False
 
 
 class Output:
@@ -44,7 +34,7 @@ class Output:
         written: Callable[[Mapping[str, Any]], Iterable[str | Path]] | None = None,
         suffixes: Sequence[str] = (),
         continued: bool = False,
-        parameter: str | None = None,
+        required: bool = False,
     ) -> None:
         """Declare the files that an option names.
 
@@ -54,13 +44,13 @@ class Output:
             written: function from all arguments of the command to the paths, if they depend on other options as well.
             suffixes: allowed suffixes; empty: any.
             continued: the command itself resumes an earlier run, or refuses to overwrite its files.
-            parameter: name of the parameter in the library's error messages; None: the same as that of the option.
+            required: the option must be given; only for results that have nothing to print.
         """
         self.names = names or ("{path}",)
         self.written = written
         self.suffixes = tuple(suffixes)
         self.continued = continued
-        self.parameter = parameter
+        self.required = required
 
     @classmethod
     def folder(cls, *names: str) -> "Output":

@@ -31,7 +31,6 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 import narrlit.datamodules
 import narrlit.objectives  # noqa: F401  (imported so that configs may use short class names)
-from narrlit.arguments import setting_flag
 from narrlit.callbacks import (
     BestCheckpoint,
     DivergedError,
@@ -46,6 +45,7 @@ from narrlit.callbacks import (
 )
 from narrlit.callbacks.checkpoints import AtomicCheckpointIO
 from narrlit.callbacks.display import RUNS
+from narrlit.command_line import setting_flag
 from narrlit.compat.jsonargparse import merge_settings
 from narrlit.compat.lightning import read_whole_numbers_as_such, undeclared
 from narrlit.configuration import FitSettings, find_config, read_config

@@ -1,4 +1,4 @@
-"""narrlit augment backtranslate: rows in, rows and their versions out, resumed, reported and refused."""
+"""narrlit data augment: rows in, rows and their versions out, resumed, reported and refused."""
 
 import json
 import multiprocessing
@@ -171,7 +171,7 @@ def test_nllb_translates_all_ways_with_one_model(narrlit, rows, tmp_path, monkey
     init = TranslationModel.__init__
     monkeypatch.setattr(TranslationModel, "__init__", lambda *a, **k: loaded.append(1) or init(*a, **k))
     own = ["--nllb", folder, "--bertscore", "none", "--beams", 1, "--out", "n.jsonl"]
-    found = narrlit("augment", "backtranslate", "rows.jsonl", "--pivots", "fr,hin_Deva", *own)
+    found = narrlit("data", "augment", "rows.jsonl", "--pivots", "fr,hin_Deva", *own)
 
     assert found.code == 0, found.err
     assert loaded == [1]

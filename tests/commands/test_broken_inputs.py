@@ -92,16 +92,16 @@ def files(tmp_path):
 
 
 COMMANDS = {
-    "s.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
-    "s.csv": ["views", "check", "v.jsonl", "s.csv"],
-    "s.txt": ["views", "check", "v.jsonl", "s.txt"],
-    "s.xlsx": ["views", "check", "v.jsonl", "s.xlsx"],
-    "s.parquet": ["views", "check", "v.jsonl", "s.parquet"],
-    "s.md": ["views", "check", "v.jsonl", "s.md"],
+    "s.jsonl": ["data", "views", "v.jsonl", "s.jsonl"],
+    "s.csv": ["data", "views", "v.jsonl", "s.csv"],
+    "s.txt": ["data", "views", "v.jsonl", "s.txt"],
+    "s.xlsx": ["data", "views", "v.jsonl", "s.xlsx"],
+    "s.parquet": ["data", "views", "v.jsonl", "s.parquet"],
+    "s.md": ["data", "views", "v.jsonl", "s.md"],
     "t.jsonl": ["evaluate", "t.jsonl", "--baseline", "jaccard"],
     "t.csv": ["evaluate", "t.csv", "--baseline", "longer"],
     "l.jsonl": ["evaluate", "t.jsonl", "--labels", "l.jsonl", "--baseline", "tfidf"],
-    "v.jsonl": ["views", "check", "v.jsonl", "s.jsonl"],
+    "v.jsonl": ["data", "views", "v.jsonl", "s.jsonl"],
 }
 
 
@@ -110,7 +110,7 @@ def test_broken_data_costs_one_line(narrlit, files, name):
     for content in broken(FILES[name]).values():
         (files / name).write_bytes(content)
         found = narrlit(*COMMANDS[name])
-        if found.code == 1 and COMMANDS[name][0] == "views":  # its own finding: stories without views
+        if found.code == 1 and COMMANDS[name][:2] == ["data", "views"]:  # its own finding: stories without views
             assert "without views" in found.out
             assert "Traceback" not in found.err
             continue
@@ -137,7 +137,7 @@ def test_folders_and_broken_links_cost_one_line(narrlit, files, name):
         ["export", "NAME", "--out", "new"],
         ["submit", "--check", "NAME"],
         ["submit", "--track-a", "NAME", "--model", "minilm", "--out", "s.zip"],
-        ["views", "check", "NAME", "s.jsonl"],
+        ["data", "views", "NAME", "s.jsonl"],
         ["cache", "ls", "NAME"],
         ["NAME"],
     ],
@@ -243,9 +243,9 @@ def test_outputs_never_replace_inputs(narrlit, files, tiny):
         ["embed", "s.jsonl", "--model", tiny(), "--out", "s.jsonl"],
         ["embed", "s.jsonl", "--model", tiny(), "--views", "v.jsonl", "--fusion", "equal", "--out", "./v.jsonl"],
         ["submit", "--track-a", "t.jsonl", "--model", tiny(), "--out", "t.jsonl"],
-        ["mine", "t.jsonl", "--model", tiny(), "--out", "t.jsonl"],
-        ["pseudonymize", "s.jsonl", "--out", "x.jsonl", "--map", "x.jsonl"],
-        ["pseudonymize", "s.jsonl", "--out", "s.jsonl"],
+        ["data", "mine", "t.jsonl", "--model", tiny(), "--out", "t.jsonl"],
+        ["data", "pseudonymize", "s.jsonl", "--out", "x.jsonl", "--map", "x.jsonl"],
+        ["data", "pseudonymize", "s.jsonl", "--out", "s.jsonl"],
     ):
         check(found := narrlit(*words))
         assert "name another" in found.err

@@ -1,4 +1,4 @@
-"""narrlit check-data: what it prints and writes, and the files that it takes."""
+"""narrlit data check: what it prints and writes, and the files that it takes."""
 
 import pytest
 from json_files import read_json_lines
@@ -19,7 +19,7 @@ def values(result, code):
 
 
 def test_it_prints_findings_and_tables_and_writes_them(narrlit, world_files, tmp_path):
-    found = narrlit("check-data", world_files / "train.jsonl", world_files / "validation.jsonl", "--out", "out")
+    found = narrlit("data", "check", world_files / "train.jsonl", world_files / "validation.jsonl", "--out", "out")
     assert found.code == 0, found.err
     assert "validation.jsonl: 9 rows" in found.err
     assert (tmp_path / "out/check_data.md").read_text() == found.out
@@ -51,7 +51,9 @@ def test_files_of_stories_and_triples_without_labels_are_taken(narrlit, world_fi
     bare = [
         dict(zip(("anchor_text", "text_a", "text_b"), texts, strict=True)) for texts in read_triples(validation).texts()
     ]
-    found = narrlit("check-data", world_files / "stories.jsonl", validation, make("bare.jsonl", bare), "--out", "out")
+    found = narrlit(
+        "data", "check", world_files / "stories.jsonl", validation, make("bare.jsonl", bare), "--out", "out"
+    )
 
     assert found.code == 0, found.err
     result = Result.read(tmp_path / "out/check_data.json")
@@ -77,7 +79,7 @@ def test_labels_of_their_own_file_are_the_validation_s(world_files, make):
 
 def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
     rows = [{"anchor": "x", "positive": "p", "negatives": ["q"]}, {"anchor": "y", "positive": "y", "negatives": ["z"]}]
-    found = narrlit("check-data", make("train.jsonl", rows), world_files / "validation.jsonl")
+    found = narrlit("data", "check", make("train.jsonl", rows), world_files / "validation.jsonl")
     assert "train.jsonl: 1 of 2 rows, dropped 1 (1 anchor is its positive)" in found.err
 
 
@@ -87,13 +89,13 @@ def test_training_rows_are_dropped_as_for_a_fit(narrlit, world_files, make):
         (["none.jsonl"], "no_such_file", {"path": "none.jsonl"}),
         (["{validation}", "--threshold", "0"], "share_above_zero", {"option": "threshold", "found": 0}),
         (["{validation}", "--labels", "{stories}"], "missing_label_column", {"column": "text_a_is_closer"}),
-        (["{validation}", "--fusion", "equal"], "options_need_model", {}),
+        (["{validation}", "--fusion", "equal"], "options_need_option", {"option": "model", "options": ["fusion"]}),
         ([], "invalid_arguments", {"problem": "VALIDATION is missing"}),
     ],
 )
 def test_mistakes_cost_one_line(narrlit, world_files, arguments, code, values):
     files = {name: world_files / f"{name}.jsonl" for name in ("validation", "stories")}
-    found = narrlit("check-data", world_files / "train.jsonl", *(word.format(**files) for word in arguments))
+    found = narrlit("data", "check", world_files / "train.jsonl", *(word.format(**files) for word in arguments))
     assert found.code == 2
     assert found.out == ""
     assert len(found.err.splitlines()) == 1
@@ -102,26 +104,26 @@ def test_mistakes_cost_one_line(narrlit, world_files, arguments, code, values):
 
 def test_training_triples_need_labels(narrlit, world_files, make):
     bare = make("bare.jsonl", [{"anchor_text": "x", "text_a": "a", "text_b": "b"}])
-    found = narrlit("check-data", bare, world_files / "validation.jsonl")
+    found = narrlit("data", "check", bare, world_files / "validation.jsonl")
     assert found.code == 2
     assert "bare.jsonl: no row can be used (1 no label); correct them" in found.err
 
 
 def test_a_model_s_vectors_must_not_depend_on_other_stories(narrlit, world_files, tiny):
     files = [world_files / f"{name}.jsonl" for name in ("train", "validation", "stories")]
-    found = narrlit("check-data", *files, "--model", tiny())
+    found = narrlit("data", "check", *files, "--model", tiny())
     assert found.code == 0, found.err
     for path, count in ((files[1], 16), (files[2], 9)):
         assert f"{path}: Track B: vectors of {count} stories alone, in other batches and in reverse" in found.out
 
-    found = narrlit("check-data", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
+    found = narrlit("data", "check", *files, "--model", tiny(), "--postprocess", "whiten", "--transductive")
     assert found.code == 2
     assert "because of post-processing fitted on the batch" in found.err
 
 
 def test_a_model_s_similarities_are_diagnosed(narrlit, world_files, make, tiny, tmp_path):
     files = [world_files / "train.jsonl", world_files / "validation.jsonl"]
-    found = narrlit("check-data", *files, "--model", tiny(), "--out", "out")
+    found = narrlit("data", "check", *files, "--model", tiny(), "--out", "out")
     assert found.code == 0, found.err
 
     encoder = load(tiny())

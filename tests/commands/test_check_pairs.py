@@ -36,7 +36,7 @@ def by_type(a, b):
 @pytest.fixture
 def decided(narrlit):
     """The 24 tales, and the tables of two readers on their most similar pairs."""
-    assert narrlit("sample", "tales").code == 0
+    assert narrlit("data", "sample", "tales").code == 0
     for reader in ("anna", "ben"):
         assert narrlit("check-pairs", "tales", "--limit", "30", "--out", f"{reader}.csv").code == 0
     fill_in("anna.csv", by_type)
@@ -100,7 +100,7 @@ def test_fit_trains_on_the_groups_and_the_triples(narrlit, decided, tiny):
 
 
 def test_the_file_of_decisions_serves_as_a_table(narrlit):
-    assert narrlit("sample", "tales").code == 0
+    assert narrlit("data", "sample", "tales").code == 0
     decisions = PairDecisions("decisions.jsonl")
     decisions.add("cinderella", "ye_xian", "same", "anna")
     decisions.add("cinderella", "gilitrutt", "different", "anna")

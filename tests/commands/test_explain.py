@@ -67,7 +67,7 @@ def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
 
 
 def test_an_unknown_id_is_refused_before_the_stories_are_embedded(narrlit, make, monkeypatch):
-    monkeypatch.setattr("narrlit.commands.explain.read_collection", lambda *_: pytest.fail("the stories are embedded"))
+    monkeypatch.setattr("narrlit.commands.opening.collection", lambda *_, **__: pytest.fail("the stories are embedded"))
     assert "no id of" in narrlit("explain", "snow", "sno", "--stories", make("s.jsonl", ROWS)).err
 
 

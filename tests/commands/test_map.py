@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
 @pytest.fixture
 def tales(narrlit):
-    assert narrlit("sample", "tales").code == 0
+    assert narrlit("data", "sample", "tales").code == 0
 
 
 def test_tales_are_drawn_and_compared_with_their_types(narrlit, tales, tmp_path):

@@ -1,4 +1,4 @@
-"""narrlit mine: files in, files out, and what it says."""
+"""narrlit data mine: files in, files out, and what it says."""
 
 import pytest
 from command_lines import last_of

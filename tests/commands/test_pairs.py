@@ -1,4 +1,4 @@
-"""narrlit pairs and narrlit diversity on files of stories."""
+"""narrlit pairs and narrlit data diversity on files of stories."""
 
 import json
 
@@ -87,13 +87,13 @@ def test_mistakes_of_pairs_cost_one_line(narrlit, make, options, words):
 
 def test_diversity_is_printed_or_one_json_object(narrlit, make):
     make("tales.jsonl", TALES)
-    result = json.loads(narrlit("diversity", "tales.jsonl", "--json").out)
+    result = json.loads(narrlit("data", "diversity", "tales.jsonl", "--json").out)
     assert result["stories"] == 4
     assert result["alike"] == 2
     assert result["most_alike"]["ids"] == ["wolf", "hood"]
     assert 2.5 < result["vendi_score"] < 3.5
 
-    shown = narrlit("diversity", "tales.jsonl", "--cosine", "0.99").out
+    shown = narrlit("data", "diversity", "tales.jsonl", "--cosine", "0.99").out
     assert f"Vendi score: {result['vendi_score']:.1f} of 4 stories (by narrlit-mini)" in shown
     assert "most alike: The Wolf and The Hood (0.9" in shown
     assert "(cosine of 0.99 or more): 0 stories" in shown
@@ -108,7 +108,7 @@ def test_no_escape_sequence_of_a_story_reaches_the_terminal_or_the_graph(narrlit
     assert "\x1b" not in found.out + found.err, found.err
     assert nx.read_graphml("pairs.graphml").nodes["sea [2J"]["a b"] == 1
 
-    found = narrlit("diversity", "tales.jsonl")
+    found = narrlit("data", "diversity", "tales.jsonl")
     assert found.code == 0
     assert "\x1b" not in found.out
     assert "most alike: [31mwolf" in found.out

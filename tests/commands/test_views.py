@@ -1,4 +1,4 @@
-"""narrlit views check: what is missing, unused or suspicious, in words and as JSON."""
+"""narrlit data views: what is missing, unused or suspicious, in words and as JSON."""
 
 import json
 
@@ -22,7 +22,7 @@ def write(tmp_path):
 
 def test_all_stories_have_views_in_several_files(narrlit, write):
     files = f"{write('v.jsonl', KING)}, {write('w.jsonl', QUEEN)}"
-    found = narrlit("views", "check", files, write("t.jsonl", TRIPLE, TRIPLE), "--json")
+    found = narrlit("data", "views", files, write("t.jsonl", TRIPLE, TRIPLE), "--json")
     assert found.code == 0, found.err
 
     answer = json.loads(found.out)
@@ -44,12 +44,12 @@ def test_all_stories_have_views_in_several_files(narrlit, write):
 def test_stories_without_views_are_shown_by_row_and_make_exit_code_1(narrlit, write):
     unknown = [{"text": f"Story {number} has " + "many words " * 20} for number in range(7)]
     files = write("v.jsonl", QUEEN, KING, KING | {"theme": "Life."}), write("s.jsonl", {"text": ""}, KING, *unknown)
-    answer = json.loads(narrlit("views", "check", *files, "--json").out)
+    answer = json.loads(narrlit("data", "views", *files, "--json").out)
 
     assert [story["line"] for story in answer["first_without_views"]] == [3, 4, 5, 6, 7]
     assert answer["first_without_views"][0]["beginning"].startswith("Story 0 has many words")
 
-    found = narrlit("views", "check", *files)
+    found = narrlit("data", "views", *files)
     assert found.code == 1
     assert "v.jsonl: 3 rows\ns.jsonl: 8 of 9 rows, dropped 1 (1 empty text)\n" in found.out
     assert "distinct stories: 8, with views 1 (12.5 %), without 7\n" in found.out

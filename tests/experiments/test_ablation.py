@@ -185,7 +185,7 @@ def check_other_data(ablate):
         Path(name).write_text(kept)
     answers = Path("out/triplet/validation_answers.json")
     answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
-    assert_refusal(ablate().error, "triples_of_fit_changed", folder="out/triplet")
+    assert_refusal(ablate().error, "triples_of_fit_changed", out="out/triplet")
 
 
 @pytest.mark.parametrize(
@@ -297,11 +297,11 @@ def test_the_first_config_file_names_the_system(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     content = {"trainer": {"max_epochs": 2}}
     with refused("no_system_of_ablations"):
-        ablate_in_python(content, folder="out")
+        ablate_in_python(content, out="out")
     with refused("no_overlay", system="full"):
-        ablate_in_python(content, folder="out", ablations=["none_*.yaml"])
+        ablate_in_python(content, out="out", ablations=["none_*.yaml"])
     with refused("no_overlay", system="mine"):
-        ablate_in_python([content, "x/mine.yaml", "configs/hits.yaml"], folder="out", ablations=["none_*.yaml"])
+        ablate_in_python([content, "x/mine.yaml", "configs/hits.yaml"], out="out", ablations=["none_*.yaml"])
 
 
 def test_each_row_is_compared_with_the_full_system(tmp_path):

@@ -214,7 +214,7 @@ def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
     write_examples("d.jsonl", synthetic_examples(world, [[] for _ in world], stories))
     settings = {"data": "FileData", "data.train": "d.jsonl", "trainer.max_epochs": 1, "model.encoder.model": tiny()}
     configs = ["configs/baselines/triplet.yaml", "configs/hardware/cpu.yaml"]
-    result = narrlit.crossval(configs, settings, folder="cv", folds=2, seeds=[1, 2])
+    result = narrlit.crossval(configs, settings, out="cv", folds=2, seeds=[1, 2])
 
     assert list(result.runs) == ["seed_1_fold_0", "seed_1_fold_1", "seed_2_fold_0", "seed_2_fold_1"]
     assert {run.record.seed for run in result.runs.values()} == {1, 2}
@@ -229,6 +229,6 @@ def test_python_cross_validates_with_seeds(tiny, tmp_path, monkeypatch):
     assert last.deviation.iloc[0] == pytest.approx(pooled.value.std())
     check_result(result, tmp_path / "cv")
     with refused("few_folds", folds=1):
-        narrlit.crossval(configs, settings, folder="cv", folds=1)
+        narrlit.crossval(configs, settings, out="cv", folds=1)
     with refused("invalid_seeds", seeds=[1, 1]):
-        narrlit.crossval(configs, settings, folder="cv", folds=2, seeds=[1, 1])
+        narrlit.crossval(configs, settings, out="cv", folds=2, seeds=[1, 1])

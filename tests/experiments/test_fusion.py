@@ -34,7 +34,7 @@ QUICK = ["--grid", "0.5", "--folds", "3"]
 def world(tmp_path_factory):
     """Thirty triples of StoryWorld with their true views."""
     folder = tmp_path_factory.mktemp("fuse")
-    assert main(["storyworld", "--out", str(folder), "--train", "1", "--validation", "30", "--test", "1"]) == 0
+    assert main(["data", "storyworld", "--out", str(folder), "--train", "1", "--validation", "30", "--test", "1"]) == 0
     return folder / "validation.jsonl", folder / "validation_views.jsonl"
 
 

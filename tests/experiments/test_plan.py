@@ -63,9 +63,9 @@ def test_finished_runs_stay_and_others_are_repeated(fits, tmp_path, capsys):
     assert fits == ["a", "b", "b"]
     assert [fit.run.folder.name for fit in finished] == ["a", "b"]
     assert "a: already finished" in capsys.readouterr().err
-    with refused("other_configuration", path="config.yaml", change="x: 1 -> 2", option="folder"):
+    with refused("other_configuration", path="config.yaml", change="x: 1 -> 2", option="out"):
         Plan(tmp_path / "p", planned("a"), {"config": {"x": 2}}).run()
-    with exclusive(tmp_path / "p"), refused("folder_in_use", option="folder"):
+    with exclusive(tmp_path / "p"), refused("folder_in_use", option="out"):
         plan.run()
 
 

@@ -100,7 +100,8 @@ def test_the_list_gives_costs_and_reasons():
     assert text.count("table ") >= 20
     assert "table 2: linear and MLP heads on frozen embeddings, Track A\n      5 evaluations, 5 fits, 5 cross-" in text
     assert (
-        "figure 2: BERTScore F1 of back-translations by pivot\n      not computed: a box plot; narrlit augment" in text
+        "figure 2: BERTScore F1 of back-translations by pivot\n      not computed: a box plot; narrlit data augment"
+        in text
     )
 
 

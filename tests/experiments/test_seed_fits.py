@@ -29,7 +29,7 @@ def test_rows_of_an_ablation_are_grouped_by_system(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation, "find_overlays", lambda *_: {})
     monkeypatch.setattr(ablation, "read_systems", lambda *_: systems)
     monkeypatch.setattr(Plan, "run", run)
-    result = ablate("configs/quickstart.yaml", folder=tmp_path, seeds=[7, 8])
+    result = ablate("configs/quickstart.yaml", out=tmp_path, seeds=[7, 8])
 
     def value(system, **seed):
         return result.estimate(system, "accuracy_last_epoch", **seed).value

@@ -3,21 +3,21 @@
 import json
 import shutil
 import unicodedata
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from deferred import deferred
 from json_files import read_json
 from refusals import refused
 from scoring import scores_of
 
-from narrlit.commands.options import LoadOptions, StoryOptions
+from narrlit.commands import opening
 from narrlit.data.readers import read_triples
 from narrlit.data.rows import file_digest
 from narrlit.data.writers import write_rows
 from narrlit.encoding.loading import load
-from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of, open_systems
+from narrlit.experiments.systems import SystemAnswers, answer_rows, answers_of, flags_of
 from narrlit.measures import MeanMaxSimilarity
 from narrlit.measures.meanmax import MeanMax
 from narrlit.models.embedding import embed_stories
@@ -34,12 +34,11 @@ def labeled(world_files, tmp_path, monkeypatch):
 
 @pytest.fixture
 def answer(labeled):
-    """answer(name, read=..., max_length=...): the system's answers to the nine triples."""
+    """answer(name, max_length=..., ...): the system's answers to the nine triples."""
 
-    def run(name, read=None, max_length=None, stories=None, track=None, meanmax=MeanMax()):
-        read = read or StoryOptions()
-        load_encoder = partial(read.load, loading=LoadOptions(max_length))
-        system = open_systems([str(name)], load_encoder, meanmax=meanmax, texts=read.texts)[str(name)]
+    def run(name, stories=None, track=None, meanmax=MeanMax(), **options):
+        encoder = deferred("compare", **options)
+        system = opening.systems(models=[str(name)], encoder=encoder, meanmax=meanmax)[str(name)]
         return answers_of(system, labeled, name=str(name), stories=stories, track=track)
 
     return run
@@ -106,16 +105,16 @@ def test_other_settings_and_other_files_are_other_embeddings(answer, by_role, un
 
 
 def test_views_and_fusion_change_the_embeddings(answer, labeled, tiny, unloadable):
-    fused = StoryOptions(missing_views="positional", fusion="equal")
-    action = StoryOptions(missing_views="positional", fusion="action_only")
+    fused = {"missing_views": "positional", "fusion": "equal"}
+    action = {"missing_views": "positional", "fusion": "action_only"}
     expected = load(tiny(), missing_views="positional", fusion="action_only").score(labeled)
-    found = {name: answer(tiny(), read) for name, read in {"fused": fused, "action": action}.items()}
+    found = {name: answer(tiny(), **read) for name, read in {"fused": fused, "action": action}.items()}
 
     np.testing.assert_allclose(found["action"].scores, expected, atol=1e-6)
     assert abs(found["fused"].scores - expected).max() > 1e-3
 
     unloadable()
-    np.testing.assert_array_equal(answer(tiny(), action).scores, found["action"].scores)
+    np.testing.assert_array_equal(answer(tiny(), **action).scores, found["action"].scores)
 
 
 def test_post_processing_depends_on_the_stories_of_its_fit(answer, labeled, tiny, make):
@@ -123,18 +122,18 @@ def test_post_processing_depends_on_the_stories_of_its_fit(answer, labeled, tiny
         {"text": f"A {name} seeks a {thing}."} for name in ("knight", "diver") for thing in ("grail", "pearl", "key")
     ]
     make("fit.jsonl", texts)
-    read = StoryOptions(postprocess="center", fit_on="fit.jsonl")
+    read = {"postprocess": "center", "fit_on": "fit.jsonl"}
     expected = load(tiny(), postprocess="center", fit_on="fit.jsonl").score(labeled)
-    first = answer(tiny(), read)
+    first = answer(tiny(), **read)
 
     np.testing.assert_allclose(first.scores, expected, atol=1e-6)
     assert abs(answer(tiny()).scores - expected).max() > 1e-3
-    assert abs(answer(tiny("bert", "cls"), read).scores - expected).max() > 1e-3
+    assert abs(answer(tiny("bert", "cls"), **read).scores - expected).max() > 1e-3
 
     make("fit.jsonl", texts[:3])
-    assert abs(answer(tiny(), StoryOptions(postprocess="center", fit_on="fit.jsonl")).scores - expected).max() > 1e-3
+    assert abs(answer(tiny(), **read).scores - expected).max() > 1e-3
 
-    transductive = answer(tiny(), StoryOptions(postprocess="center", transductive=True))
+    transductive = answer(tiny(), postprocess="center", transductive=True)
     assert first.flags == {}
     assert transductive.flags == {"transductive": True}
     assert abs(transductive.scores - expected).max() > 1e-3

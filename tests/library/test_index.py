@@ -10,12 +10,11 @@ import lancedb
 import numpy as np
 import pandas as pd
 import pytest
+from deferred import deferred
 from json_files import read_json
 from refusals import refused
 
-from narrlit.commands.collections import read_collection
-from narrlit.commands.options import ModelOptions, StoryOptions
-from narrlit.data.rows import Layout
+from narrlit.commands import opening
 from narrlit.data.schema import Story
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.loading import load
@@ -597,7 +596,7 @@ def test_columns_that_an_index_cannot_store_are_refused(tiny, tmp_path, copied):
 
 def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny, tmp_path):
     tales.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
-    one = read_collection(str(made.path), ModelOptions(), StoryOptions(), Layout())
+    one = opening.collection(str(made.path), encoder=deferred())
     other = Collection.read(tmp_path / "t.jsonl", tiny())
 
     assert np.allclose(one.vectors, other.vectors, atol=1e-6)
@@ -606,7 +605,7 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
         name: value for name, value in other.about.items() if name not in ("source", "model")
     }
     with refused("other_setting"):
-        read_collection(str(made.path), ModelOptions(model="minilm"), StoryOptions(), Layout())
+        opening.collection(str(made.path), encoder=deferred(model="minilm"))
 
 
 LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]
@@ -614,7 +613,7 @@ READING = ["--missing-views positional", "--text-column plot"]
 OF_AN_INDEX = [
     *[("search", option) for option in [*LOADING, "--text-column plot"]],
     *[("explain", option) for option in LOADING],  # its columns are those of files given together with the index
-    *[(name, option) for name in ("map", "pairs", "diversity", "retrieval") for option in LOADING + READING],
+    *[(name, option) for name in ("map", "pairs", "data diversity", "retrieval") for option in LOADING + READING],
 ]
 
 
@@ -627,7 +626,7 @@ def test_options_that_cannot_change_an_index_are_refused(made, narrlit, make, co
         "retrieval": [made.path, "--qrels", "q.tsv"],
         "explain": ["s0", "s1", "--stories", made.path],
     }
-    found = narrlit(command, *arguments.get(command, [made.path]), *option.split())
+    found = narrlit(*command.split(), *arguments.get(command, [made.path]), *option.split())
     words = f"{made.path} is an index, made with --model model --long windows: leave out {option.split()[0]}, or make"
 
     assert found.code == 2, found.err

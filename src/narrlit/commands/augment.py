@@ -1,7 +1,7 @@
-"""narrlit augment: add back-translations of stories to training examples."""
+"""narrlit data augment: add back-translations of stories to training examples."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import narrlit
 from narrlit.console import say
@@ -11,25 +11,23 @@ from narrlit.files import Output
 from narrlit.preprocessing.pivots import Pivots
 
 
-def augment(  # noqa: PLR0913 (options)
-    action: Literal["backtranslate"],
+def augment(
     triples: str,
     *,
     out: Annotated[str, Output(suffixes=[".jsonl"]), Output("{stem}.translations.jsonl", continued=True)],
     mixed: bool = False,
-    pivots: Pivots,
-    quality: Quality,
+    pivots: Pivots = Pivots(),
+    quality: Quality = Quality(),
     report: Annotated[str | None, Output.folder("report.json", "report.md", "bertscore.svg")] = None,
     device: Device = "auto",
     strict: bool = False,
 ) -> None:
-    """Write each training example, followed by back-translated versions of it.
+    """Write each training example, followed by back-translated versions of it: sentence by sentence.
 
     An example and its versions share a group, so that they fall into the same fold. Repeat the command to resume:
     finished translations are kept in NAME.translations.jsonl next to the output.
 
     Args:
-        action: backtranslate translates sentence by sentence into another language and back.
         triples: JSON Lines or CSV of labeled triples, or of anchors with positives and negatives.
         out: JSON Lines file to write: anchor, positive, negatives with their kind, and group.
         mixed: replace one story of an example at a time, which gives a triple 3 versions per language; by default all

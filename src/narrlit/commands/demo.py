@@ -26,7 +26,7 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     archive, embeddings = str(folder / "submission.zip"), str(folder / "embeddings.npy")
     page = str(folder / "report.html")
     validation, test, stories = f"{world}/validation.jsonl", f"{world}/test.jsonl", f"{world}/test_stories.jsonl"
-    _run("storyworld", "--out", world, "--test", "50")
+    _run("data", "storyworld", "--out", world, "--test", "50")
     _run("evaluate", validation, "--baseline", "jaccard")
     logger = "--trainer.logger.init_args"
     _run("fit", "--config", "configs/quickstart.yaml", f"{logger}.save_dir", out, f"{logger}.version", "")

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import narrlit
-from narrlit.commands.options import LoadOptions, StoryOptions
+from narrlit.arguments import Deferred
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.library.options import PartOptions, embedding_files
 from narrlit.models.config import Role
+
+if TYPE_CHECKING:
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 
 def _is_folder(out: str) -> bool:
@@ -26,12 +29,10 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[Path]:
 def embed(
     stories: str,
     *,
-    model: str,
     out: Annotated[str, Output(written=_files)],
-    loading: LoadOptions,
-    reading: StoryOptions,
-    files: Layout,
-    parts: PartOptions,
+    encoder: "Deferred[StoryEncoder]",
+    layout: Layout = Layout(),
+    parts: PartOptions = PartOptions(),
     role: Role | None = None,
 ) -> None:
     """Embed stories, and write one embedding per story in input order.
@@ -40,23 +41,20 @@ def embed(
         stories: a folder with one story per file, a table (CSV, TSV, Excel, Parquet, JSON Lines), a text file or
             document, or - for standard input. If --out is a folder: JSON Lines, CSV or Parquet, as a file, a folder, a
             glob pattern or an address in an object store (s3://, gs://).
-        model: a folder, a run, a checkpoint, a hub id, narrlit-mini or minilm.
         out: file or folder to write. .jsonl, .csv, .tsv, .xlsx and .parquet files contain the embeddings, the row
             number and all columns of the input; an .npy file contains the embeddings alone, and NAME.columns.csv the
             other columns except the text. A folder takes any number of stories, which are embedded in parts; an
             interruption loses one part at most.
-        loading: how the model is loaded.
-        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
-        files: how files of stories are read.
+        encoder: the model.
+        layout: how files of stories are read.
         parts: size, format and workers of the parts of a folder.
         role: prompt that precedes each story, for models with separate prompts for anchors and candidates; compare
             embeddings of anchors with embeddings of candidates.
     """
     if _is_folder(out):
-        encoder = reading.load(model, loading, cache=None)
-        narrlit.embed_to_folder(stories, out, encoder, role=role, layout=files, parts=parts)
+        opened = encoder.open(cache=None)
+        narrlit.embed_to_folder(stories, out, opened, role=role, layout=layout, parts=parts)
         return
     if parts != PartOptions():
         raise OptionError("options_of_folder", out=out)
-    encoder = reading.load(model, loading)
-    say(str(narrlit.embed_to_file(stories, out, encoder, role=role, layout=files, progress=True)))
+    say(str(narrlit.embed_to_file(stories, out, encoder.open(), role=role, layout=layout, progress=True)))

@@ -1,14 +1,15 @@
 """narrlit evaluate: measure accuracy on labeled triples, or run tasks of MTEB."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import narrlit
-from narrlit.commands.options import LabelOptions, ModelOptions, ScorerOptions, StoryOptions, listed
-from narrlit.commands.systems import model_or_baseline
+from narrlit.arguments import OPTIONAL, Deferred
+from narrlit.commands import opening
 from narrlit.console import print_result, say
 from narrlit.errors import OptionError
 from narrlit.files import Output, result_files
+from narrlit.measures.meanmax import MeanMax
 from narrlit.measures.names import BaselineName
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
     """List the files to write: those of the evaluation; for MTEB, one more for each task and one for the model."""
     if arguments["out"] is None:
         return []
-    tasks = listed(arguments["mteb"])
+    tasks = [task.strip() for task in (arguments["mteb"] or "").split(",") if task.strip()]
     names = result_files("evaluate")
     if tasks:
         names = [*result_files("mteb"), *(f"{task}.json" for task in tasks), "model_meta.json"]
@@ -33,14 +34,14 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
 
 def evaluate(  # noqa: PLR0913 (options)
     triples: str | None = None,
-    /,
     *,
-    loading: ModelOptions,
-    reading: StoryOptions,
-    labels: LabelOptions,
+    labels: str | None = None,
+    strict: bool = False,
+    encoder: "Deferred[StoryEncoder]" = OPTIONAL,
     baseline: BaselineName | None = None,
-    scoring: ScorerOptions,
-    mteb: str | None = None,
+    scorer: Literal["cosine", "meanmax", "passages"] = "cosine",
+    meanmax: MeanMax = MeanMax(),
+    mteb: Sequence[str] = (),
     datasets: str | None = None,
     download: bool = False,
     json: bool = False,
@@ -52,11 +53,13 @@ def evaluate(  # noqa: PLR0913 (options)
 
     Args:
         triples: JSON Lines or CSV of anchor_text, text_a, text_b and text_a_is_closer.
-        loading: the model.
-        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
-        labels: labels of the triples.
+        labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
+        strict: stop at the first invalid triple instead of dropping and counting invalid ones.
+        encoder: the model.
         baseline: lexical baseline to evaluate instead of a model.
-        scoring: measure of similarity.
+        scorer: measure of similarity; cosine compares embeddings, meanmax compares sentences, passages compares the
+            best matching passages.
+        meanmax: settings of Mean-Max.
         mteb: comma-separated tasks of MTEB, such as STS17; StoryTriples is the file of triples as a task, and
             SemEval2026Task4 the same for triples of the shared task.
         datasets: where the data sets of --mteb are: a folder that contains one folder per task, named like the task;
@@ -67,21 +70,20 @@ def evaluate(  # noqa: PLR0913 (options)
             the margin of each triple; with --mteb, for mteb.json, .csv and .md, and TASK.json and model_meta.json in
             the format of MTEB.
     """
-    tasks = listed(mteb)
-    if tasks:
-        if baseline is not None or scoring.scorer != "cosine":
+    if mteb:
+        if baseline is not None or scorer != "cosine":
             raise OptionError("mteb_without_baseline")
-        if loading.model is None:
+        if encoder.get("model") is None:
             raise OptionError("mteb_needs_model")
-        encoder = reading.load(loading.model, loading)
-        _evaluate_mteb(tasks, triples, labels, encoder, datasets, download, json, out)
+        tasks = _tasks(mteb, triples, labels, strict)
+        _evaluate_mteb(tasks, mteb, encoder.open(), datasets, download, json, out)
         return
     if triples is None:
         raise OptionError("no_triples_named")
     if datasets is not None or download:
         raise OptionError("datasets_need_mteb")
-    system = model_or_baseline(loading, reading, scoring, baseline)
-    result = narrlit.evaluate(triples, system, labels=labels.labels, strict=labels.strict, progress=True)
+    system = opening.system(encoder=encoder, baseline=baseline, scorer=scorer, meanmax=meanmax)
+    result = narrlit.evaluate(triples, system, labels=labels, strict=strict, progress=True)
     if out is not None:
         result.write(out)
         say(f"{out}: evaluate.json, .csv, .md, .tex, .svg, and answers.csv")
@@ -89,16 +91,14 @@ def evaluate(  # noqa: PLR0913 (options)
 
 
 def _evaluate_mteb(
-    names: list[str],
-    triples: str | None,
-    labels: LabelOptions,
+    tasks: "list[str | AbsTask]",
+    names: Sequence[str],
     encoder: "StoryEncoder",
     datasets: str | None,
     download: bool,
     json: bool,
     out: str | None,
 ) -> None:
-    tasks = _tasks(names, triples, labels)
     result = narrlit.evaluate_mteb(tasks, encoder, datasets=datasets, download=download, progress=True)
     if out is not None:
         result.write(out)
@@ -106,7 +106,7 @@ def _evaluate_mteb(
     print_result(result, json)
 
 
-def _tasks(names: list[str], triples: str | None, labels: LabelOptions) -> "list[str | AbsTask]":
+def _tasks(names: Sequence[str], triples: str | None, labels: str | None, strict: bool) -> "list[str | AbsTask]":
     """Return the tasks for `narrlit.evaluate_mteb`: names, and tasks made of the file of triples."""
     # Imported here, because it imports pandas: --help must be fast.
     from narrlit.experiments.mteb_tasks import SHARED_TASK, STORY_TRIPLES
@@ -120,7 +120,7 @@ def _tasks(names: list[str], triples: str | None, labels: LabelOptions) -> "list
     tasks: list[str | AbsTask] = []
     for name in names:
         if name in descriptions and triples is not None:
-            tasks.append(narrlit.triples_task(triples, descriptions[name], labels=labels.labels, strict=labels.strict))
+            tasks.append(narrlit.triples_task(triples, descriptions[name], labels=labels, strict=strict))
         else:
             tasks.append(name)
     return tasks

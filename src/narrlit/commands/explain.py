@@ -1,17 +1,20 @@
 """narrlit explain: split the similarity of two stories into links between passages."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import narrlit
-from narrlit.commands.collections import open_index, read_collection
-from narrlit.commands.options import ModelOptions, StoryOptions
+from narrlit.arguments import Deferred
+from narrlit.commands import opening
+from narrlit.commands.opening import open_index
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.errors import printable
 from narrlit.files import Output
 from narrlit.library.options import index_at
 from narrlit.library.story_finder import StoryFinder
-from narrlit.models.config import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 
 def explain(  # noqa: PLR0913 (options)
@@ -23,8 +26,8 @@ def explain(  # noqa: PLR0913 (options)
     views: str | None = None,
     check: bool = False,
     out: Annotated[str | None, Output()] = None,
-    loading: ModelOptions,
-    files: Layout,
+    encoder: "Deferred[StoryEncoder]",
+    layout: Layout = Layout(),
 ) -> None:
     """Explain by links between passages why two stories are similar, or why A is closer to an anchor than B.
 
@@ -37,25 +40,23 @@ def explain(  # noqa: PLR0913 (options)
         check: verify the explanation: remove the most strongly linked passages, and compare the effect with that of
             random passages; takes longer.
         out: HTML file to write instead of printing.
-        loading: the model; default: that of the index, or narrlit-mini.
-        files: how files of stories are read.
+        encoder: the model, unless the stories are an index.
+        layout: how files of stories are read.
     """
     collection: narrlit.Collection | None = None
-    encoder = None
     if stories is None:
-        finder = StoryFinder(layout=files)
+        finder = StoryFinder(layout=layout)
     elif index_at(stories):
-        collection = open_index(stories, loading).collection()
-        finder = StoryFinder.of(collection, files)
+        collection = open_index(stories, encoder).collection()
+        finder = StoryFinder.of(collection, layout)
     else:
-        finder = StoryFinder.read(stories, files)
+        finder = StoryFinder.read(stories, layout)
     # A wrong name is reported before any story is embedded.
     named = [finder.find(name) for name in (a, b, other) if name is not None]
-    if stories is None:
-        encoder = StoryOptions().load(loading.model or DEFAULT_MODEL, loading)
-    elif collection is None:
-        collection = read_collection(stories, loading, StoryOptions(), files)
-    result = narrlit.explain(*named, stories=collection, encoder=encoder, views=views, check=check, progress=True)
+    if stories is not None and collection is None:
+        collection = opening.collection(stories, encoder=encoder, layout=layout)
+    opened = encoder.open() if stories is None else None
+    result = narrlit.explain(*named, stories=collection, encoder=opened, views=views, check=check, progress=True)
     if out is None:
         print(result)
         return

@@ -1,24 +1,25 @@
 """Options of `narrlit fit` among those of other commands."""
 
-from collections.abc import Sequence
-
 from narrlit.errors import OptionError
 from narrlit.models.config import allow_remote_code
 
 
-def read_fit_words(words: Sequence[str]) -> list[str | dict[str, str]]:
+def read_fit_words(*fit: str) -> list[str | dict[str, str]]:
     """Split options of `narrlit fit` into configs and settings, in the order in which later ones override earlier ones.
 
     `--trust-remote-code` takes effect at once: a config can't give this consent.
 
+    Args:
+        *fit: options of `narrlit fit`, such as --config; later ones override earlier ones.
+
     Raises:
         OptionError: if a word is not an option, or an option has no value.
 
-    >>> read_fit_words(["--config", "hits.yaml", "--data.train=a.jsonl"])
+    >>> read_fit_words("--config", "hits.yaml", "--data.train=a.jsonl")
     ['hits.yaml', {'data.train': 'a.jsonl'}]
     """
     configs: list[str | dict[str, str]] = []
-    remaining = iter(words)
+    remaining = iter(fit)
     for word in remaining:
         if word == "--trust-remote-code":
             allow_remote_code()

@@ -1,16 +1,20 @@
 """narrlit map: draw a collection, with its groups, nearest stories and linked passages."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import narrlit
-from narrlit.commands.collections import open_index, read_collection
-from narrlit.commands.options import ModelOptions, StoryOptions
+from narrlit.arguments import Deferred
+from narrlit.commands import opening
+from narrlit.commands.opening import open_index
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.files import PAGE_SUFFIXES, Output
 from narrlit.library.options import index_at
 from narrlit.measures.names import MeasureName
+
+if TYPE_CHECKING:
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 FILES = ("{path}", "{stem}-neighbors.csv", "{stem}-groups.csv", "{stem}.svg")
 
@@ -24,9 +28,8 @@ def map(  # noqa: PLR0913 (options)
     triples: str | None = None,
     labels: str | None = None,
     k: int = 10,
-    loading: ModelOptions,
-    reading: StoryOptions,
-    files: Layout,
+    encoder: "Deferred[StoryEncoder]",
+    layout: Layout = Layout(),
 ) -> None:
     """Draw a collection with its groups: up to 300 stories as a dendrogram with a heat map, more as a scatter plot.
 
@@ -41,16 +44,15 @@ def map(  # noqa: PLR0913 (options)
         triples: file of labeled triples on which the model is evaluated; the page begins with the accuracy.
         labels: file with the labels (text_a_is_closer), if they are not in the file of triples.
         k: number of nearest stories listed per story.
-        loading: the model that embeds the stories, if they are not an index; default: narrlit-mini.
-        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
-        files: columns and lines of files of stories.
+        encoder: the model that embeds the stories, if they are not an index.
+        layout: how files of stories are read.
     """
     if index_at(stories):
-        open_index(stories, loading, reading, files).encoder  # noqa: B018 - refuses a model that has changed
-    collection = read_collection(stories, loading, reading, files, measure)
+        open_index(stories, encoder, layout).encoder  # noqa: B018 - refuses a model that has changed
+    collection = opening.collection(stories, encoder=encoder, layout=layout, measure=measure)
     accuracy = None
     if triples is not None:
-        result = narrlit.evaluate(triples, collection.encoder, labels=labels, strict=files.strict, progress=True)
+        result = narrlit.evaluate(triples, collection.encoder, labels=labels, strict=layout.strict, progress=True)
         accuracy = f"{result.estimate()} on the triples of {Path(triples).name}"
         for note in result.notes:
             if note.code == "seen_in_training":

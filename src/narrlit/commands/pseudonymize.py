@@ -1,4 +1,4 @@
-"""narrlit pseudonymize: replace names in stories with placeholders, and restore them."""
+"""narrlit data pseudonymize: replace names in stories with placeholders, and restore them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
     file: str,
     *,
     out: Annotated[str, Output()],
-    files: Layout,
+    layout: Layout = Layout(),
     scope: Scope = "story",
     pipeline: str = PseudonymOptions.pipeline,
     coref: bool = False,
@@ -34,7 +34,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
         file: stories (with their views, if any), triples or training examples: a file, a folder or - for standard
             input.
         out: file to write: .jsonl, .csv, .tsv, .xlsx or .parquet with all columns, or .txt with the texts alone.
-        files: how the file is read.
+        layout: how the file is read.
         scope: texts that share one mapping from names to placeholders: a story with its views, or all texts of a triple
             or example.
         pipeline: name or folder of the spaCy pipeline.
@@ -42,15 +42,15 @@ def pseudonymize(  # noqa: PLR0913 (options)
         coref_model: hub id or folder of the F-coref model.
         cluster: parts of a coreference cluster to replace: its names, or all its mentions, also pronouns and
             descriptions (needs --coref).
-        names: JSON Lines of story texts and their names, such as *_views.jsonl from narrlit storyworld; used instead of
-            spaCy.
+        names: JSON Lines of story texts and their names, such as *_views.jsonl from narrlit data storyworld; used
+            instead of spaCy.
         map: JSON Lines file of all replacements to write, for --restore; only its owner can read it.
         restore: file written by --map; restore the original names instead of replacing names.
     """
     changed = PseudonymOptions("none", scope, pipeline, coref, coref_model, cluster) != PseudonymOptions()
     if restore is not None and (changed or names is not None or map is not None):
         raise OptionError("options_of_restore")
-    rows = TextRows.read(file, files, progress=True)
+    rows = TextRows.read(file, layout, progress=True)
     rows.check_output(out)
     result: Pseudonymized | Restored
     if restore is not None:

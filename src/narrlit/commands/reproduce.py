@@ -1,10 +1,10 @@
 """narrlit reproduce: compute the tables of the five papers, next to the published figures."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import narrlit
 from narrlit.commands.fit_words import read_fit_words
-from narrlit.commands.options import listed
 from narrlit.errors import OptionError
 from narrlit.experiments.reproduction.tables import SYSTEMS, list_tables
 from narrlit.files import Output
@@ -14,13 +14,13 @@ def reproduce(  # noqa: PLR0913 (options)
     system: str | None = None,
     *fit: str,
     list: bool = False,
-    table: str | None = None,
-    backbone: str | None = None,
+    table: Sequence[str] = (),
+    backbone: Sequence[str] = (),
     data: str = "narrative-similarity-dataset",
     labels_a: str | None = None,
     labels_b: str | None = None,
     seeds: int = 1,
-    out: Annotated[str, Output(continued=True, parameter="folder")] = "runs/reproduce",
+    out: Annotated[str, Output(continued=True)] = "runs/reproduce",
 ) -> None:
     """Compute the tables of a system's paper, and compare each cell with the published figure.
 
@@ -48,14 +48,13 @@ def reproduce(  # noqa: PLR0913 (options)
         raise OptionError("no_system")
     result = narrlit.reproduce(
         system,
-        tables=listed(table),
-        backbones=listed(backbone),
+        tables=table,
+        backbones=backbone,
         data=data,
         labels_a=labels_a,
         labels_b=labels_b,
         seeds=seeds,
-        folder=out,
-        config=read_fit_words(fit),
+        out=out,
+        config=read_fit_words(*fit),
     )
-    result.write()
     print(result)

@@ -1,14 +1,19 @@
 """narrlit submit: write or check a submission to the shared task."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import narrlit
-from narrlit.commands.options import ModelOptions, ScorerOptions, StoryOptions
+from narrlit.arguments import OPTIONAL, Deferred
+from narrlit.commands import opening
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
+from narrlit.measures.meanmax import MeanMax
+
+if TYPE_CHECKING:
+    from narrlit.encoding.story_encoder import StoryEncoder
 
 DEFAULT = "submission.zip"
 
@@ -20,10 +25,10 @@ def _files(arguments: Mapping[str, Any]) -> Iterable[str]:
 
 def submit(  # noqa: PLR0913 (options)
     *,
-    loading: ModelOptions,
-    reading: StoryOptions,
-    files: Layout,
-    scoring: ScorerOptions,
+    encoder: "Deferred[StoryEncoder]" = OPTIONAL,
+    layout: Layout = Layout(),
+    scorer: Literal["cosine", "meanmax", "passages"] = "cosine",
+    meanmax: MeanMax = MeanMax(),
     track_a: str | None = None,
     track_b: str | None = None,
     answers: str | None = None,
@@ -33,10 +38,11 @@ def submit(  # noqa: PLR0913 (options)
     """Write a submission (zip) for the test files, or check one.
 
     Args:
-        loading: the model.
-        reading: how the model reads a story: views, pseudonyms, fusion and post-processing.
-        files: columns and lines of the file of Track B.
-        scoring: measure of similarity for Track A.
+        encoder: the model.
+        layout: how the file of Track B is read.
+        scorer: measure of similarity for Track A; cosine compares embeddings, meanmax compares sentences, passages
+            compares the best matching passages.
+        meanmax: settings of Mean-Max.
         track_a: file of the triples of Track A.
         track_b: file of the stories of Track B.
         answers: file of answers to Track A, used instead of the model's: text_a_is_closer in JSON Lines or CSV, as
@@ -45,23 +51,24 @@ def submit(  # noqa: PLR0913 (options)
         check: zip file to check instead of writing one; with --track-a or --track-b, its numbers of rows are checked
             too.
     """
-    encodes = loading != ModelOptions() or reading != StoryOptions()
+    encodes = bool(encoder.changed)
     if check is not None:
         if encodes or answers is not None or out is not None:
             raise OptionError("options_of_check")
-        say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=files)))
+        say(str(narrlit.check_submission(check, track_a=track_a, track_b=track_b, layout=layout)))
         return
-    if answers is not None and scoring.scorer != "cosine":
+    if answers is not None and scorer != "cosine":
         raise OptionError("answers_and_scorer")
-    if loading.model is None and encodes:
+    has_model = encoder.get("model") is not None
+    if encodes and not has_model:
         raise OptionError("submission_needs_model")
-    system = None if loading.model is None else scoring.measure(reading.load(loading.model, loading))
+    system = opening.system(encoder=encoder, scorer=scorer, meanmax=meanmax) if has_model else None
     submission = narrlit.submit(
         system,
         track_a=track_a,
         track_b=track_b,
         answers=answers,
-        layout=files,
+        layout=layout,
         out=out or DEFAULT,
         progress=True,
     )

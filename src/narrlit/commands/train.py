@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 import narrlit
-from narrlit.arguments import options_as, setting_flag
+from narrlit.command_line import options_as, setting_flag
 from narrlit.commands.fit_words import read_fit_words
-from narrlit.commands.seeds import read_seeds
+from narrlit.errors import OptionError
 
 SHORT_HELP = """usage: narrlit {name} --config FILE [--config OVERLAY ...] [OPTIONS]
 
@@ -42,8 +42,7 @@ def train(name: str, arguments: Sequence[str]) -> int:
 
             return run_stage(name, stage_words)
 
-        result = narrlit.fit_seeds(read_fit_words(stage_words), seeds=seeds)
-        result.write()
+        result = narrlit.fit_seeds(read_fit_words(*stage_words), seeds=seeds)
         print(f"{result}\nruns: {result.folder}")
         return 0
 
@@ -53,4 +52,12 @@ def _split_seeds(words: list[str]) -> tuple[list[int] | None, list[str]]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--seeds", nargs="?", const="")
     options, others = parser.parse_known_args(words)
-    return read_seeds(options.seeds), others
+    return None if options.seeds is None else _read_seeds(options.seeds), others
+
+
+def _read_seeds(text: str) -> list[int]:
+    """Parse comma-separated seeds."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise OptionError("invalid_list", option="seeds", found=text) from error

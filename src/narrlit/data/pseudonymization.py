@@ -150,7 +150,7 @@ def pseudonymize(  # noqa: PLR0913 (options)
         cluster: parts of a coreference cluster that are replaced: its `names`, or all its `mentions`, also pronouns and
             descriptions.
         names: names with their kinds (PERSON, PLACE or ORGANIZATION), to be used instead of spaCy; or a file of stories
-            with their names, such as the *_views.jsonl of `narrlit storyworld`.
+            with their names, such as the *_views.jsonl of `narrlit data storyworld`.
         layout: columns of a file of stories, and how a text file is divided.
         progress: print on stderr how the file was read, and show a progress bar.
 

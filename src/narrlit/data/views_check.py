@@ -55,6 +55,11 @@ class ViewsCheck:
     mean_words: Mapping[str, float]
 
     @property
+    def incomplete(self) -> bool:
+        """True if views are missing."""
+        return bool(self.missing)
+
+    @property
     def record(self) -> dict[str, object]:
         """The result as plain data."""
         shown = [{"line": story.line, "beginning": story.beginning} for story in self.missing[:SHOWN]]

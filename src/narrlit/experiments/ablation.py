@@ -41,7 +41,7 @@ def ablate(
     config: Configs,
     settings: FitSettings | None = None,
     *,
-    folder: str | Path,
+    out: str | Path,
     ablations: Sequence[str | Path] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> FitsResult:
@@ -53,14 +53,14 @@ def ablate(
     Args:
         config: a config, or several, as in `narrlit.fit`; the first names the system.
         settings: settings that override the config, as in `narrlit.fit`.
-        folder: folder for the configs and runs of the rows (full.yaml, full, ...); new, or that of the same ablation.
+        out: folder for the configs and runs of the rows (full.yaml, full, ...) and the result (ablations.json, ...);
+            new, or that of the same ablation.
         ablations: overlay configs or glob patterns, looked up on disk and among the packaged configs; None:
             configs/ablations/SYSTEM_*.yaml.
         seeds: two or more seeds; every row is fitted once per seed (full_seed_1, ...).
 
     Returns:
-        A `Result` with the accuracies of each row and its differences to the full system; also `.runs` and `.folder`,
-        to which `.write()` writes.
+        A `Result` with the accuracies of each row and its differences to the full system; also `.runs` and `.folder`.
 
     Raises:
         DataError: if a file can't be read.
@@ -73,7 +73,7 @@ def ablate(
     >>> _ = Path("margin.yaml").write_text("model: {init_args: {margin: 0.5}}")
     >>> settings = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
     >>> config = "configs/mendel292_linear.yaml"
-    >>> result = ablate(config, settings, folder="runs/ablation", ablations=["margin.yaml"])
+    >>> result = ablate(config, settings, out="runs/ablation", ablations=["margin.yaml"])
     >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "n"]]
        system  n
     0    full  4
@@ -87,8 +87,10 @@ def ablate(
         fits = []
         for seed in check_seeds(seeds):
             fits += [system.fit(f"{system.name}_seed_{seed}", seed) for system in systems]
-    finished = Plan(Path(folder), fits, {fit.name: fit.config for fit in fits}).run()
-    return ablation_result(Path(folder), systems, finished)
+    finished = Plan(Path(out), fits, {fit.name: fit.config for fit in fits}).run()
+    result = ablation_result(Path(out), systems, finished)
+    result.write()
+    return result
 
 
 def ablation_result(folder: Path, systems: "Sequence[AblatedSystem]", fits: Sequence[FinishedFit]) -> FitsResult:

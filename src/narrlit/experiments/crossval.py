@@ -24,7 +24,7 @@ def crossval(
     config: Configs,
     settings: FitSettings | None = None,
     *,
-    folder: str | Path,
+    out: str | Path,
     folds: int = 5,
     fold_seed: int = 0,
     ungrouped: bool = False,
@@ -39,7 +39,8 @@ def crossval(
     Args:
         config: a config, or several, as in `narrlit.fit`.
         settings: settings that override the config, as in `narrlit.fit`.
-        folder: folder for the runs of the folds (fold_0, ...); new, or that of the same cross-validation.
+        out: folder for the runs of the folds (fold_0, ...) and the result (crossval.json, ...); new, or that of the
+            same cross-validation.
         folds: number of folds.
         fold_seed: seed of the division, separate from `seed_everything` so that seeds share folds.
         ungrouped: assign examples to folds individually, so that a story may occur in both training and evaluation;
@@ -50,7 +51,7 @@ def crossval(
 
     Returns:
         A `Result` with accuracies over all folds (and seeds) and by fold, and differences to the encoder before
-        training; also `.runs` and `.folder`, to which `.write()` writes.
+        training; also `.runs` and `.folder`.
 
     Raises:
         DataError: if a file can't be read.
@@ -59,7 +60,7 @@ def crossval(
 
     >>> getfixture("monkeypatch").chdir(getfixture("tmp_path"))
     >>> settings = {"data": "StoryWorldData", "data.train": 4, "data.validation": 4, "trainer.max_epochs": 1}
-    >>> result = crossval("configs/mendel292_linear.yaml", settings, folder="runs/crossval", folds=2)
+    >>> result = crossval("configs/mendel292_linear.yaml", settings, out="runs/crossval", folds=2)
     >>> result.table().query("metric == 'accuracy_last_epoch'")[["system", "fold", "n"]]
         system fold  n
     0  trained  NaN  4
@@ -70,8 +71,10 @@ def crossval(
     divided = divide_examples(read_configs(config, settings), division, PURPOSE)
     divided.announce()
     fits = divided.fits() if seeds is None else divided.fits_with(check_seeds(seeds))
-    finished = Plan(Path(folder), fits, {"config": divided.config}).run()
-    return crossval_result(Path(folder), finished, division)
+    finished = Plan(Path(out), fits, {"config": divided.config}).run()
+    result = crossval_result(Path(out), finished, division)
+    result.write()
+    return result
 
 
 @dataclass(frozen=True)

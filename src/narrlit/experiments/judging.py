@@ -63,6 +63,11 @@ class Judgements(Result):
         return [number for number, judgement in enumerate(self.rows, start=1) if judgement.failed]
 
     @property
+    def incomplete(self) -> bool:
+        """True if a request failed."""
+        return bool(self.failed)
+
+    @property
     def failures(self) -> str:
         """Description of `failed` in one line; empty if every request got a reply."""
         if not self.failed:
@@ -150,6 +155,8 @@ def judge(  # noqa: PLR0913 (options)
     result.write_answers(target)
     if progress:
         say(server.usage.summary())
+        if result.failed:
+            say(f"{result.failures}; repeat the command to retry them")
     return result
 
 

@@ -16,7 +16,7 @@ from narrlit.files import check_writable, exclusive, write_text
 from narrlit.json_records import changed_settings
 from narrlit.results import Result
 
-FOLDER = "folder"
+FOLDER = "out"
 
 
 @dataclass(frozen=True)

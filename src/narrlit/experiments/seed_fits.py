@@ -27,7 +27,7 @@ def fit_seeds(config: Configs, settings: FitSettings | None = None, *, seeds: Se
 
     Returns:
         A `Result` with mean and standard deviation over the seeds, the accuracies of each seed, and differences to the
-        encoder before training; also `.runs` and `.folder`, to which `.write()` writes.
+        encoder before training; also `.runs` and `.folder`.
 
     Raises:
         DataError: if a file can't be read.
@@ -47,7 +47,9 @@ def fit_seeds(config: Configs, settings: FitSettings | None = None, *, seeds: Se
     folder = _folder_of(layers)
     fits = Plan(folder, planned, {fit.name: fit.config for fit in planned}, PLACE).run()
     answers = fit_answers(fits)
-    return fits_result("seeds", folder, fits, answers, reference_differences(answers))
+    result = fits_result("seeds", folder, fits, answers, reference_differences(answers))
+    result.write()
+    return result
 
 
 def _folder_of(layers: Sequence[FitSettings]) -> Path:

@@ -45,8 +45,8 @@ class SystemReport(Result):
 
 def report(  # noqa: PLR0913 (options)
     systems: Mapping[str, System] | Sequence[System],
-    triples: str | Path | Triples | None = None,
     *,
+    triples: str | Path | Triples | None = None,
     by: Sequence[str] = ("overlap", "length"),
     labels: str | Path | None = None,
     strict: bool = False,

@@ -17,7 +17,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.crossval import DividedConfig, Division, divide_examples, divided_config
 from narrlit.experiments.fit_figures import fit_answers, fit_differences, fits_result
 from narrlit.experiments.fitting import Config, quiet_fit
-from narrlit.experiments.plan import FOLDER, FitsResult, Plan, keep_config
+from narrlit.experiments.plan import FitsResult, Plan, keep_config
 from narrlit.experiments.run import BEST
 from narrlit.experiments.search_space import SearchSpace
 from narrlit.experiments.trials import (
@@ -51,7 +51,7 @@ def tune(  # noqa: PLR0913 (options)
     *,
     space: str | Path | Mapping[str, Mapping[str, Any]],
     trials: int,
-    folder: str | Path,
+    out: str | Path,
     folds: int = 5,
     fold_seed: int = 0,
     epochs_before_pruning: int = 1,
@@ -69,7 +69,7 @@ def tune(  # noqa: PLR0913 (options)
         space: settings of `narrlit.fit`, each with {low, high} and optionally step or log, or with {choices}; or a YAML
             file with them.
         trials: number of trials, including pruned and failed ones; a larger number continues a search.
-        folder: folder for the study (tune.db) and the runs; new, or that of the same search.
+        out: folder for the study (tune.db), the runs and the result (tune.json, ...); new, or that of the same search.
         folds: number of folds; fold 0 selects the winner, the others evaluate it.
         fold_seed: seed of the division into folds, separate from `seed_everything`, which seeds the trials.
         epochs_before_pruning: minimum number of epochs before a trial can be pruned.
@@ -77,8 +77,8 @@ def tune(  # noqa: PLR0913 (options)
 
     Returns:
         A `Result` with the accuracies of `winner` and `given` (the unchanged config) on the other folds, their
-        difference, and the best accuracy of each trial on fold 0 (subset `trials`); also `.runs` and `.folder`, to
-        which `.write()` writes. The config of the winner is in the folder, as winner.yaml.
+        difference, and the best accuracy of each trial on fold 0 (subset `trials`); also `.runs` and
+        `.folder`. The config of the winner is in the folder, as winner.yaml.
 
     Raises:
         DataError: if a file can't be read.
@@ -89,7 +89,7 @@ def tune(  # noqa: PLR0913 (options)
     >>> settings = {"data": "StoryWorldData", "data.train": 4, "trainer.max_epochs": 1}
     >>> space = {"model.init_args.margin": {"low": 0.5, "high": 2.0}}
     >>> config = "configs/mendel292_linear.yaml"
-    >>> result = tune(config, settings, space=space, trials=1, folder="runs/search", folds=2)
+    >>> result = tune(config, settings, space=space, trials=1, out="runs/search", folds=2)
     >>> list(result.runs), list(result.settings["winner"]["settings"])
     (['given_fold_1', 'winner_0000_fold_1'], ['model.init_args.margin'])
     """
@@ -99,10 +99,12 @@ def tune(  # noqa: PLR0913 (options)
             raise OptionError("at_least", option=name, found=number, least=least)
     search_space = SearchSpace.read(space)
     pruner = {"n_warmup_steps": epochs_before_pruning - 1, "n_startup_trials": trials_before_pruning}
-    with exclusive(folder, FOLDER):
+    with exclusive(out):
         layers, division = read_configs(config, settings), Division(folds, fold_seed)
-        search = Search.begin(layers, search_space, Path(folder), division, pruner)
-        return search.evaluate_winner(search.run(trials))
+        search = Search.begin(layers, search_space, Path(out), division, pruner)
+        result = search.evaluate_winner(search.run(trials))
+        result.write()
+        return result
 
 
 @dataclass(frozen=True)

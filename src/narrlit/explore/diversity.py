@@ -95,7 +95,7 @@ class Diversity:
         )
 
 
-def diversity(collection: Collection, cosine: float = 0.9, jaccard: float = 0.5) -> Diversity:
+def diversity(collection: Collection, *, cosine: float = 0.9, jaccard: float = 0.5) -> Diversity:
     """Measure how varied the stories of a collection are.
 
     Args:

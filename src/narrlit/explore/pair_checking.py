@@ -12,9 +12,8 @@ from narrlit.data.writers import write_table
 from narrlit.errors import OptionError
 from narrlit.explore.pair_decisions import PairDecision, StoryPair
 from narrlit.explore.pairs import near_copies, pair_rows, similar_pairs
-from narrlit.files import check_writable
+from narrlit.files import FRAME_SUFFIXES, check_writable
 from narrlit.library.collection import Collection, texts_by_id
-from narrlit.library.options import FRAME_SUFFIXES
 from narrlit.markdown import markdown_table
 
 

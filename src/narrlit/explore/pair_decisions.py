@@ -15,9 +15,8 @@ from narrlit.data.schema import normal_form
 from narrlit.data.writers import write_table
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.explore.decision_log import DecisionLog, EntryLog
-from narrlit.files import check_writable
+from narrlit.files import FRAME_SUFFIXES, check_writable
 from narrlit.json_records import first_problem
-from narrlit.library.options import FRAME_SUFFIXES
 
 Decision = Literal["same", "different", "unsure"]
 """Two stories are versions of one story; they are not; the reader can't tell."""

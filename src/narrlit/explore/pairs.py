@@ -122,7 +122,7 @@ class Pairs:
         return "\n".join([*lines, f"\n{counted(len(members), 'group')} with {stories}{more}."])
 
 
-def pairs(collection: Collection, k: int = 10, threshold: float | None = None) -> Pairs:
+def pairs(collection: Collection, *, k: int = 10, threshold: float | None = None) -> Pairs:
     """Find the most similar pairs of a collection, and groups of retellings: mutual neighbors above a threshold.
 
     Args:

@@ -361,7 +361,7 @@ def _settings(run: RunFile, evaluation: Evaluation | None) -> list[str]:
     if train.pseudonyms is not None and train.pseudonyms.backend != "none":
         lines.append(
             f"Names: replaced by placeholders (scope {escaped(train.pseudonyms.scope)}). Replace them in your stories, "
-            "too, with `narrlit pseudonymize`."
+            "too, with `narrlit data pseudonymize`."
         )
     if run.versions:
         versions = [f"{escaped(name)} {escaped(version)}" for name, version in run.versions.items()]

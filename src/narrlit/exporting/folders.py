@@ -29,7 +29,7 @@ from narrlit.exporting.card import CardFacts, model_card
 from narrlit.exporting.origin import AVERAGE, AverageFile, Origin
 from narrlit.exporting.strengths import describe
 from narrlit.files import atomic_folder, check_writable
-from narrlit.models.averaging import Shares, average_weights
+from narrlit.models.averaging import average_weights
 from narrlit.models.config import UNLIMITED, EncoderConfig
 from narrlit.models.encoder import Encoder
 from narrlit.models.registry import load_unmerged
@@ -194,7 +194,7 @@ def average(
     models: Sequence[str | PathLike[str]],
     out: str | Path,
     *,
-    trained_share: Shares = 1.0,
+    trained_share: float | Sequence[float] = 1.0,
     trust_remote_code: bool = False,
     overwrite: bool = False,
 ) -> AveragedModel:
@@ -228,9 +228,11 @@ def average(
     check_writable(out, folder=True, replaces=AVERAGE, overwrite=overwrite)
     names = [str(model) for model in models]
     share = trained_share if isinstance(trained_share, float | int) else list(trained_share)
+    if isinstance(share, list) and len(share) == 1:
+        share = share[0]
     record = AverageFile(models=names, trained_share=share)
     encoders = [load_unmerged(name, trust_remote_code=trust_remote_code) for name in names]
-    config, weights = average_weights(encoders, trained_share)
+    config, weights = average_weights(encoders, share)
     if config.lora is not None:  # halves the file size; embeddings change by less than 1e-3
         weights = {name: value.half() for name, value in weights.items()}
     with atomic_folder(Path(out), replaces=AVERAGE, overwrite=overwrite) as temporary:

@@ -74,8 +74,8 @@ class PushedModel:
         return "\n".join([*lines, f"{self.address} ({visibility}): {counted(len(self.files), 'file')}, {sent}"])
 
 
-def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run: bool = False) -> PushedModel:
-    """Upload a model to a hub; a model that is no exported folder is exported first.
+def push(model: str | PathLike[str], name: str, *, public: bool = False, dry_run: bool = False) -> PushedModel:
+    """Upload a model to a hub, privately; a model that is no exported folder is exported first.
 
     The hub is Hugging Face's, or that of the environment variable HF_ENDPOINT. The token comes from HF_TOKEN or from
     `hf auth login`.
@@ -83,8 +83,8 @@ def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run
     Args:
         model: an exported folder; or a run, a checkpoint or any other model that `narrlit.export` takes.
         name: name of the model on the hub, OWNER/NAME; an existing model is updated.
-        private: only the owner can see the model; False: everybody can.
-        dry_run: only list the files; nothing is sent, and no token is needed.
+        public: everybody can see the model; by default only its owner can.
+        dry_run: only list the files with their sizes in bytes; nothing is sent, and no token is needed.
 
     Returns:
         A `PushedModel`: `.address`, `.files`, `.private`, `.sent`.
@@ -102,10 +102,10 @@ def push(model: str | PathLike[str], name: str, *, private: bool = True, dry_run
     if not dry_run and get_token() is None:
         raise OptionError("no_hub_token")
     if (Path(model) / MODULES).is_file() and not (Path(model) / ADAPTER_SETTINGS).is_file():
-        return _push_folder(Path(model), name, private, dry_run)
+        return _push_folder(Path(model), name, not public, dry_run)
     with tempfile.TemporaryDirectory() as temporary:
         exported = export(model, Path(temporary, "model"), name=name)
-        return _push_folder(exported.path, name, private, dry_run)
+        return _push_folder(exported.path, name, not public, dry_run)
 
 
 def _check_name(name: str) -> None:

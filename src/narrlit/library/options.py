@@ -6,13 +6,12 @@ from typing import Literal
 
 from narrlit.data.schema import normal_form
 from narrlit.errors import OptionError
+from narrlit.files import FRAME_SUFFIXES
 from narrlit.measures.names import MeasureName
 
 INDEX_RECORD = "index.json"
 """File in the folder of an index, with the model and its settings."""
-SEARCH_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".html")
-FRAME_SUFFIXES = (".csv", ".tsv", ".xlsx", ".jsonl", ".parquet")
-"""Formats in which tables of pairs, decisions and catalogs are written."""
+SEARCH_SUFFIXES = (*FRAME_SUFFIXES, ".html")
 PAIR_SUFFIXES = (*FRAME_SUFFIXES, ".graphml")
 
 

@@ -1,6 +1,7 @@
 """`narrlit.search`: find the stories of an index most similar to texts, or to a story."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from narrlit.console import say
@@ -62,6 +63,9 @@ def search(  # noqa: PLR0913 (options)
     """
     if (text is None) == (like is None):
         raise OptionError("no_query")
+    if like is None and layout != Layout():
+        changed = [item.name for item in fields(layout) if getattr(layout, item.name) != item.default]
+        raise OptionError("options_need_option", options=changed, option="like")
     stories = _opened(index)
     if isinstance(stories, VectorTable):
         if measure not in (None, "cosine") or exclude_same is not None or distinct is not None or leave_out_text:

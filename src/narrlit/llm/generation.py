@@ -196,6 +196,8 @@ def generate(
     result.write(target)
     if progress:
         say(f"{result.num_complete} of {result.summary.items} complete; {model.usage.summary()}")
+        if result.incomplete:
+            say(result.failures)
     return result
 
 

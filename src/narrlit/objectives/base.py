@@ -232,7 +232,8 @@ class Objective(L.LightningModule):
             self._warned = True
             rank_zero_warn(
                 f"{without} of {anchors} anchors of epoch {self.current_epoch} had no negative, and no effect on the "
-                "loss: raise `data.loading.batch_size`, or add negatives (`narrlit mine`, `narrlit generate negatives`)"
+                "loss: raise `data.loading.batch_size`, or add negatives "
+                "(`narrlit data mine`, `narrlit generate negatives`)"
             )
 
     # Evaluation

@@ -39,7 +39,7 @@ def serve(
     names: Sequence[str] = (),
     data: str | Path | None = None,
     encoder: str | StoryEncoder = DEFAULT_MODEL,
-    browser: bool = True,
+    no_browser: bool = False,
 ) -> None:
     """Run a server with the page and the HTTP API until it is interrupted.
 
@@ -58,7 +58,7 @@ def serve(
         data: folder of collections and imports; None: `~/.local/share/narrlit`.
         encoder: model of requests and new collections: a model folder, a run, a checkpoint, a hub id, `narrlit-mini` or
             `minilm`; or an encoder from `narrlit.load` that sets how the model is loaded.
-        browser: open the page in a browser.
+        no_browser: do not open the page in a browser.
 
     Raises:
         DataError: if `source` can't be read.
@@ -83,7 +83,7 @@ def serve(
 
         def announce() -> None:
             say(f"narrlit serves {settings.model} at {opened} (Ctrl-C stops)")
-            if browser:
+            if not no_browser:
                 webbrowser.open(opened)
 
         run_app(app, listening, announce)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 from narrlit.data.schema import StoryTable, TrainingExamples, Triples
 from narrlit.data.storyworld import (
@@ -14,6 +15,7 @@ from narrlit.data.storyworld import (
 )
 from narrlit.data.writers import write_examples, write_rows, write_stories, write_triples
 from narrlit.errors import OptionError
+from narrlit.files import Output
 
 FILES = (
     "train.jsonl",
@@ -58,7 +60,7 @@ class StoryWorldFiles:
 
 
 def write_storyworld(
-    out: str | Path,
+    out: Annotated[str | Path, Output.folder(*FILES)],
     *,
     seed: int = 0,
     train: int = 400,

@@ -47,7 +47,7 @@ class RowFits:
             NarrlitError: if a file is missing, or a fit fails.
         """
         folder = self._folder(row, "cv")
-        figures = crossval(self.layers(row), folder=folder).figures
+        figures = crossval(self.layers(row), out=folder).figures
         pooled = figures[figures["metric"] == "accuracy_last_epoch"].iloc[0].replace({np.nan: None})
         interval = None if pooled["low"] is None else [pooled["low"], pooled["high"]]
         return RecordedCell(

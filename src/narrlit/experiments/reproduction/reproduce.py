@@ -41,7 +41,7 @@ def reproduce(  # noqa: PLR0913 (options)
     labels_a: str | Path | None = None,
     labels_b: str | Path | None = None,
     seeds: int = 1,
-    folder: str | Path = "runs/reproduce",
+    out: str | Path = "runs/reproduce",
     config: Configs = (),
     settings: FitSettings | None = None,
 ) -> PaperResult:
@@ -58,7 +58,7 @@ def reproduce(  # noqa: PLR0913 (options)
         labels_a: file with the labels of the test triples of Track A; None: that in the data folder.
         labels_b: file of the labeled test triples of Track B; None: that in the data folder.
         seeds: number of fits per trained row, with seeds 42, 43, ...; the row gives their mean.
-        folder: folder for SYSTEM/record.json and the runs.
+        out: folder for SYSTEM/record.json, the runs and the result (reproduce.json, ...).
         config: a config, or several, that override those of the fits, as in `narrlit.fit`.
         settings: settings that override the configs of the fits, for instance to shorten them.
 
@@ -86,13 +86,15 @@ def reproduce(  # noqa: PLR0913 (options)
     )
     cells = choose_cells(system, tables or ())
     labels = {"labels_a": labels_a, "labels_b": labels_b}
-    reproduction = Reproduction.begin(begun, cells, Path(data), labels, Path(folder) / system)
+    reproduction = Reproduction.begin(begun, cells, Path(data), labels, Path(out) / system)
     with on_interrupt(
         f"finished cells are kept in {reproduction.folder / REPRODUCTION_RECORD}: repeat the command to resume"
     ):
         reproduction.compute()
     recorded = reproduction.result(read_tables(system).cells())
-    return PaperResult(**vars(reproduction.result(cells)), folder=reproduction.folder, recorded=recorded)
+    result = PaperResult(**vars(reproduction.result(cells)), folder=reproduction.folder, recorded=recorded)
+    result.write()
+    return result
 
 
 @dataclass(frozen=True)
