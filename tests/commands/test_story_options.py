@@ -157,8 +157,8 @@ def test_post_processing_is_fitted_on_other_stories_and_recorded(narrlit, tiny, 
     assert "transductive, post-processing was fitted on these stories" in found.out
 
     fitted = json.loads(narrlit("evaluate", triples, "--model", tiny(), *steps, "--transductive", "--json").out)
-    assert fitted["transductive"] is True
-    assert fitted["postprocess"]["embedded"] == len(labeled.stories)
+    assert fitted["settings"]["transductive"] is True
+    assert fitted["settings"]["postprocess"]["embedded"] == len(labeled.stories)
 
 
 @pytest.mark.parametrize(
