@@ -27,14 +27,12 @@ import numpy as np
 import narrlit
 from narrlit.data.storyworld import StoryWorld
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.library.collection import content_digests, stories_of, story_frame
 from narrlit.library.index import Index
-from narrlit.library.index_fit import contents
 from narrlit.library.index_record import IndexRecord
-from narrlit.library.index_snapshot import DIGEST
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
 from narrlit.library.options import SearchOptions
-from narrlit.library.ranking import MeasuredIndex, Query
+from narrlit.library.ranking import MeasuredStories, Query
+from narrlit.library.story_frame import DIGEST, content_digests, stories_of, story_frame
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.passages import split_passages
@@ -123,16 +121,16 @@ def write(folder: Path, stories: Sequence[Passages], encoder: StoryEncoder) -> i
     return sum(len(text.split()) for text in texts)
 
 
-def exact_nearest(stories: MeasuredIndex, query: Query) -> set[int]:
+def exact_nearest(stories: MeasuredStories, query: Query) -> set[int]:
     """Compare a query with all stories; return the rows of the ten best."""
-    count, name = len(stories.snapshot), stories.fit.measure.measure
-    hubs = stories.fit.hubs_of(stories.snapshot.digests)
+    count, name = len(stories.store), stories.fit.measure.measure
+    hubs = stories.fit.hubs_of(stories.store.digests)
     represented = stories.fit.measure.reader.represent(query.contents)
     scores = []
     for start in range(0, count, BATCH):
         rows = np.arange(start, min(start + BATCH, count))
-        part = CollectionSimilarity(stories.fit.measure, contents(stories.snapshot, name, rows), hubs[rows])
-        others = stories.fit.measure.reader.represent(contents(stories.snapshot, name, rows))
+        part = CollectionSimilarity(stories.fit.measure, stories.store.contents(name, rows), hubs[rows])
+        others = stories.fit.measure.reader.represent(stories.store.contents(name, rows))
         scores.append(represented.similarities(others)[0] - part.hubs / 2)
     similarities = np.concatenate(scores)
     if query.row is not None:
@@ -188,13 +186,13 @@ def measure(count: int, pool: Passages, encoder: StoryEncoder, embedded: int, te
         like_times = [timed(lambda: index.like(id).table()) for id in ids]  # noqa: B023
         with ProcessPoolExecutor(1, get_context("spawn")) as pool_of_one:
             room = pool_of_one.submit(memory_of_searching, path, queries[0]).result()
-        ranked = index._measured(SearchOptions())
+        ranked = index.collection().measured()
         text_recall: list[float] = []
         like_recall: list[float] = []
         for query, id in zip(queries[: QUERIES // 3], ids, strict=False):
-            text = Query(index._contents_of([query]))
+            text = Query(index.collection()._contents_of([query]))
             row = int(id) - 1
-            like = Query(contents(ranked.snapshot, "fused", np.array([row])), row)
+            like = Query(ranked.store.contents("fused", np.array([row])), row)
             for story, recalls in ((text, text_recall), (like, like_recall)):
                 best = set(ranked.nearest(story, SearchOptions(k=NEAREST))[0].tolist())
                 recalls.append(len(best & exact_nearest(ranked, story)) / NEAREST)

@@ -25,6 +25,7 @@ from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.experiments.version_ranking import rank_versions
 from narrlit.measures import MEASURES, CollectionSimilarity
+from narrlit.measures.fit import MeasureFit
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.passages import PASSAGE_WORDS, split_passages
@@ -91,7 +92,9 @@ def sweep(collection: narrlit.Collection, settings: Sequence[Setting] = SETTINGS
     texts = collection.frame["text"].tolist()
     for setting in settings:
         contents = Contents(collection.vectors, texts, passages(texts, setting.words, collection.encoder))
-        yield str(setting), CollectionSimilarity.of("passages", contents, setting.matching).matrix()
+        fit, every = MeasureFit.of("passages", contents, setting.matching), np.arange(len(contents))
+        hubs = fit.hubness(fit.reader.represent(contents).take, contents.vectors, every, every)
+        yield str(setting), CollectionSimilarity(fit, contents, hubs).matrix()
 
 
 def evaluate(stories: Any, same: str, encoder: StoryEncoder, by_settings: bool) -> Result:

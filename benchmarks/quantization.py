@@ -33,14 +33,13 @@ from narrlit.data.storyworld import StoryWorld
 from narrlit.data.twice_told import TwiceTold
 from narrlit.encoding.options import CACHE
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
-from narrlit.library.collection import content_digests, stories_of, story_frame
 from narrlit.library.index import Index
-from narrlit.library.index_fit import FOLDER
 from narrlit.library.index_record import IndexRecord
-from narrlit.library.index_snapshot import DIGEST
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
 from narrlit.library.options import SearchOptions, VectorFormat
 from narrlit.library.ranking import Query
+from narrlit.library.stories_fit import FOLDER
+from narrlit.library.story_frame import DIGEST, content_digests, stories_of, story_frame
 from narrlit.measures.representations import Contents
 from narrlit.models.coverage import Coverage
 
@@ -148,10 +147,10 @@ def search(path: Path, queries: FloatArray) -> Searches:
         began = time.perf_counter()
         if not times:
             index = Index(path)
-        stories = index._measured(OPTIONS)
+        stories = index.collection().measured(OPTIONS.measure)
         rows, _ = stories.nearest(query, OPTIONS)
         times.append(time.perf_counter() - began)
-        best.append({stories.snapshot.ids[row] for row in rows.tolist()})
+        best.append({stories.store.ids[row] for row in rows.tolist()})
     return Searches(times[0], 1000 * median(times[1:]), (memory() - before) / 1e6, best)
 
 
@@ -177,7 +176,7 @@ def measure(vectors: FloatArray, queries: FloatArray, encoder: StoryEncoder) -> 
             if fits.exists():
                 shutil.copytree(fits, path / FOLDER)
             else:  # the fit is the same for all formats
-                Index(path)._measured(OPTIONS)
+                Index(path).collection().measured(OPTIONS.measure)
                 shutil.copytree(path / FOLDER, fits)
             size = disk_bytes(path) - sum(file.stat().st_size for file in fits.iterdir())
             with ProcessPoolExecutor(1, get_context("spawn")) as process:

@@ -31,8 +31,8 @@ from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import Passages, unit_vectors
 from narrlit.library import vector_table_writing
 from narrlit.library.arrow_columns import vector_array
-from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.options import TableOptions
+from narrlit.library.story_frame import VECTOR
 from narrlit.library.vector_table import VectorTable
 from narrlit.library.vector_table_writing import ROW, TableWriter
 

@@ -12,7 +12,7 @@ from narrlit.data.readers import read_rows
 from narrlit.data.writers import write_table
 from narrlit.explore.catalog import catalog
 from narrlit.explore.catalog_decisions import CatalogDecisions, read_accepted
-from narrlit.library.collection import plain
+from narrlit.library.story_frame import plain
 from narrlit.statistics.estimates import estimate_count
 
 

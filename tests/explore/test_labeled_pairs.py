@@ -11,7 +11,7 @@ from refusals import refused
 from narrlit.explore.labeled_pairs import label_pairs
 from narrlit.explore.pair_checking import pairs_to_check
 from narrlit.explore.pair_decisions import PairDecision, StoryPair
-from narrlit.library.collection import plain
+from narrlit.library.story_frame import plain
 
 
 @dataclass

@@ -11,7 +11,7 @@ from refusals import refused
 
 from narrlit.explore.graph import write_graph
 from narrlit.explore.pairs import chance_threshold, retelling_groups, similar_pairs
-from narrlit.library.collection import plain
+from narrlit.library.story_frame import plain
 
 
 def collection(vectors, measure="cosine", **columns):

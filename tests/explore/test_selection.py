@@ -12,7 +12,7 @@ from refusals import refused
 from narrlit.data.readers import read_rows
 from narrlit.explore.bibliography import entry_keys, write_bibliography
 from narrlit.explore.selection import select
-from narrlit.library.collection import plain
+from narrlit.library.story_frame import plain
 
 STORIES = pd.DataFrame(
     {

@@ -17,7 +17,7 @@ from narrlit.explore import story_map as module
 from narrlit.explore.agreement import neighbor_agreement
 from narrlit.explore.map_page import CHARACTERS, map_page, write_map_svg
 from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
-from narrlit.library.collection import plain
+from narrlit.library.story_frame import plain
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 

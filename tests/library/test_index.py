@@ -24,7 +24,7 @@ from narrlit.library.collection import Collection
 from narrlit.library.index import Index
 from narrlit.library.index_storage import IndexStorage
 from narrlit.library.index_writing import Changes
-from narrlit.library.options import SearchOptions
+from narrlit.library.search import search as narrlit_search
 from narrlit.measures import MEASURES
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import PassageVectors, matches
@@ -120,6 +120,38 @@ def test_an_index_ranks_as_a_collection_in_memory_by_each_measure(made, memory, 
     np.testing.assert_allclose(collected, memory.similarities_by(measure).matrix(), atol=0.01)
 
 
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("measure", [None, "csls", "cosine"])
+def test_a_collection_in_memory_is_searched_as_an_index(made, memory, tales, monkeypatch, measure, large):
+    if large:
+        monkeypatch.setattr(ranking, "COMPARED_ALL", 5)
+    index, text = Index(made.path), "They argued about the money. " + tales["text"][4]
+    for options in ({}, {"where": "year < 1820"}, {"distinct": 0.9}):
+        found, expected = (stories.search(text, 7, measure=measure, **options).frame for stories in (memory, index))
+        pd.testing.assert_frame_equal(found, expected, atol=1e-5, check_dtype=False)
+    for options in ({"where": "country = 'France'"}, {"exclude_same": "country"}):
+        found, expected = (stories.like("s4", 7, measure=measure, **options).frame for stories in (memory, index))
+        pd.testing.assert_frame_equal(found, expected, atol=1e-5, check_dtype=False)
+
+    found = memory.search([text, "A fox."], 2, measure=measure).frame
+    pd.testing.assert_frame_equal(found, index.search([text, "A fox."], 2, measure=measure).frame, atol=1e-5)
+    assert narrlit_search(memory, text, k=2, measure=measure).frame["id"].tolist() == found["id"].tolist()[:2]
+
+
+def test_a_collection_in_memory_refuses_what_an_index_refuses(memory):
+    for code, options in (("invalid_condition", {"where": "age > 1"}), ("unknown_measure", {"measure": "passage"})):
+        with refused(code):
+            memory.search("A fox.", **options)
+    with refused("empty_query"):
+        memory.search(" ")
+    with refused("unknown_story", id="s44", near="s4"):
+        memory.like("s44")
+    with refused("unknown_column_of_index", column="author"):
+        memory.like("s4", exclude_same="author")
+    assert "s4" in memory
+    assert "s44" not in memory
+
+
 def test_results_have_ranks_and_metadata_and_like_leaves_the_story_out(made, memory, tales):
     results = made.search(tales["text"][4], k=5).table()
     assert results.columns.tolist() == ["rank", "id", "title", "similarity", "snippet", "country", "year"]
@@ -205,7 +237,7 @@ def test_words_choose_candidates_of_a_large_index(made, tales, tiny, tmp_path, m
     vectors = index.collection().vectors
     mean = vectors.mean(axis=0)
     moved = centered(vectors, mean)
-    (by_words,) = index._measured(SearchOptions()).snapshot.by_words(query, 1).tolist()
+    (by_words,) = index.collection().store.by_words(query, 1).tolist()
 
     assert "Trumpets" in tales["text"][by_words]
 
@@ -611,7 +643,7 @@ def test_a_collection_is_loaded_from_an_index_or_from_stories(made, tales, tiny,
 LOADING = ["--max-length 64", "--long truncate", "--precision fp32"]
 READING = ["--missing-views positional", "--text-column plot"]
 OF_AN_INDEX = [
-    *[("search", option) for option in [*LOADING, "--text-column plot"]],
+    *[("search", option) for option in LOADING],
     *[("explain", option) for option in LOADING],  # its columns are those of files given together with the index
     *[(name, option) for name in ("map", "pairs", "data diversity", "retrieval") for option in LOADING + READING],
 ]

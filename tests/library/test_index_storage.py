@@ -11,11 +11,11 @@ from refusals import refused
 from narrlit.data.schema import Story, Views
 from narrlit.encoding.story_encoder import Passages
 from narrlit.library import index_storage
-from narrlit.library.collection import content_digests
-from narrlit.library.conditions import quoted
+from narrlit.library.conditions import check_condition, column_list, quoted
 from narrlit.library.index_record import FORMAT, IndexRecord, IndexSettings
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
 from narrlit.library.options import index_at
+from narrlit.library.story_frame import content_digests
 from narrlit.models.coverage import Coverage
 
 PASSAGES = [
@@ -69,7 +69,7 @@ def test_stories_and_record_remain_when_it_is_opened_again(storage, frame):
     written = read_json(storage.path / "index.json")
     assert written == again.record.as_dict()
     assert "precision" not in written["settings"]  # it was never set
-    assert again.column_list == "columns: id (string), title (string), text (string), year (int64)"
+    assert column_list(snapshot.table) == "columns: id (string), title (string), text (string), year (int64)"
 
 
 def test_a_snapshot_has_rows_in_any_order_and_stays_as_it_is(storage):
@@ -146,10 +146,11 @@ def test_stories_are_removed(storage):
 
 
 def test_conditions_are_checked(storage):
-    storage.check_condition("year > 1 AND title != '?'")
+    table = storage.snapshot().table
+    check_condition(table, "year > 1 AND title != '?'")
     for where, code in (("age > 1", "invalid_condition"), ("year = ?", "placeholder_in_condition")):
         with refused(code, where=where):
-            storage.check_condition(where)
+            check_condition(table, where)
 
 
 def test_another_process_may_make_the_same_index_and_nothing_else(storage, frame, tmp_path):

@@ -10,14 +10,13 @@ from tiny_models import world_texts
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.library import index_storage, ranking
-from narrlit.library.collection import content_digests, stories_of, story_frame
 from narrlit.library.index import Index
 from narrlit.library.index_record import IndexRecord
-from narrlit.library.index_snapshot import DIGEST
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
 from narrlit.library.options import SearchOptions
 from narrlit.library.ranking import Query
 from narrlit.library.stored_snapshot import STORED
+from narrlit.library.story_frame import DIGEST, content_digests, stories_of, story_frame
 from narrlit.measures.representations import Contents
 from narrlit.models.coverage import Coverage
 
@@ -70,7 +69,9 @@ def stored(index):
 
 def nearest(index, measure, vector):
     options = SearchOptions(k=5, measure=measure)
-    rows, similarities = index._measured(options).nearest(Query(Contents(vector[None], ["query"])), options)
+    rows, similarities = (
+        index.collection().measured(options.measure).nearest(Query(Contents(vector[None], ["query"])), options)
+    )
     return rows.tolist(), similarities
 
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from measured import fitted
 from random_contents import random_contents
 from refusals import refused
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -11,7 +12,6 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from narrlit.data.tales import sample_tales
 from narrlit.library.collection import Collection
 from narrlit.measures import MEASURES, collection
-from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.fit import MeasureFit, reference_rows
 from narrlit.measures.matching import Matching, match_score
 from narrlit.measures.names import check_measure
@@ -20,7 +20,7 @@ from narrlit.measures.representations import Contents
 
 def test_the_measure_passages_matches_plain_loops():
     stories = random_contents(14)
-    measured = CollectionSimilarity.of("passages", stories, Matching(0.4, 0.3))
+    measured = fitted("passages", stories, Matching(0.4, 0.3))
     mean = stories.passages.vectors.mean(axis=0)
     moved = []
     for number in range(14):
@@ -43,16 +43,16 @@ def test_centered_keeps_hubs_and_csls_removes_them():
     moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     cosines = moved @ moved.T
 
-    np.testing.assert_allclose(CollectionSimilarity.of("centered", stories).matrix(), cosines, atol=1e-6)
+    np.testing.assert_allclose(fitted("centered", stories).matrix(), cosines, atol=1e-6)
 
     without_own = cosines - 9 * np.eye(14)
     hubs = np.sort(without_own, axis=1)[:, -10:].mean(axis=1)
     expected = cosines - (hubs[:, None] + hubs[None]) / 2
 
-    np.testing.assert_allclose(CollectionSimilarity.of("csls", stories).matrix(), expected, atol=1e-6)
+    np.testing.assert_allclose(fitted("csls", stories).matrix(), expected, atol=1e-6)
 
     plain = stories.vectors @ stories.vectors.T
-    np.testing.assert_allclose(CollectionSimilarity.of("cosine", stories).matrix(), plain, atol=1e-6)
+    np.testing.assert_allclose(fitted("cosine", stories).matrix(), plain, atol=1e-6)
 
 
 def test_the_lexical_measure_matches_scikit_learn():
@@ -102,19 +102,19 @@ def test_fused_is_the_mean_of_standardized_similarities_corrected_for_hubness():
     hubs = np.sort(np.where(off, mean, -np.inf), axis=1)[:, -10:].mean(axis=1)
     expected = mean - (hubs[:, None] + hubs[None]) / 2
 
-    np.testing.assert_allclose(CollectionSimilarity.of("fused", stories).matrix(), expected, atol=1e-5)
+    np.testing.assert_allclose(fitted("fused", stories).matrix(), expected, atol=1e-5)
 
 
 def test_equal_similarities_are_not_scaled_by_their_deviation():
     stories = random_contents(3)
     disjoint = Contents(stories.vectors, ["king", "queen", "fox"], stories.passages)
-    matrix = CollectionSimilarity.of("fused", disjoint).matrix()
+    matrix = fitted("fused", disjoint).matrix()
     assert np.abs(matrix).max() < 20  # by its own words a story was a million deviations from itself
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_nearest_excludes_the_story_and_agrees_with_the_matrix(name):
-    measured = CollectionSimilarity.of(name, random_contents(14))
+    measured = fitted(name, random_contents(14))
     matrix = measured.matrix()
     rows, values = measured.nearest(5)
 
@@ -127,7 +127,7 @@ def test_nearest_excludes_the_story_and_agrees_with_the_matrix(name):
 
 def test_a_large_collection_is_compared_by_candidates(monkeypatch):
     stories = random_contents(40)
-    measured = CollectionSimilarity.of("passages", stories)
+    measured = fitted("passages", stories)
     exact = measured.nearest(3)
     monkeypatch.setattr(collection, "EXACT", 10)
     monkeypatch.setattr(collection, "CANDIDATES", 39)
@@ -147,7 +147,7 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
     monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 20)
     stories = random_contents(40)
     digests = [f"{number:02d}" for number in np.random.default_rng(1).permutation(40)]
-    measured = CollectionSimilarity.of("csls", stories, digests=digests)
+    measured = fitted("csls", stories, digests=digests)
     assert measured.record == {"measure": "csls", "fitted_on": 20}
 
     rows = reference_rows(digests)
@@ -164,7 +164,7 @@ def test_a_measure_is_fitted_on_a_sample_of_a_large_collection(monkeypatch):
 def test_queries_are_compared_with_the_fitted_stories():
     stories = random_contents(14)
     queries = random_contents(3, seed=1)
-    measured = CollectionSimilarity.of("csls", stories)
+    measured = fitted("csls", stories)
     mean = stories.vectors.mean(axis=0)
     units = [
         (found.vectors - mean) / np.linalg.norm(found.vectors - mean, axis=1)[:, None] for found in (queries, stories)
@@ -177,7 +177,7 @@ def test_queries_are_compared_with_the_fitted_stories():
 
 
 def test_a_subset_keeps_the_fit_of_the_whole_collection():
-    measured = CollectionSimilarity.of("passages", random_contents(14))
+    measured = fitted("passages", random_contents(14))
     rows = np.array([7, 2, 11])
     np.testing.assert_allclose(measured.take(rows).matrix(), measured.matrix()[np.ix_(rows, rows)], atol=1e-5)
     np.testing.assert_allclose(measured.between(rows[:1], rows[1:]), measured.matrix()[7:8, [2, 11]], atol=1e-5)

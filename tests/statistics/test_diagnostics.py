@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from measured import fitted
 from scipy.stats import skew
 
-from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.representations import Contents
 from narrlit.statistics.diagnostics import SimilarityDiagnostics, k_occurrences, log_lengths, similarity_diagnostics
 
@@ -58,6 +58,6 @@ def test_diagnostics_use_the_similarities_of_the_whole_collection():
     vectors = generator.normal(size=(50, 5)).astype(np.float32) + 1
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     texts = ["word " * int(generator.integers(1, 50)) for _ in range(50)]
-    measured = CollectionSimilarity.of("csls", Contents(vectors, texts))
+    measured = fitted("csls", Contents(vectors, texts))
 
     assert measured.diagnostics() == similarity_diagnostics(measured.matrix())

@@ -407,9 +407,10 @@ class StoryEncoder:
     def exported(self) -> "StoryEncoder":
         """Return this encoder with the weights that were exported for ONNX Runtime, so that it needs no torch.
 
-        If they were not exported, or the model is loaded already, this encoder itself is returned.
+        If they were not exported, or the model or these weights are loaded already, this encoder itself is returned.
         """
-        folder = None if "module" in self.__dict__ else self.export_folder
+        is_loaded = "module" in self.__dict__ or self._exported is not None
+        folder = None if is_loaded else self.export_folder
         if folder is None or not is_exported(folder):
             return self
         exported = self._copy()

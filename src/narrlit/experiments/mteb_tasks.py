@@ -12,7 +12,7 @@ from narrlit.compat.datasets import offline
 from narrlit.data.readers import Stories, read_labeled_triples, read_stories
 from narrlit.data.schema import Triples
 from narrlit.errors import DataError, OptionError, nearest, reading
-from narrlit.library.collection import metadata_columns, stories_of, story_frame
+from narrlit.library.story_frame import metadata_columns, stories_of, story_frame
 from narrlit.optional import require
 from narrlit.statistics.versions import Versions
 

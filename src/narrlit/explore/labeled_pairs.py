@@ -14,7 +14,8 @@ from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import DataError, printable
 from narrlit.explore.pair_decisions import Decision, PairDecision, StoryPair
 from narrlit.files import check_writable
-from narrlit.library.collection import Collection, rows_by_id, texts_by_id
+from narrlit.library.collection import Collection
+from narrlit.library.story_frame import rows_by_id, texts_by_id
 
 VERSION_OF = "version_of"
 """Column of a table of stories in which versions of one story have the same value."""

@@ -14,7 +14,7 @@ from narrlit.data.writers import is_exact
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
 from narrlit.explore.story_map import Links, StoryMap, Tree
-from narrlit.library.collection import metadata_columns
+from narrlit.library.story_frame import metadata_columns
 from narrlit.optional import require
 from narrlit.pages import GRAY, INK, bokeh_parts, render_page
 

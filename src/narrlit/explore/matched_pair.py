@@ -16,7 +16,8 @@ from narrlit.data.schema import ASPECTS, FloatArray, Floats, Story
 from narrlit.data.tales import sample_tales
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.explore.faithfulness import DeletionCurve
-from narrlit.library.collection import Collection, centered_passages, passage_vectors
+from narrlit.library.collection import Collection
+from narrlit.library.story_frame import centered_passages, passage_vectors
 from narrlit.measures.collection import sample_rows
 from narrlit.measures.corrections import centered, hubness
 from narrlit.measures.matching import Matching, PassageVectors, best_matches, match_scores, match_shares, matches

@@ -13,7 +13,8 @@ from narrlit.errors import OptionError
 from narrlit.explore.pair_decisions import PairDecision, StoryPair
 from narrlit.explore.pairs import near_copies, pair_rows, similar_pairs
 from narrlit.files import FRAME_SUFFIXES, check_writable
-from narrlit.library.collection import Collection, texts_by_id
+from narrlit.library.collection import Collection
+from narrlit.library.story_frame import texts_by_id
 from narrlit.markdown import markdown_table
 
 

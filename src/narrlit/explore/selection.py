@@ -18,7 +18,8 @@ from narrlit.explore.map_page import write_map_svg
 from narrlit.explore.pairs import similar_pairs
 from narrlit.explore.story_map import arrange_stories
 from narrlit.files import atomic_path, check_writable, write_text
-from narrlit.library.collection import Collection, rows_by_id
+from narrlit.library.collection import Collection
+from narrlit.library.story_frame import rows_by_id
 from narrlit.measures.collection import CollectionSimilarity
 
 SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".txt")

@@ -15,7 +15,7 @@ from sklearn.metrics import silhouette_score
 from narrlit.data.schema import FloatArray, Floats, IntArray, normal_form
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.library.collection import centered_passages, passage_vectors
+from narrlit.library.story_frame import centered_passages, passage_vectors
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require

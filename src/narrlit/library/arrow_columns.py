@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError
-from narrlit.library.collection import passage_vectors
-from narrlit.library.index_snapshot import PASSAGE_TEXTS, PASSAGES, VECTOR
+from narrlit.library.story_frame import PASSAGE_TEXTS, PASSAGES, VECTOR, passage_vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,9 +1,7 @@
-"""Collections of stories in memory, with their embeddings."""
+"""Collections of stories with their embeddings, in memory or in an index."""
 
-import hashlib
-import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -13,35 +11,35 @@ import numpy as np
 import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
-from narrlit.data.readers import Stories, parse_stories, read_stories
-from narrlit.data.row_file import FileRow, RowFile, column_names
+from narrlit.data.readers import Stories, read_stories
 from narrlit.data.rows import Layout
-from narrlit.data.schema import FloatArray, Floats, Story, normal_form
+from narrlit.data.schema import FloatArray, Story, normal_form
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
-from narrlit.errors import DataError, OptionError, did_you_mean, nearest, reason
+from narrlit.errors import DataError, ModelError, OptionError, did_you_mean, nearest, printable
+from narrlit.library.conditions import check_condition, column_list, quoted
+from narrlit.library.options import SearchOptions
+from narrlit.library.ranking import MeasuredStories, Query
+from narrlit.library.search_results import SearchResults
+from narrlit.library.stories_fit import StoriesFit
+from narrlit.library.story_frame import content_digests, metadata_columns, passage_vectors, stories_of, story_frame
+from narrlit.library.story_store import StoriesInMemory, StoryStore
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.corrections import centered
-from narrlit.measures.matching import PassageVectors
 from narrlit.measures.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
 from narrlit.measures.representations import Contents
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.models.coverage import language_warning
 from narrlit.preprocessing.languages import detect_languages
 
-HIDDEN = ("vector", "passages", "passage_texts", "content_sha256")
-"""Columns of an index that are not shown."""
-RESERVED = ("id", "title", "text", *HIDDEN, "rank", "similarity", "snippet")
-"""Reserved column names: those of an index and of its results."""
-
 
 @dataclass(frozen=True, eq=False)
 class Collection:
     """N stories with metadata, unit embeddings and the encoder that computed them.
 
+    The stories are in memory, or in an index at one version (`Index.collection()`), whose later changes they ignore.
+
     Attributes:
-        frame: one row per story: id, title (may be empty), text, then the metadata columns.
-        vectors: (N, D) embeddings; row i belongs to row i of the frame.
+        store: the stories, in memory or in an index.
         encoder: encoder of the embeddings.
         about: source, model, dimension, long, share_read (share of words read, 0 to 1) and languages (number of texts
             by ISO code).
@@ -52,11 +50,12 @@ class Collection:
     (3, (3, 384), 'A diver seeks a pearl.')
     """
 
-    frame: pd.DataFrame
-    vectors: FloatArray
+    store: StoryStore
     encoder: StoryEncoder
     about: dict[str, Any]
     measure: MeasureName = DEFAULT_MEASURE
+    _measured: dict[MeasureName, MeasuredStories] = field(default_factory=dict, repr=False)
+    _other_frame: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
     def read(
@@ -127,33 +126,178 @@ class Collection:
             "share_read": model.coverage.share,
             "languages": languages(model, frame["text"].tolist()),
         }
-        return cls(frame, unit_vectors(vectors), model, about, chosen)
+        digests = content_digests(frame, texts if model.texts.views is None else model.prepare(texts))
+        return cls(StoriesInMemory(frame, digests, unit_vectors(vectors), model), model, about, chosen)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per story: id, title (may be empty), text, then the metadata columns."""
+        return self.store.frame() if self._other_frame is None else self._other_frame
+
+    def with_frame(self, frame: pd.DataFrame) -> "Collection":
+        """Return the collection with other metadata; searches still read those of its store."""
+        return replace(self, _other_frame=frame)
+
+    @property
+    def vectors(self) -> FloatArray:
+        """Embeddings (N, D); row i belongs to row i of the frame."""
+        return self.store.vectors
 
     @cached_property
     def passages(self) -> list[Passages]:
-        """Passages of each story, which are embedded on first access, in half precision as in an index.
+        """Passages of each story, which are embedded on first access if the stories are in memory.
 
         Raises:
             ModelError: if the model can't embed single texts.
         """
-        passages = []
-        for story in self.encoder.passages(self.stories, progress=True):
-            passages.append(Passages(story.texts, story.vectors.astype(np.float16).astype(np.float32)))
-        return passages
+        if not self.store.has_passages:
+            self.encoder.require_text()
+        return self.store.passages()
 
-    @cached_property
+    @property
     def similarities(self) -> CollectionSimilarity:
         """Similarities of the stories by the measure of the collection."""
-        return self.similarities_by(self.measure)
+        return self.measured().similarities
 
     def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
-        """Fit another measure on the collection."""
-        return CollectionSimilarity.of(measure, self.contents(measure), digests=self._digests)
+        """Compare the stories by another measure."""
+        return self.measured(measure).similarities
+
+    def measured(self, measure: MeasureName | None = None) -> MeasuredStories:
+        """Return the stories with a measure that is fitted on them; None: the measure of the collection.
+
+        Raises:
+            ModelError: if the measure needs passages, and the stories have none.
+            OptionError: if there is no such measure.
+        """
+        name = self.measure if measure is None else check_measure(measure)
+        if name in READ_PASSAGES and not self.store.has_passages:
+            raise ModelError("measure_without_passages", measure=name, path=self.about["source"])
+        if name not in self._measured:
+            self._measured[name] = MeasuredStories(self.store, StoriesFit.current(name, self.store))
+        return self._measured[name]
+
+    def search(
+        self,
+        text: str | Sequence[str],
+        k: int = 10,
+        *,
+        where: str | None = None,
+        measure: MeasureName | None = None,
+        distinct: float | None = None,
+        leave_out_text: bool = False,
+    ) -> SearchResults:
+        """Find the stories most similar to a text, or to each of several.
+
+        A collection of up to 1,000 stories is searched exhaustively. In a larger one, measures based on passages or
+        words rank about 200 candidates: the stories with the nearest passages, reduced to principal components, and the
+        best by BM25 if they are in an index. Conditions on stories in memory need the extra `explore`.
+
+        Args:
+            text: a query, or a whole story; or several, which are embedded together.
+            k: number of results per query.
+            where: SQL condition on the columns, such as `year < 1900`.
+            measure: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None: `passages`, or `csls` for a
+                model that can't embed passages.
+            distinct: exclude stories with at least this cosine to a better result.
+            leave_out_text: exclude stories with the text of the query, whatever its case and white space.
+
+        Returns:
+            The `SearchResults`: `.table()`, `.write(path)`. Their table has up to k rows per query, best first: rank
+            from 1, id, title, similarity (by the measure), snippet (the best matching passage), and the metadata
+            columns. For several queries, a first column, query, numbers them from 0.
+
+        Raises:
+            ModelError: if the measure needs passages, and the model can't embed them.
+            OptionError: if the text is empty or the condition is invalid.
+            DataError: if there are several texts, and the index has a column query.
+        """
+        options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
+        texts = [text] if isinstance(text, str) else list(text)
+        if not texts or not all(map(str.strip, texts)):
+            raise OptionError("empty_query")
+        stories = self._prepared(options)
+        contents = self._contents_of(texts)
+        tables = []
+        for number in range(len(texts)):
+            query = Query(contents.take(np.array([number])))
+            tables.append(stories.table(query, options))
+        if isinstance(text, str):
+            return SearchResults(texts, tables[0])
+        if "query" in tables[0].columns:
+            raise DataError("reserved_query_column", path=self.about["source"])
+        for number, table in enumerate(tables):
+            table.insert(0, "query", number)
+        return SearchResults(texts, pd.concat(tables, ignore_index=True))
+
+    def like(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        measure: MeasureName | None = None,
+        exclude_same: str | None = None,
+        distinct: float | None = None,
+    ) -> SearchResults:
+        """Find the stories most similar to one of these stories, excluding that story; the model is not loaded.
+
+        Args:
+            id: id of the story.
+            k: number of stories.
+            where: SQL condition on the columns.
+            measure: as in `search`.
+            exclude_same: column, such as author; stories with the same value as this story are excluded.
+            distinct: exclude stories with at least this cosine to a better result or to this story.
+
+        Returns:
+            The `SearchResults`, with the columns of `search`.
+
+        Raises:
+            ModelError: if the measure needs passages, and the model can't embed them.
+            OptionError: if there is no such story or column, or the condition is invalid.
+        """
+        options = SearchOptions(k, where, measure, exclude_same, distinct)
+        row = self.store.row_of.get(normal_form(id))
+        if row is None:
+            path, near = self.about["source"], nearest(id, self.store.ids)
+            raise OptionError("unknown_story", path=path, id=printable(id, 60), near=near)
+        stories, rows = self._prepared(options), np.array([row])
+        if exclude_same is not None:
+            options = replace(options, where=self._others(row, exclude_same, where))
+        passages = self.store.passage_vectors(rows) if self.store.has_passages else None
+        contents = Contents(self.store.vectors_at(rows), self.store.texts(rows), passages)
+        return SearchResults([id], stories.table(Query(contents, row), options))
+
+    def _others(self, row: int, column: str, where: str | None) -> str | None:
+        """Extend a condition to exclude stories with the same value in a column as the given story."""
+        [story] = self.store.frame(np.array([row])).to_dict("records")
+        column = normal_form(column)
+        if column not in story:
+            raise OptionError("unknown_column_of_index", column=column, columns=column_list(self.store.table))
+        if story[column] is None:
+            return where
+        others = f"(`{column}` != {quoted(story[column])} OR `{column}` IS NULL)"
+        return others if where is None else f"({where}) AND {others}"
+
+    def _contents_of(self, texts: Sequence[str]) -> Contents:
+        """Embed queries and, if the stories have passages, their passages."""
+        encoder = self._query_encoder
+        if not self.store.has_passages:
+            return Contents(unit_vectors(encoder.embed(texts)), texts)
+        vectors, passages = encoder.embed_with_passages(texts)
+        return Contents(unit_vectors(vectors), texts, passage_vectors(passages))
 
     @cached_property
-    def _digests(self) -> list[str]:
-        """Digests of the stories, by which the references of a measure are chosen as in an index of these stories."""
-        return content_digests(self.frame, self.stories)
+    def _query_encoder(self) -> StoryEncoder:
+        """The encoder without torch, if it was exported."""
+        return self.encoder.exported()
+
+    def _prepared(self, options: SearchOptions) -> MeasuredStories:
+        """Check the options of a search, and return the stories with its measure."""
+        if options.where is not None:
+            check_condition(self.store.table, options.where)
+        return self.measured(options.measure)
 
     def compared_by(self, measure: MeasureName | None) -> "Collection":
         """Return the collection with another measure; None returns it unchanged.
@@ -168,10 +312,7 @@ class Collection:
 
     def contents(self, measure: MeasureName) -> Contents:
         """Return what a measure needs of the stories."""
-        texts = self.frame["text"].tolist()
-        if measure not in READ_PASSAGES:
-            return Contents(self.vectors, texts)
-        return Contents(self.vectors, texts, passage_vectors(self.passages))
+        return self.store.contents(measure)
 
     @property
     def stories(self) -> list[Story]:
@@ -180,7 +321,11 @@ class Collection:
 
     def __len__(self) -> int:
         """Return the number of stories."""
-        return len(self.frame)
+        return len(self.store)
+
+    def __contains__(self, id: str) -> bool:
+        """Return True if there is a story with this id."""
+        return normal_form(id) in self.store.row_of
 
     def __getitem__(self, id: str) -> Story:
         """Return the story with an id.
@@ -188,10 +333,9 @@ class Collection:
         Raises:
             KeyError: if there is none.
         """
-        rows = self.frame[self.frame["id"] == normal_form(id)]
-        if rows.empty:
-            raise KeyError(f"no story {id!r}{did_you_mean(id, self.frame['id'])}")
-        row = rows.iloc[0]
+        if id not in self:
+            raise KeyError(f"no story {id!r}{did_you_mean(id, self.store.ids)}")
+        row = self.frame.iloc[self.store.row_of[normal_form(id)]]
         return Story(row["title"] or row["id"], row["text"])
 
     def table(self) -> pd.DataFrame:
@@ -206,16 +350,6 @@ class Collection:
         return f"<p>{escape(repr(self))}</p>{shown}"
 
 
-def content_digests(frame: pd.DataFrame, stories: Sequence[Story]) -> list[str]:
-    """Hash the content of N stories: id, title, text and metadata in the rows of a frame, and views."""
-    digests = []
-    for row, story in zip(frame.to_dict("records"), stories, strict=True):
-        values = {name: value for name, value in row.items() if value is not None}
-        content = json.dumps([values, story.views and story.views.texts], default=str)
-        digests.append(hashlib.sha256(content.encode()).hexdigest())
-    return digests
-
-
 def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureName:
     """Choose a measure for an encoder: `passages`, or `csls` if it can't embed passages.
 
@@ -228,35 +362,6 @@ def measure_for(encoder: StoryEncoder, measure: MeasureName | None) -> MeasureNa
     if check_measure(measure) in READ_PASSAGES:
         encoder.require_text()
     return measure
-
-
-def stories_of(stories: pd.DataFrame | Sequence[str]) -> Stories:
-    """Read texts, or the rows of a DataFrame with a column of texts, like the rows of a file."""
-    values = _records(stories) if isinstance(stories, pd.DataFrame) else list(stories)
-    if not values:
-        raise DataError("no_stories")
-    rows = [FileRow(number, value) for number, value in enumerate(values, start=1)]
-    return parse_stories(RowFile(Path("stories"), rows), strict=True)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[Hashable, object]]:
-    """Return the rows of a table, with None for missing values.
-
-    Whole numbers with gaps, of which pandas makes floats, become integers again.
-    """
-    integers = {}
-    for name, column in frame.select_dtypes("float").items():
-        numbers = column.dropna()
-        has_gaps = 0 < len(numbers) < len(column)
-        if has_gaps and (numbers % 1 == 0).all() and numbers.abs().max() <= 2**53:
-            integers[name] = "Int64"
-    records: list[dict[Hashable, object]] = plain(frame.astype(integers)).to_dict("records")
-    return records
-
-
-def metadata_columns(frame: pd.DataFrame) -> list[str]:
-    """Return the names of the metadata columns of a collection's frame: those after id, title and text."""
-    return list(frame.columns[3:])
 
 
 def column_values(collection: Collection, column: str, option: str) -> list[object]:
@@ -282,66 +387,6 @@ def column_values(collection: Collection, column: str, option: str) -> list[obje
             known=columns or "none",
         )
     return list(collection.frame[column])
-
-
-def rows_by_id(frame: pd.DataFrame) -> dict[str, int]:
-    """Return the row of each story, by its id."""
-    return dict(zip(frame["id"], range(len(frame)), strict=True))
-
-
-def texts_by_id(frame: pd.DataFrame) -> dict[str, str]:
-    """Return the text of each story, by its id."""
-    return dict(zip(frame["id"], frame["text"], strict=True))
-
-
-def passage_vectors(stories: Sequence[Passages]) -> PassageVectors:
-    """Join the vectors of the passages of N stories."""
-    return PassageVectors.of([story.vectors for story in stories])
-
-
-def centered_passages(passages: PassageVectors, mean: Floats) -> PassageVectors:
-    """Subtract a mean (D,) from the vectors of passages, in single precision, and normalize the results."""
-    return PassageVectors(centered(passages.vectors.astype(np.float32), mean), passages.starts)
-
-
-def story_frame(stories: Stories) -> pd.DataFrame:
-    """Tabulate stories: id, title (may be empty), text, then the metadata columns.
-
-    Raises:
-        DataError: if two ids are equal, or a column has a reserved name.
-    """
-    rows = []
-    for id, title, story, metadata in zip(stories.story_ids, stories.titles, stories, stories.metadata, strict=True):
-        row: dict[str, object] = {"id": id, "title": title or "", "text": story.source_text}
-        for name, value in metadata.items():
-            # An empty cell is a missing value: CAST(year AS INT) fails on "", and unknown authors are not the same one.
-            row[name] = None if value == "" else value
-        rows.append(row)
-    for name in column_names(stories.metadata):
-        if _is_reserved(name):
-            raise DataError("reserved_column", path=stories.report.path, column=name)
-    for row in rows:
-        _require_text(row, stories.report.path)
-    return plain(pd.DataFrame(rows, dtype=object))  # otherwise integers with gaps become floats
-
-
-def _is_reserved(name: str) -> bool:
-    """Return True for the name of a column that an index reserves or forbids."""
-    return name in RESERVED or "." in name or name[:1] in ("", "_")
-
-
-def _require_text(row: Mapping[str, object], path: Path) -> None:
-    """Raise DataError for text that is not Unicode, which pandas 3 refuses and earlier releases pass to the index."""
-    for name, value in row.items():
-        try:
-            str(value).encode()
-        except UnicodeEncodeError as error:
-            raise DataError("column_without_text", path=path, column=name, reason=reason(error)) from error
-
-
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """Replace missing values of any kind with None."""
-    return frame.astype(object).where(frame.notna(), None)
 
 
 def languages(encoder: StoryEncoder, texts: Sequence[str]) -> dict[str, int]:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from narrlit.errors import OptionError, printable
-from narrlit.library.collection import HIDDEN
+from narrlit.library.story_frame import HIDDEN
 
 _LITERAL = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 """String or quoted name in SQL."""

@@ -16,8 +16,9 @@ from narrlit.data.writers import check_rows, write_table
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import DataError, on_interrupt
 from narrlit.files import atomic_path, check_writable
-from narrlit.library.collection import languages, plain
+from narrlit.library.collection import languages
 from narrlit.library.options import columns_file
+from narrlit.library.story_frame import plain
 from narrlit.models.config import Role
 
 SUFFIXES = (".npy", ".jsonl", ".csv", ".tsv", ".xlsx", ".parquet")

@@ -1,13 +1,12 @@
 """Index of stories: a folder with texts, metadata and embeddings that can be updated and searched."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from narrlit.console import counted, say, say_truncated
@@ -17,7 +16,7 @@ from narrlit.encoding.exported import can_export, is_exported
 from narrlit.encoding.loading import load
 from narrlit.encoding.options import Device, Loading
 from narrlit.encoding.postprocessing import Postprocessing
-from narrlit.encoding.story_encoder import Passages, StoryEncoder, unit_vectors
+from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.encoding.story_texts import story_texts
 from narrlit.errors import (
     DataError,
@@ -28,19 +27,14 @@ from narrlit.errors import (
     reading,
 )
 from narrlit.files import exclusive
-from narrlit.library.collection import Collection, passage_vectors, stories_of
-from narrlit.library.conditions import quoted
-from narrlit.library.index_fit import IndexFit, all_contents
+from narrlit.library.collection import Collection
 from narrlit.library.index_record import IndexRecord, IndexSettings, identity
-from narrlit.library.index_snapshot import IndexSnapshot
 from narrlit.library.index_storage import IndexStorage, check_name
 from narrlit.library.index_writing import Changes, NewStories, OnProgress, commit_stories
-from narrlit.library.options import SearchOptions, VectorFormat, index_at
-from narrlit.library.ranking import MeasuredIndex, Query
+from narrlit.library.options import VectorFormat, index_at
 from narrlit.library.search_results import SearchResults
-from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.names import DEFAULT_MEASURE, READ_PASSAGES, MeasureName, check_measure
-from narrlit.measures.representations import Contents
+from narrlit.library.story_frame import stories_of
+from narrlit.measures.names import DEFAULT_MEASURE, MeasureName
 from narrlit.models.config import DEFAULT_MODEL, parse_fusion
 from narrlit.models.coverage import Coverage
 from narrlit.preprocessing.pseudonyms import PseudonymOptions
@@ -83,7 +77,7 @@ class Index:
             OptionError: if `encoder` is not the model of the index.
         """
         self._storage = IndexStorage(path)
-        self._measures: dict[MeasureName, MeasuredIndex] = {}
+        self._collection: Collection | None = None
         self.path = self._storage.path
         record = self._storage.record
         if isinstance(encoder, StoryEncoder):
@@ -356,48 +350,14 @@ class Index:
         distinct: float | None = None,
         leave_out_text: bool = False,
     ) -> SearchResults:
-        """Find the stories most similar to a text, or to each of several.
+        """Find the stories most similar to a text, or to each of several, as `Collection.search` does.
 
         An index of up to 1,000 stories is searched exhaustively. In a larger one, measures based on passages or words
         rank about 200 candidates: the stories with the nearest passages, reduced to principal components, and the best
         by BM25.
-
-        Args:
-            text: a query, or a whole story; or several, which are embedded together.
-            k: number of results per query.
-            where: SQL condition on the columns, such as `year < 1900`.
-            measure: `passages`, `fused`, `csls`, `centered`, `cosine` or `lexical`; None: `passages`, or `csls` for a
-                model that can't embed passages.
-            distinct: exclude stories with at least this cosine to a better result.
-            leave_out_text: exclude stories with the text of the query, whatever its case and white space.
-
-        Returns:
-            The `SearchResults`: `.table()`, `.write(path)`. Their table has up to k rows per query, best first: rank
-            from 1, id, title, similarity (by the measure), snippet (the best matching passage), and the metadata
-            columns. For several queries, a first column, query, numbers them from 0.
-
-        Raises:
-            ModelError: if the measure needs passages, and the model can't embed them.
-            OptionError: if the text is empty or the condition is invalid.
-            DataError: if there are several texts, and the index has a column query.
         """
-        options = SearchOptions(k, where, measure, None, distinct, leave_out_text)
-        texts = [text] if isinstance(text, str) else list(text)
-        if not texts or not all(map(str.strip, texts)):
-            raise OptionError("empty_query")
-        stories = self._measured(options)
-        contents = self._contents_of(texts)
-        tables = []
-        for number in range(len(texts)):
-            query = Query(contents.take(np.array([number])))
-            tables.append(stories.table(query, options))
-        if isinstance(text, str):
-            return SearchResults(texts, tables[0])
-        if "query" in tables[0].columns:
-            raise DataError("reserved_query_column", path=self.path)
-        for number, table in enumerate(tables):
-            table.insert(0, "query", number)
-        return SearchResults(texts, pd.concat(tables, ignore_index=True))
+        stories = replace(self.collection(), encoder=self._query_encoder)
+        return stories.search(text, k, where=where, measure=measure, distinct=distinct, leave_out_text=leave_out_text)
 
     def like(
         self,
@@ -409,101 +369,29 @@ class Index:
         exclude_same: str | None = None,
         distinct: float | None = None,
     ) -> SearchResults:
-        """Find the stories most similar to a story of the index, excluding that story; the model is not loaded.
-
-        Args:
-            id: id of the story.
-            k: number of stories.
-            where: SQL condition on the columns.
-            measure: as in `search`.
-            exclude_same: column, such as author; stories with the same value as this story are excluded.
-            distinct: exclude stories with at least this cosine to a better result or to this story.
-
-        Returns:
-            The `SearchResults`, with the columns of `search`.
-
-        Raises:
-            ModelError: if the measure needs passages, and the model can't embed them.
-            OptionError: if there is no such story or column, or the condition is invalid.
-        """
-        options = SearchOptions(k, where, measure, exclude_same, distinct)
-        if id not in self:
-            raise OptionError(
-                "unknown_story", path=self.path, id=printable(id, 60), near=nearest(id, self._storage.digests())
-            )
-        stories = self._measured(options)
-        row = stories.snapshot.row_of[normal_form(id)]
-        if exclude_same is not None:
-            options = replace(options, where=self._others(stories.snapshot, row, exclude_same, where))
-        query = Query(all_contents(stories.snapshot, np.array([row])), row)
-        return SearchResults([id], stories.table(query, options))
-
-    def _others(self, snapshot: IndexSnapshot, row: int, column: str, where: str | None) -> str | None:
-        """Extend a condition to exclude stories with the same value in a column as the given story."""
-        [story] = snapshot.frame(np.array([row])).to_dict("records")
-        column = normal_form(column)
-        if column not in story:
-            raise OptionError("unknown_column_of_index", column=column, columns=self._storage.column_list)
-        if story[column] is None:
-            return where
-        others = f"(`{column}` != {quoted(story[column])} OR `{column}` IS NULL)"
-        return others if where is None else f"({where}) AND {others}"
-
-    def _contents_of(self, texts: Sequence[str]) -> Contents:
-        """Embed queries and, if the index has passages, their passages."""
-        encoder = self._query_encoder
-        if not self._storage.record.passages:
-            return Contents(unit_vectors(encoder.embed(texts)), texts)
-        vectors, passages = encoder.embed_with_passages(texts)
-        return Contents(unit_vectors(vectors), texts, passage_vectors(passages))
-
-    def _measure(self, name: str | None) -> MeasureName:
-        """Choose a measure as `Collection` does, without loading the model."""
-        has_passages = self._storage.record.passages
-        if name is None:
-            return DEFAULT_MEASURE if has_passages else "csls"
-        measure = check_measure(name)
-        if measure in READ_PASSAGES and not has_passages:
-            raise ModelError("measure_without_passages", measure=measure, path=self.path)
-        return measure
-
-    def _measured(self, options: SearchOptions) -> MeasuredIndex:
-        """Return the latest version of the index, prepared for a measure.
-
-        Raises:
-            DataError: if the index is empty.
-            OptionError: if the condition or the measure is invalid.
-        """
-        self._storage.require_stories()
-        if options.where is not None:
-            self._storage.check_condition(options.where)
-        measure, snapshot = self._measure(options.measure), self._storage.snapshot()
-        measured = self._measures.get(measure)
-        if measured is None or measured.snapshot is not snapshot:
-            measured = MeasuredIndex(snapshot, IndexFit.current(measure, snapshot))
-            self._measures[measure] = measured
-        return measured
+        """Find the stories most similar to a story of the index, as `Collection.like` does; the model is not loaded."""
+        return self.collection().like(id, k, where=where, measure=measure, exclude_same=exclude_same, distinct=distinct)
 
     def _fit(self) -> None:
         """Update the fit of the default measure."""
         if len(self):
-            self._storage.set_fit(self._measured(SearchOptions()).fit.record)
+            self._storage.set_fit(self.collection().measured().fit.record)
 
-    def collection(self) -> "IndexedCollection":
-        """Return all stories with their embeddings and passages, without loading the model."""
+    def collection(self) -> Collection:
+        """Return all stories at the newest version with their embeddings and passages, without loading the model."""
         self._storage.require_stories()
-        snapshot = self._storage.snapshot()
-        record = self._storage.record
-        about = {
-            "source": str(self.path),
-            "model": record.settings.model,
-            "dimension": record.dimension,
-            "long": record.settings.long,
-            "share_read": self.coverage.share,
-            "languages": record.languages or {},
-        }
-        measure = self._measure(None)
-        return IndexedCollection(snapshot.frame(), snapshot.vectors, self._encoder, about, measure, snapshot=snapshot)
+        store, record = self._storage.snapshot(), self._storage.record
+        if self._collection is None or self._collection.store is not store:
+            about = {
+                "source": str(self.path),
+                "model": record.settings.model,
+                "dimension": record.dimension,
+                "long": record.settings.long,
+                "share_read": self.coverage.share,
+                "languages": record.languages or {},
+            }
+            self._collection = Collection(store, self._encoder, about, DEFAULT_MEASURE if record.passages else "csls")
+        return self._collection
 
     def _check_settings(self, settings: Mapping[str, object]) -> None:
         """Refuse settings that differ from those of the index."""
@@ -522,34 +410,6 @@ class Index:
     def _repr_html_(self) -> str:
         first = self._storage.first_stories(5)
         return f"<p>{escape(repr(self))}</p>{first.to_html(index=False)}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class IndexedCollection(Collection):
-    """Collection of the stories of an index, which provides their passages.
-
-    Attributes:
-        snapshot: snapshot of the index.
-    """
-
-    snapshot: IndexSnapshot
-
-    @cached_property
-    def passages(self) -> list[Passages]:
-        """Passages of each story.
-
-        Raises:
-            ModelError: if the model can't embed single texts.
-        """
-        if not self.snapshot.has_passages:
-            self.encoder.require_text()
-        return self.snapshot.passages()
-
-    def similarities_by(self, measure: MeasureName) -> CollectionSimilarity:
-        """Compute similarities by a measure with its fit on the index."""
-        if measure in READ_PASSAGES and not self.snapshot.has_passages:
-            self.encoder.require_text()
-        return MeasuredIndex(self.snapshot, IndexFit.current(measure, self.snapshot)).similarities
 
 
 def check_settings(path: str | Path, index_settings: IndexSettings, settings: Mapping[str, object]) -> None:

@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from narrlit.data.schema import FloatArray, Floats, IntArray, normal_form
 from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, NarrlitError, OptionError, printable, reason, system_error
-from narrlit.library.collection import HIDDEN, plain
+from narrlit.library.story_frame import DIGEST, HIDDEN, PASSAGE_TEXTS, PASSAGES, VECTOR, plain
+from narrlit.library.story_store import StoryStore
 from narrlit.measures.matching import PassageVectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DIGEST = "content_sha256"
-VECTOR, PASSAGES, PASSAGE_TEXTS = "vector", "passages", "passage_texts"
 PARTITIONS = 50
 """Number of partitions of the vector index in which a query is compared."""
 
 
 @dataclass(frozen=True, eq=False)
-class IndexSnapshot:
+class IndexSnapshot(StoryStore):
     """N stories of an index, identified by their rows in its table.
 
     Attributes:
@@ -88,15 +86,6 @@ class IndexSnapshot:
         schema = self.table.schema if self.stories is None else self.stories.schema
         names: list[str] = schema.names
         return names
-
-    def __len__(self) -> int:
-        """Return the number of stories."""
-        return len(self.ids)
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Row of each story, by the `normal_form` of its id, in which indexes of earlier releases do not have ids."""
-        return {normal_form(id): row for row, id in enumerate(self.ids)}
 
     @cached_property
     def vectors(self) -> FloatArray:
@@ -161,14 +150,6 @@ class IndexSnapshot:
         for number, texts_of_story in enumerate(texts):
             passages.append(Passages(texts_of_story, vectors.story(number).astype(np.float32)))
         return passages
-
-    def matching(self, where: str) -> NDArray[np.bool_]:
-        """Return a mask (N,) of the stories that satisfy an SQL condition."""
-        with guarded(self.path):
-            rows = self._rows_of(self.table.search().where(where).select(["id"]).to_arrow())
-        is_matching = np.zeros(len(self), dtype=bool)
-        is_matching[rows] = True
-        return is_matching
 
     def by_words(self, text: str, limit: int, where: str | None = None) -> IntArray:
         """Find the rows of the stories that share most words with a text (BM25), best first.

@@ -17,18 +17,12 @@ from narrlit.errors import DataError, OptionError, printable
 from narrlit.files import atomic_folder
 from narrlit.json_records import read_json
 from narrlit.library.arrow_columns import column_arrays, fitted_columns, passage_arrays, vector_array
-from narrlit.library.conditions import check_condition, column_list, quoted
+from narrlit.library.conditions import quoted
 from narrlit.library.index_record import FORMAT, CoverageRecord, IndexRecord
-from narrlit.library.index_snapshot import (
-    DIGEST,
-    PASSAGE_TEXTS,
-    PASSAGES,
-    VECTOR,
-    IndexSnapshot,
-    guarded,
-)
-from narrlit.library.options import INDEX_RECORD, index_at
+from narrlit.library.index_snapshot import IndexSnapshot, guarded
+from narrlit.library.options import COMPARED_ALL, INDEX_RECORD, index_at
 from narrlit.library.stored_snapshot import STORED, is_current, read_snapshot, write_snapshot
+from narrlit.library.story_frame import DIGEST, PASSAGE_TEXTS, PASSAGES, VECTOR
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
 
@@ -38,8 +32,6 @@ if TYPE_CHECKING:
 TABLE = "stories"
 BATCH = 1000
 """Number of stories that are removed together."""
-COMPARED_ALL = 1000
-"""Maximum number of stories for which a query is compared with every story; a larger index has an index of words."""
 FIRST_PRINTABLE = 32
 """Code of the first printable ASCII character."""
 QUANTIZED = ("int8", "binary")
@@ -160,11 +152,6 @@ class IndexStorage:
             return Coverage()
         return Coverage(**self.record.coverage.model_dump())
 
-    @property
-    def column_list(self) -> str:
-        """The columns that conditions may name, with their types, for messages."""
-        return column_list(self._table)
-
     def digests(self) -> dict[str, str]:
         """Return the digest of each story's content, by id."""
         with self._guard():
@@ -203,14 +190,6 @@ class IndexStorage:
                 self._table.search().select(["id", "title", "text"]).limit(count).to_arrow().to_pandas()
             )
         return frame
-
-    def check_condition(self, where: str) -> None:
-        """Check a condition on the columns.
-
-        Raises:
-            OptionError: if it is not a valid condition on these columns.
-        """
-        check_condition(self._table, where)
 
     def require_stories(self) -> None:
         """Raise DataError if there are none."""

@@ -18,9 +18,9 @@ from narrlit.data.schema import Story, normal_form
 from narrlit.embedding_cache.pacing import next_size
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, NarrlitError, on_interrupt
-from narrlit.library.collection import content_digests, languages, stories_of, story_frame
-from narrlit.library.index_snapshot import DIGEST
+from narrlit.library.collection import languages
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
+from narrlit.library.story_frame import DIGEST, content_digests, stories_of, story_frame
 
 SECONDS_PER_SPAN = 1.5
 """Seconds to embed and commit a span; a process that is killed loses at most one span."""

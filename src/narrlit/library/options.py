@@ -11,6 +11,8 @@ from narrlit.measures.names import MeasureName
 
 INDEX_RECORD = "index.json"
 """File in the folder of an index, with the model and its settings."""
+COMPARED_ALL = 1000
+"""Maximum number of stories for which a query is compared with every story; a larger index has an index of words."""
 SEARCH_SUFFIXES = (*FRAME_SUFFIXES, ".html")
 PAIR_SUFFIXES = (*FRAME_SUFFIXES, ".graphml")
 

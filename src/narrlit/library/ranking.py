@@ -1,6 +1,6 @@
-"""Ranking of the stories of an index for a query, and the table of results.
+"""Ranking of stories for a query, and the table of results.
 
-Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
+Letters in shapes: N stories, R rows of some of them, S passages of a story, D dimension.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from narrlit.data.schema import Floats, IntArray, normal_text
-from narrlit.library.collection import RESERVED
-from narrlit.library.index_fit import READ_WORDS, IndexFit, contents
-from narrlit.library.index_snapshot import IndexSnapshot
-from narrlit.library.index_storage import COMPARED_ALL
-from narrlit.library.options import SearchOptions
+from narrlit.library.options import COMPARED_ALL, SearchOptions
+from narrlit.library.stories_fit import StoriesFit
+from narrlit.library.story_frame import RESERVED
+from narrlit.library.story_store import READ_WORDS, StoryStore
 from narrlit.measures.candidates import Candidates, highest_of
 from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
@@ -38,11 +37,11 @@ WIDENING = 4
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """Text or story of the index with which stories are compared.
+    """Text, or one of the stories, with which stories are compared.
 
     Attributes:
-        contents: contents of this single story, with passages if the index has them.
-        row: row of the story in the index; None for a text.
+        contents: contents of this single story, with passages if the stories have them.
+        row: row of the story; None for a text.
     """
 
     contents: Contents
@@ -50,16 +49,16 @@ class Query:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredIndex:
-    """N stories of an index with a fitted measure, by which they are compared with queries.
+class MeasuredStories:
+    """N stories with a fitted measure, by which they are compared with queries.
 
     Attributes:
-        snapshot: the stories.
+        store: the stories.
         fit: the fitted measure.
     """
 
-    snapshot: IndexSnapshot
-    fit: IndexFit
+    store: StoryStore
+    fit: StoriesFit
 
     def nearest(self, query: Query, options: SearchOptions) -> tuple[IntArray, Floats]:
         """Find the stories most similar to a query, excluding the query itself.
@@ -88,39 +87,39 @@ class MeasuredIndex:
 
     @cached_property
     def _hubs(self) -> Floats:
-        return self.fit.hubs_of(self.snapshot.digests)
+        return self.fit.hubs_of(self.store.digests)
 
     @cached_property
     def _centered(self) -> Floats:
-        return centered(self.snapshot.vectors, self.fit.measure.mean)
+        return centered(self.store.vectors, self.fit.measure.mean)
 
     @cached_property
     def _by_passages(self) -> Candidates | None:
         """Candidates by passages; None for a measure without passages."""
-        reader, passages = passage_reader(self.fit.measure.reader), self.fit.passages_of(self.snapshot.digests)
+        reader, passages = passage_reader(self.fit.measure.reader), self.fit.passages_of(self.store.digests)
         return None if reader is None or passages is None else Candidates(reader, passages, self._hubs)
 
     @property
     def _compares_all(self) -> bool:
         """True if a query is compared with all stories instead of candidates."""
-        if len(self.snapshot) <= COMPARED_ALL:
+        if len(self.store) <= COMPARED_ALL:
             return True
-        return self.fit.measure.measure in OF_VECTORS and not self.snapshot.has_vector_index
+        return self.fit.measure.measure in OF_VECTORS and not self.store.has_vector_index
 
     def _of(self, rows: IntArray | None) -> CollectionSimilarity:
         """Return the similarities of the stories in `rows`; None: of all stories."""
         hubs = self._hubs if rows is None else self._hubs[rows]
-        stories = contents(self.snapshot, self.fit.measure.measure, rows)
+        stories = self.store.contents(self.fit.measure.measure, rows)
         return CollectionSimilarity(self.fit.measure, stories, hubs)
 
     def _allowed(self, query: Query, options: SearchOptions) -> IntArray:
         """Return the rows of the stories that may be results."""
-        is_allowed = np.ones(len(self.snapshot), dtype=bool)
+        is_allowed = np.ones(len(self.store), dtype=bool)
         if options.where is not None:
-            is_allowed = self.snapshot.matching(options.where)
+            is_allowed = self.store.matching(options.where)
         if options.leave_out_text:
             query_text = normal_text(query.contents.texts[0])
-            is_allowed &= [normal_text(text) != query_text for text in self.snapshot.texts()]
+            is_allowed &= [normal_text(text) != query_text for text in self.store.texts()]
         if query.row is not None:
             is_allowed[query.row] = False
         return np.flatnonzero(is_allowed)
@@ -131,10 +130,10 @@ class MeasuredIndex:
             return allowed
         nearest = self._nearest_candidates(query, allowed, limit, where)
         text = query.contents.texts[0]
-        uses_words = self.fit.measure.measure in READ_WORDS and self.snapshot.has_word_index
+        uses_words = self.fit.measure.measure in READ_WORDS and self.store.has_word_index
         if not uses_words or len(text.split()) > WORDS_OF_QUERY:
             return nearest
-        by_words = self.snapshot.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
+        by_words = self.store.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))
 
     def _nearest_candidates(self, query: Query, allowed: IntArray, limit: int, where: str | None) -> IntArray:
@@ -149,8 +148,8 @@ class MeasuredIndex:
             query_vector = query.contents.vectors[0]
         else:
             query_vector = centered(query.contents.vectors, self.fit.measure.mean)[0]
-        if self.snapshot.has_vector_index:
-            return np.intersect1d(self.snapshot.by_vector(query_vector, limit, where), allowed)
+        if self.store.has_vector_index:
+            return np.intersect1d(self.store.by_vector(query_vector, limit, where), allowed)
         cosines = self._centered[allowed] @ query_vector
         return np.sort(allowed[highest_of(cosines, limit)])
 
@@ -177,7 +176,7 @@ class MeasuredIndex:
         distinct: list[int] = []
         for start in range(0, len(order), CANDIDATES):
             positions = order[start : start + CANDIDATES]
-            vectors = self.snapshot.vectors_at(rows[positions])
+            vectors = self.store.vectors_at(rows[positions])
             for position, vector in zip(positions.tolist(), vectors, strict=True):
                 if all(vector @ other < options.distinct for other in better):
                     distinct.append(position)
@@ -189,13 +188,13 @@ class MeasuredIndex:
     def snippets(self, query: Query, rows: IntArray) -> list[str]:
         """Return the best matching passage of each story in `rows` (R,) or, without passages, its first sentence."""
         if query.contents.passages is None:
-            return [split_sentences(text)[0] for text in self.snapshot.texts(rows)]
+            return [split_sentences(text)[0] for text in self.store.texts(rows)]
         reader = passage_reader(self.fit.measure.reader)
         mean = np.zeros_like(self.fit.measure.mean) if reader is None else reader.mean
         matching = Matching() if reader is None else reader.matching
         query_vectors = centered(query.contents.passages.vectors.astype(np.float32), mean)
         snippets = []
-        for story in self.snapshot.passages(rows):
+        for story in self.store.passages(rows):
             weights = matches(query_vectors, centered(story.vectors, mean), matching)
             best = int(weights.max(axis=0).argmax())
             snippets.append(story.texts[best])
@@ -204,7 +203,7 @@ class MeasuredIndex:
     def table(self, query: Query, options: SearchOptions) -> pd.DataFrame:
         """Tabulate the results: rank from 1, id, title, similarity, snippet, then the metadata."""
         rows, similarities = self.nearest(query, options)
-        frame = self.snapshot.frame(rows)
+        frame = self.store.frame(rows)
         ranked = frame.assign(
             rank=range(1, len(rows) + 1),
             similarity=similarities.astype(float),

@@ -8,6 +8,7 @@ from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
+from narrlit.library.collection import Collection
 from narrlit.library.index import Index
 from narrlit.library.options import is_address
 from narrlit.library.search_results import SearchResults
@@ -16,7 +17,7 @@ from narrlit.measures.names import MeasureName
 
 
 def search(  # noqa: PLR0913 (options)
-    index: Index | VectorTable | str | Path,
+    index: Index | Collection | VectorTable | str | Path,
     text: str | Sequence[str] | None = None,
     *,
     like: str | Path | None = None,
@@ -32,8 +33,8 @@ def search(  # noqa: PLR0913 (options)
     """Find the stories of an index most similar to a text, to each of several, or to a story.
 
     Args:
-        index: an index or a vector table, or its folder or address; a vector table is searched by `cosine`, with `k`
-            and `where`.
+        index: an index or a vector table, or its folder or address; or a collection. A vector table is searched by
+            `cosine`, with `k` and `where`.
         text: a query, or a whole story; or several, which are embedded together.
         like: instead of a text, the id of a story in the index, or a file with one story, which is excluded from the
             results.
@@ -86,15 +87,15 @@ def _needs_index(table: VectorTable) -> OptionError:
     return OptionError("options_of_index", address=table.address)
 
 
-def _opened(index: Index | VectorTable | str | Path) -> Index | VectorTable:
+def _opened(index: Index | Collection | VectorTable | str | Path) -> Index | Collection | VectorTable:
     """Open the index in a folder, or the vector table at an address."""
-    if isinstance(index, Index | VectorTable):
+    if not isinstance(index, str | Path):
         return index
     return VectorTable(str(index)) if is_address(index) else Index(index)
 
 
-def _is_file(like: str | Path, stories: Index) -> bool:
-    """Return True if `like` is a file; ids of the index have precedence."""
+def _is_file(like: str | Path, stories: Index | Collection) -> bool:
+    """Return True if `like` is a file; ids of the stories have precedence."""
     path = Path(like)
     return str(like) not in stories and path.exists() and not path.is_dir()
 

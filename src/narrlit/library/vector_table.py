@@ -17,16 +17,15 @@ from narrlit.encoding.options import Device
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.json_records import changed_settings
-from narrlit.library.collection import HIDDEN, plain
 from narrlit.library.conditions import check_condition, quoted
 from narrlit.library.index import check_settings, query_encoder
 from narrlit.library.index_record import IndexRecord, IndexSettings, identity
-from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.index_storage import TABLE
 from narrlit.library.options import TableOptions, is_address
 from narrlit.library.part_source import PartSource
 from narrlit.library.ranking import unreserved_columns
 from narrlit.library.search_results import SearchResults
+from narrlit.library.story_frame import HIDDEN, VECTOR, plain
 from narrlit.library.vector_table_writing import (
     FORMAT,
     ROW,

@@ -17,12 +17,11 @@ from narrlit.data.readers import Stories
 from narrlit.encoding.story_encoder import unit_vectors
 from narrlit.errors import DataError, OptionError, reading
 from narrlit.library.arrow_columns import column_arrays, fitted_columns, vector_array
-from narrlit.library.collection import story_frame
 from narrlit.library.embedding_in_parts import embed_in_parts
 from narrlit.library.index_record import DIMENSIONS_OF_BITS, IndexSettings
-from narrlit.library.index_snapshot import VECTOR
 from narrlit.library.options import TableOptions
 from narrlit.library.part_source import EmbeddedPart, PartSource
+from narrlit.library.story_frame import VECTOR, story_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa

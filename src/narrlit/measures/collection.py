@@ -3,7 +3,6 @@
 Letters in shapes: N stories, Q queries, D dimension.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,9 +12,9 @@ from tqdm import tqdm
 from narrlit.data.schema import Floats, IntArray
 from narrlit.measures.candidates import Candidates
 from narrlit.measures.corrections import csls, hubness
-from narrlit.measures.fit import BLOCK, PATIENCE, REFERENCES, MeasureFit, reference_rows
-from narrlit.measures.matching import Matching, PassageVectors
-from narrlit.measures.names import READ_PASSAGES, MeasureName
+from narrlit.measures.fit import BLOCK, PATIENCE, REFERENCES, MeasureFit
+from narrlit.measures.matching import PassageVectors
+from narrlit.measures.names import READ_PASSAGES
 from narrlit.measures.readers import passage_reader
 from narrlit.measures.representations import Contents, passages_of
 from narrlit.statistics.diagnostics import SimilarityDiagnostics, similarity_diagnostics
@@ -67,31 +66,6 @@ class CollectionSimilarity:
         self._contents = contents
         self._stories = fit.reader.represent(contents)
         self._matrix: Floats | None = None
-
-    @classmethod
-    def of(
-        cls,
-        measure: MeasureName,
-        contents: Contents,
-        matching: Matching = Matching(),
-        digests: Sequence[str] | None = None,
-    ) -> "CollectionSimilarity":
-        """Fit a measure on a collection: on all stories, or on 1,000 references.
-
-        Args:
-            measure: name of the measure.
-            contents: contents of the N stories.
-            matching: settings of matching.
-            digests: digests of the N stories; those with the smallest are the references. None: digests of their texts.
-        """
-        if digests is None:
-            digests = [hashlib.sha256(text.encode()).hexdigest() for text in contents.texts]
-        references = reference_rows(digests)
-        fit = MeasureFit.of(measure, contents.take(references), matching)
-        similarity = cls(fit, contents, np.zeros(len(contents), dtype=np.float32))
-        every = np.arange(len(contents))
-        similarity.hubs = fit.hubness(similarity._stories.take, contents.vectors, references, every)
-        return similarity
 
     def __len__(self) -> int:
         """Count the stories."""

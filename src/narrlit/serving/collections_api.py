@@ -180,7 +180,7 @@ def _list_stories(
         wanted.setdefault(column, []).append(value)
     rows = snapshot.rows_with(wanted)
     if ids is not None:
-        row_of = snapshot.stories.snapshot.row_of
+        row_of = snapshot.stories.store.row_of
         allowed = set(rows)
         rows = []
         for id in ids:

@@ -129,7 +129,7 @@ def _project(collection: ServedCollection) -> ProjectAnswer:
 
 def _named(snapshot: Snapshot, id: str) -> NamedStory:
     """Name a story, which may no longer be in the collection."""
-    row = snapshot.stories.snapshot.row_of.get(id)
+    row = snapshot.stories.store.row_of.get(id)
     if row is None:
         return NamedStory(id=id, title=id, metadata={})
     return NamedStory(id=id, title=snapshot.title(row), metadata=snapshot.metadata(row))

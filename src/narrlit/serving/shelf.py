@@ -18,10 +18,11 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
 from narrlit.explore.project import SUFFIX, Project, adopt_decisions
 from narrlit.files import exclusive
-from narrlit.library.collection import Collection, metadata_columns
+from narrlit.library.collection import Collection
 from narrlit.library.conditions import quoted
-from narrlit.library.index import Index, IndexedCollection
+from narrlit.library.index import Index
 from narrlit.library.options import index_at
+from narrlit.library.story_frame import metadata_columns
 from narrlit.serving.collection_models import CountedValue, Value
 from narrlit.serving.problems import RefusedError, missing
 
@@ -97,7 +98,7 @@ class Snapshot:
     """
 
     version: int
-    stories: IndexedCollection
+    stories: Collection
     words: Sequence[int]
     columns: Sequence[Column]
     accepted: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class Snapshot:
         """Return the accepted values of stories that have none, by row, in the type of the column."""
         cells: dict[int, Value] = {}
         for id, value in value_of.items():
-            row = self.stories.snapshot.row_of.get(normal_form(id))
+            row = self.stories.store.row_of.get(normal_form(id))
             if row is not None and self.recorded(row, column.name) is None:
                 cells[row] = column.parse(value)
         return cells
@@ -151,7 +152,7 @@ class Snapshot:
         Raises:
             RefusedError: if there is none with this id.
         """
-        row = self.stories.snapshot.row_of.get(normal_form(id))
+        row = self.stories.store.row_of.get(normal_form(id))
         if row is None:
             raise missing("story", id)
         return row
@@ -175,7 +176,7 @@ class Snapshot:
         for name, values in self.accepted.items():
             for row, value in values.items():
                 frame.iat[row, frame.columns.get_loc(name)] = value
-        return replace(self.stories, frame=frame)
+        return self.stories.with_frame(frame)
 
     def text(self, row: int) -> str:
         """Return the text of a story."""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from narrlit.explore.pairs import ROUNDING
-from narrlit.library.index_storage import COMPARED_ALL
+from narrlit.library.options import COMPARED_ALL
 from narrlit.measures.collection import sample_rows
 from narrlit.measures.fit import REFERENCES
 from narrlit.serving.collection_models import Standing

@@ -14,7 +14,7 @@ from narrlit.data.row_file import FileRow, RowFile
 from narrlit.data.rows import Layout
 from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
-from narrlit.library.collection import RESERVED
+from narrlit.library.story_frame import RESERVED
 from narrlit.preprocessing.languages import detect_languages
 from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord, RowRecord, StoryPreview
 from narrlit.serving.messages import Message, message_of

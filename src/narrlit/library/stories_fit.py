@@ -1,4 +1,4 @@
-"""Measures fitted on the stories of an index, stored on disk: means, scales, and the hubness and passages of stories.
+"""Measures fitted on stories, and stored in the folder of an index: means, scales, hubness and passages of stories.
 
 Letters in shapes: N stories, F references among them, P passages of N stories, S of one story, D dimension, K
 components.
@@ -18,16 +18,14 @@ from narrlit.console import say
 from narrlit.data.schema import Floats, IntArray
 from narrlit.errors import DataError, OptionError, reason
 from narrlit.files import atomic_path
-from narrlit.library.index_snapshot import IndexSnapshot
+from narrlit.library.story_store import StoryStore
 from narrlit.measures.fit import BLOCK, REFERENCES, MeasureFit, reference_rows
 from narrlit.measures.matching import PassageVectors
-from narrlit.measures.names import READ_PASSAGES, MeasureName
+from narrlit.measures.names import MeasureName
 from narrlit.measures.readers import PassageReader, passage_reader
-from narrlit.measures.representations import Contents, Representation
+from narrlit.measures.representations import Representation
 
 FOLDER = "fits"
-READ_WORDS = ("fused", "lexical")
-"""Measures that read the texts of stories."""
 DELETED = 0.1
 """Maximum share of deleted references for which a fit remains valid."""
 GROWTH = 2
@@ -36,8 +34,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class IndexFit:
-    """Measure fitted on an index.
+class StoriesFit:
+    """Measure fitted on stories.
 
     The F references are the stories with the smallest digests, at most 1,000: a random sample that does not depend on
     the order in which stories were added.
@@ -56,57 +54,58 @@ class IndexFit:
     passages: Mapping[str, Floats] | None = None
 
     @classmethod
-    def current(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
+    def current(cls, name: MeasureName, stories: StoryStore) -> "StoriesFit":
         """Read the fit of a measure from its file, update it for the current stories, and write it.
 
-        The cosine has no file, because it is not fitted. If the file is damaged or of an earlier version, the fit is
-        computed again, with a message on stderr. If the folder can't be written to, it is computed each time.
+        Stories in memory have no file, nor has the cosine, which is not fitted. If the file is damaged or of an earlier
+        version, the fit is computed again, with a message on stderr. If the folder can't be written to, it is computed
+        each time.
         """
-        if name == "cosine":
-            return cls.updated(name, snapshot)
-        path = snapshot.path / FOLDER / f"{name}.npz"
+        if name == "cosine" or stories.path is None:
+            return cls.updated(name, stories)
+        path = stories.path / FOLDER / f"{name}.npz"
         try:
             earlier = cls.read(path, name) if path.exists() else None
         except DataError as error:
             say(f"{error}; it is computed again")
             earlier = None
-        fit = cls.updated(name, snapshot, earlier)
+        fit = cls.updated(name, stories, earlier)
         if fit is not earlier:
             with suppress(OSError, OptionError):
                 fit.write(path)
         return fit
 
     @classmethod
-    def updated(cls, name: MeasureName, snapshot: IndexSnapshot, earlier: "IndexFit | None" = None) -> "IndexFit":
+    def updated(cls, name: MeasureName, stories: StoryStore, earlier: "StoriesFit | None" = None) -> "StoriesFit":
         """Fit a measure or, if an earlier fit is still valid, add the new stories to it.
 
         An earlier fit is valid while all stories are the same; in an index of more than 1,000 stories, while at least
         nine tenths of its references exist and the index has at most doubled in size.
         """
-        if earlier is not None and earlier.hubs.keys() == set(snapshot.digests):
+        if earlier is not None and earlier.hubs.keys() == set(stories.digests):
             return earlier
-        if earlier is None or earlier.is_outdated(snapshot.digests):
-            earlier = cls._of_references(name, snapshot)
-        references: IntArray = np.flatnonzero(np.isin(snapshot.digests, earlier.references))
-        measure, every = earlier.measure, snapshot.digests
+        if earlier is None or earlier.is_outdated(stories.digests):
+            earlier = cls._of_references(name, stories)
+        references: IntArray = np.flatnonzero(np.isin(stories.digests, earlier.references))
+        measure, every = earlier.measure, stories.digests
 
         def represent(rows: IntArray) -> Representation:
-            return measure.reader.represent(contents(snapshot, name, rows))
+            return measure.reader.represent(stories.contents(name, rows))
 
         hubs, new = known_and_new(earlier.hubs, every)
-        hubness_of_new = measure.hubness(represent, snapshot.vectors, references, new)
-        hubs.update(zip(_digests_at(snapshot, new), hubness_of_new.tolist(), strict=True))
+        hubness_of_new = measure.hubness(represent, stories.vectors, references, new)
+        hubs.update(zip(_digests_at(stories, new), hubness_of_new.tolist(), strict=True))
         passages, reader = None, passage_reader(measure.reader)
         if reader is not None:
-            passages = _reduced_passages(reader, snapshot, earlier.passages or {})
-        return cls(measure, _digests_at(snapshot, references), hubs, passages)
+            passages = _reduced_passages(reader, stories, earlier.passages or {})
+        return cls(measure, _digests_at(stories, references), hubs, passages)
 
     @classmethod
-    def _of_references(cls, name: MeasureName, snapshot: IndexSnapshot) -> "IndexFit":
+    def _of_references(cls, name: MeasureName, stories: StoryStore) -> "StoriesFit":
         """Fit a measure on the references, without the hubness and passages of stories."""
-        rows = reference_rows(snapshot.digests)
-        measure = MeasureFit.of(name, contents(snapshot, name, rows))
-        return cls(measure, _digests_at(snapshot, rows), {})
+        rows = reference_rows(stories.digests)
+        measure = MeasureFit.of(name, stories.contents(name, rows))
+        return cls(measure, _digests_at(stories, rows), {})
 
     def is_outdated(self, digests: Sequence[str]) -> bool:
         """Return True if the measure must be fitted again on the stories with these digests."""
@@ -146,7 +145,7 @@ class IndexFit:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # its allow_pickle is new in numpy 2.3
 
     @classmethod
-    def read(cls, path: Path, name: MeasureName) -> "IndexFit":
+    def read(cls, path: Path, name: MeasureName) -> "StoriesFit":
         """Read the fit of a measure.
 
         Raises:
@@ -167,14 +166,14 @@ class IndexFit:
             raise DataError("broken_fit", path=path, reason=reason(error)) from error
 
 
-def _reduced_passages(reader: PassageReader, snapshot: IndexSnapshot, known: Mapping[str, Floats]) -> dict[str, Floats]:
+def _reduced_passages(reader: PassageReader, stories: StoryStore, known: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the reduced passages of all stories of an index, by digest; only those of new stories are read."""
-    passages_of, new = known_and_new(known, snapshot.digests)
+    passages_of, new = known_and_new(known, stories.digests)
     for start in range(0, len(new), BLOCK):
         rows = new[start : start + BLOCK]
-        reduced = reader.reduce(contents(snapshot, "passages", rows))
+        reduced = reader.reduce(stories.contents("passages", rows))
         halved = PassageVectors(reduced.vectors.astype(np.float16), reduced.starts)
-        passages_of.update(zip(_digests_at(snapshot, rows), halved, strict=True))
+        passages_of.update(zip(_digests_at(stories, rows), halved, strict=True))
     return passages_of
 
 
@@ -201,20 +200,6 @@ def known_and_new(known: Mapping[str, T], digests: Sequence[str]) -> tuple[dict[
     return still_known, np.array(new, dtype=np.int64)
 
 
-def _digests_at(snapshot: IndexSnapshot, rows: IntArray) -> list[str]:
+def _digests_at(stories: StoryStore, rows: IntArray) -> list[str]:
     """Return the digests of some stories of an index."""
-    return [snapshot.digests[row] for row in rows]
-
-
-def contents(snapshot: IndexSnapshot, measure: MeasureName, rows: IntArray | None = None) -> Contents:
-    """Return what a measure reads of some stories of an index, by their rows; None: of all stories."""
-    vectors = snapshot.vectors if rows is None else snapshot.vectors_at(rows)
-    texts = snapshot.texts(rows) if measure in READ_WORDS else [""] * len(vectors)
-    passages = snapshot.passage_vectors(rows) if measure in READ_PASSAGES else None
-    return Contents(vectors, texts, passages)
-
-
-def all_contents(snapshot: IndexSnapshot, rows: IntArray) -> Contents:
-    """Return everything that measures read of some stories of an index."""
-    passages = snapshot.passage_vectors(rows) if snapshot.has_passages else None
-    return Contents(snapshot.vectors_at(rows), snapshot.texts(rows), passages)
+    return [stories.digests[row] for row in rows]

@@ -1,54 +1,52 @@
 """Fits of measures that an index stores: their content, when they are repeated, and how hubs are found."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar
-
 import numpy as np
 import pandas as pd
 import pytest
+from measured import fitted
 from random_contents import WORDS, random_contents
 
 import narrlit
-from narrlit.library import index_fit
-from narrlit.library.index_fit import IndexFit
+from narrlit.library import stories_fit
+from narrlit.library.stories_fit import StoriesFit
+from narrlit.library.story_store import StoryStore
 from narrlit.measures import MEASURES
-from narrlit.measures.collection import CollectionSimilarity, reference_rows
+from narrlit.measures.collection import CollectionSimilarity
 from narrlit.measures.corrections import centered
+from narrlit.measures.fit import reference_rows
 from narrlit.measures.names import READ_PASSAGES
-from narrlit.measures.representations import Contents
 
 
-@dataclass
-class Stories:
-    """Stories in memory, with what a fit reads of an index."""
+class Stories(StoryStore):
+    """Stories in memory, with what a fit reads of a store."""
 
-    contents: Contents
-    digests: list[str]
-    path: Path = Path()
-    has_passages: ClassVar[bool] = True
-    was_read: set[int] = field(default_factory=set)
+    table, has_passages = None, True
 
-    def __len__(self):
-        return len(self.digests)
+    def __init__(self, contents, digests, path):
+        self.stories, self.digests, self.path = contents, digests, path
+        self.ids = digests
+        self.was_read = set()
 
     @property
     def vectors(self):
-        return self.contents.vectors
+        return self.stories.vectors
 
-    def vectors_at(self, rows):
-        return self.contents.vectors[rows]
+    def frame(self, rows=None):
+        return pd.DataFrame({"text": self.texts(rows)})
 
-    def texts(self, rows):
-        return self.contents.take(rows).texts
+    def texts(self, rows=None):
+        return self.stories.take(rows).texts
 
-    def passage_vectors(self, rows):
+    def passages(self, rows=None):
+        raise NotImplementedError
+
+    def passage_vectors(self, rows=None):
         self.was_read.update(rows.tolist())
-        return self.contents.take(rows).passages
+        return self.stories.take(rows).passages
 
     def take(self, rows):
         rows = np.array(rows)
-        return Stories(self.contents.take(rows), [self.digests[row] for row in rows], self.path)
+        return Stories(self.stories.take(rows), [self.digests[row] for row in rows], self.path)
 
 
 @pytest.fixture
@@ -60,12 +58,12 @@ def snapshot(tmp_path):
 
 @pytest.mark.parametrize("measure", [name for name in MEASURES if name != "cosine"])
 def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, measure):
-    expected = CollectionSimilarity.of(measure, snapshot.contents)
-    fit = IndexFit.current(measure, snapshot)
-    again = IndexFit.read(snapshot.path / "fits" / f"{measure}.npz", measure)
+    expected = fitted(measure, snapshot.stories)
+    fit = StoriesFit.current(measure, snapshot)
+    again = StoriesFit.read(snapshot.path / "fits" / f"{measure}.npz", measure)
     for each in (fit, again):
         np.testing.assert_allclose(each.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
-        similarity = CollectionSimilarity(each.measure, snapshot.contents, each.hubs_of(snapshot.digests))
+        similarity = CollectionSimilarity(each.measure, snapshot.stories, each.hubs_of(snapshot.digests))
         np.testing.assert_allclose(similarity.matrix(), expected.matrix(), atol=1e-5)
         assert each.record == expected.record
         assert (each.passages is not None) == (measure in READ_PASSAGES)
@@ -77,43 +75,43 @@ def test_a_fit_on_all_stories_is_that_of_a_collection_and_is_kept(snapshot, meas
     assert sorted(again.references) == sorted(snapshot.digests)
 
     snapshot.was_read.clear()
-    assert IndexFit.current(measure, snapshot).hubs == again.hubs
+    assert StoriesFit.current(measure, snapshot).hubs == again.hubs
     assert snapshot.was_read == set()
 
 
 def test_a_small_index_is_fitted_again_whenever_stories_change(snapshot):
     fewer = snapshot.take(range(20))
-    before = IndexFit.updated("passages", fewer)
-    after = IndexFit.updated("passages", snapshot, before)
-    fresh = IndexFit.updated("passages", snapshot)
+    before = StoriesFit.updated("passages", fewer)
+    after = StoriesFit.updated("passages", snapshot, before)
+    fresh = StoriesFit.updated("passages", snapshot)
 
     assert after.hubs == fresh.hubs
-    assert before.hubs != IndexFit.updated("passages", fewer, fresh)
-    assert IndexFit.updated("passages", fewer, fresh).hubs == before.hubs
+    assert before.hubs != StoriesFit.updated("passages", fewer, fresh)
+    assert StoriesFit.updated("passages", fewer, fresh).hubs == before.hubs
 
 
 def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(snapshot, monkeypatch):
     monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 10)
-    monkeypatch.setattr(index_fit, "REFERENCES", 10)
+    monkeypatch.setattr(stories_fit, "REFERENCES", 10)
     fewer = snapshot.take(range(15))
-    before = IndexFit.updated("passages", fewer)
+    before = StoriesFit.updated("passages", fewer)
 
     assert set(before.references) == set(sorted(fewer.digests)[:10])
 
     snapshot.was_read.clear()
-    after = IndexFit.updated("passages", snapshot, before)
+    after = StoriesFit.updated("passages", snapshot, before)
     rows = [row for row, digest in enumerate(snapshot.digests) if digest in before.references]
 
     assert snapshot.was_read == {*rows, *range(15, 25)}
     assert after.measure is before.measure
 
     along = after.passages_of(snapshot.digests)
-    reduced = after.measure.reader.reduce(snapshot.contents)
+    reduced = after.measure.reader.reduce(snapshot.stories)
     np.testing.assert_allclose(along.vectors, reduced.vectors, atol=2e-3)  # half precision
     assert along.starts.tolist() == reduced.starts.tolist()
     assert {digest: after.hubs[digest] for digest in fewer.digests} == dict(before.hubs)
 
-    moved = after.measure.reader.represent(snapshot.contents)
+    moved = after.measure.reader.represent(snapshot.stories)
     similarities = moved.similarities(moved.take(np.array(rows)))
     for row, digest in enumerate(snapshot.digests):
         others = [similarities[row, place] for place, reference in enumerate(rows) if reference != row]
@@ -122,8 +120,8 @@ def test_a_large_index_keeps_its_references_and_compares_new_stories_with_them(s
 
 def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubled(snapshot, monkeypatch):
     monkeypatch.setattr("narrlit.measures.fit.REFERENCES", 10)
-    monkeypatch.setattr(index_fit, "REFERENCES", 10)
-    fit = IndexFit.updated("csls", snapshot.take(range(12)))
+    monkeypatch.setattr(stories_fit, "REFERENCES", 10)
+    fit = StoriesFit.updated("csls", snapshot.take(range(12)))
     assert not fit.is_outdated([*fit.references[1:], *"abcdefghij"])
     assert fit.is_outdated([*fit.references[2:], *"abcdefghij"])
 
@@ -135,8 +133,8 @@ def test_a_large_index_is_fitted_again_if_references_are_removed_or_it_has_doubl
 
 def test_hubs_are_looked_for_among_the_nearest_references(snapshot, monkeypatch):
     monkeypatch.setattr("narrlit.measures.fit.HUB_CANDIDATES", 12)
-    fit = IndexFit.updated("passages", snapshot)
-    represented = fit.measure.reader.represent(snapshot.contents)
+    fit = StoriesFit.updated("passages", snapshot)
+    represented = fit.measure.reader.represent(snapshot.stories)
     scores = represented.similarities(represented)
     moved = centered(snapshot.vectors, snapshot.vectors.mean(axis=0))
     for row, digest in enumerate(snapshot.digests):
@@ -152,19 +150,19 @@ def test_references_do_not_depend_on_the_order_of_stories(monkeypatch):
 
 
 def test_one_story_has_no_hubs(snapshot):
-    assert set(IndexFit.updated("passages", snapshot.take([3])).hubs.values()) == {0.0}
+    assert set(StoriesFit.updated("passages", snapshot.take([3])).hubs.values()) == {0.0}
 
 
 @pytest.mark.parametrize("measure", ["csls", "passages"])
 def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot, capsys, measure):
-    fit = IndexFit.current(measure, snapshot)
+    fit = StoriesFit.current(measure, snapshot)
     path = snapshot.path / "fits" / f"{measure}.npz"
     whole = path.read_bytes()
     with np.load(path) as arrays:
         earlier = {name: arrays[name] for name in arrays if name not in ("components", "hubs")}
     np.savez(path, **earlier)
     for _ in range(2):
-        assert IndexFit.current(measure, snapshot).hubs == fit.hubs
+        assert StoriesFit.current(measure, snapshot).hubs == fit.hubs
         assert f"{measure}.npz: " in (line := capsys.readouterr().err)
         assert "it is computed again" in line
         assert path.read_bytes() == whole
@@ -173,7 +171,7 @@ def test_a_broken_file_and_one_of_an_earlier_version_are_computed_again(snapshot
 
 @pytest.mark.parametrize("measure", ["fused", "lexical"])
 def test_words_that_an_earlier_version_weighted_in_another_way_are_weighted_again(snapshot, capsys, measure):
-    fit = IndexFit.current(measure, snapshot)
+    fit = StoriesFit.current(measure, snapshot)
     path = snapshot.path / "fits" / f"{measure}.npz"
     whole = path.read_bytes()
     with np.load(path) as arrays:
@@ -181,18 +179,18 @@ def test_words_that_an_earlier_version_weighted_in_another_way_are_weighted_agai
     earlier["rarity"] = np.ones(2**18)
     np.savez(path, **earlier)
 
-    assert IndexFit.current(measure, snapshot).hubs == fit.hubs
+    assert StoriesFit.current(measure, snapshot).hubs == fit.hubs
     assert capsys.readouterr().err.count("it is computed again") == 1
     assert path.read_bytes() == whole
 
 
 def test_the_cosine_stores_nothing_and_a_read_only_folder_costs_only_time(snapshot):
-    IndexFit.current("cosine", snapshot)
+    StoriesFit.current("cosine", snapshot)
     assert not (snapshot.path / "fits").exists()
 
     (snapshot.path / "fits").write_text("a file where a folder should be made")
-    expected = CollectionSimilarity.of("csls", snapshot.contents)
-    fit = IndexFit.current("csls", snapshot)
+    expected = fitted("csls", snapshot.stories)
+    fit = StoriesFit.current("csls", snapshot)
 
     np.testing.assert_allclose(fit.hubs_of(snapshot.digests), expected.hubs, atol=1e-6)
 
