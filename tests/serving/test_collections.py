@@ -15,6 +15,7 @@ from refusals import refused
 from servers import running_server, wait_until
 
 import narrlit
+from narrlit.explore.agreement import neighbor_agreement
 from narrlit.explore.matched_pair import likeness
 from narrlit.explore.story_map import in_groups, plane_points
 from narrlit.serving.imports import collection_name
@@ -166,6 +167,57 @@ def test_retellings_are_the_groups_of_the_library(client, tales_index):
         len(asked["groups"])
         == narrlit.pairs(narrlit.Index(tales_index).collection(), threshold=0.0).groups()["group"].nunique()
     )
+
+
+def computed(client, path, **params):
+    wait_until(lambda: client.get(path, params=params).status_code != 202)
+    return get(client, path, **params)
+
+
+def test_agreement_with_a_column_is_that_of_the_library(client, tales_index):
+    collection = narrlit.Index(tales_index).collection()
+    types = collection.frame["atu"].tolist()
+    expected = neighbor_agreement(collection.similarities, "atu", types, 10)
+    answer = computed(client, "/collections/tales/agreement", column="atu")
+    assert [share["share"] for share in answer["shares"]] == [share.share for share in expected.shares]
+    assert [value["value"] for value in answer["values"]] == [value.value for value in expected.values]
+    first = answer["surprises"][0]
+    ids = collection.frame["id"].tolist()
+    assert [first["left"]["id"], first["right"]["id"]] == [ids[row] for row in expected.surprises[0][:2]]
+    assert first["left"]["value"] != first["right"]["value"]
+    assert client.get("/collections/tales/agreement", params={"column": "age"}).status_code == 400
+
+
+def test_the_ranking_of_versions_is_that_of_the_library(client, tales_index):
+    expected = narrlit.retrieval(narrlit.Index(tales_index).collection(), same="atu", control="country")
+    answer = computed(client, "/collections/tales/ranking", column="atu", control="country")
+    assert len(answer["figures"]) == len(expected.figures)
+    for row in answer["figures"]:
+        figure = expected.estimate(row["system"], row["metric"], row["subset"])
+        assert (row["value"], row["n"]) == (figure.value, figure.n)
+    assert (answer["queries"], answer["stories"], answer["control"]) == (24, 24, "country")
+    permuted = {row["subset"] for row in answer["differences"]}
+    assert "permuted within: country" in permuted
+
+
+def test_what_nearest_stories_share_is_compared_for_all_columns(client):
+    confounds = computed(client, "/collections/tales/confounds")["confounds"]
+    assert {each["name"] for each in confounds} == {"length", "country", "atu"}
+    assert confounds[0]["name"] == "atu"
+    assert [each["is_warning"] for each in confounds] == [False, False, False]
+
+
+def test_exact_words_are_found_in_their_places(client):
+    answer = post(client, "/collections/tales/concordance", phrase="slipper of glass")
+    [line] = answer["lines"]
+    assert (answer["total"], answer["stories"], line["id"]) == (1, 1, "cinderella")
+    text = get(client, "/collections/tales/stories/cinderella")["text"]
+    assert text[line["start"] : line["end"]] == line["match"]
+    filtered = post(client, "/collections/tales/concordance", phrase="the", filters={"country": ["France"]}, limit=2)
+    assert len(filtered["lines"]) == 2 < filtered["total"]
+    assert {line["metadata"]["country"] for line in filtered["lines"]} == {"France"}
+    refusal = post(client, "/collections/tales/concordance", status=400, phrase="...")
+    assert refusal["error"]["code"] == "empty_query"
 
 
 def test_a_column_that_tells_equal_titles_apart_is_proposed_as_label(client):

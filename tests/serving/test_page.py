@@ -31,6 +31,9 @@ VIEWS = {
     "compare": "#/tales/compare/feather_robe/swan_maiden",
     "tree": "#/tales/map?picture=tree&color=country",
     "plane": "#/tales/map?picture=plane&color=country",
+    "words": "#/tales/search?q=the&mode=words",
+    "groups": "#/tales/groups",
+    "agreement": "#/tales/agreement?column=atu&control=country",
     "pairs": "#/tales/pairs?reader=axe",
     "catalog": "#/tales/catalog?column=atu",
     "list": "#/tales/list",
@@ -39,6 +42,8 @@ VIEWS = {
 READY = {
     "tree": ".leaves button",
     "plane": ".plane canvas",
+    "groups": ".groups",
+    "agreement": ".intervals",
     "pairs": ".decision, .empty",
     "catalog": ".panel .finding",
 }
@@ -462,6 +467,74 @@ def test_the_strongest_links_come_first_and_their_shares_are_of_100_percent(page
     assert "view=texts" in page.url
     page.reload()
     expect(page.locator(".row.linked").first).to_be_visible()
+
+
+def test_groups_follow_the_threshold(page, site):
+    visit(page, site, "groups")
+    answer = httpx.get(f"{site}/collections/tales/retellings").json()
+    expect(page.locator(".groups > li")).to_have_count(len(answer["groups"]))
+    assert float(page.locator("#threshold").input_value()) == pytest.approx(answer["threshold"], abs=5e-4)
+    page.locator("#threshold").fill("-0.2")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator("#automatic")).to_be_visible()
+    wide = httpx.get(f"{site}/collections/tales/retellings", params={"threshold": -0.2}).json()
+    titles = [story["title"] for group in wide["groups"] for story in group["stories"]]
+    expect(page.locator(".groups > li ol li")).to_have_text(titles)
+    assert "threshold=-0.2" in page.url
+    page.reload()
+    expect(page.locator(".groups > li ol li")).to_have_text(titles)
+    page.locator(".groups > li").first.get_by_role("button", name="on my list").click()
+    expect(page.get_by_role("link", name=f"My list ({len(wide['groups'][0]['stories'])})")).to_be_visible()
+    page.locator("#automatic").click()
+    expect(page.locator(".groups > li")).to_have_count(len(answer["groups"]))
+
+
+def test_agreement_with_a_column_and_the_ranking_of_versions(page, site):
+    visit(page, site, "agreement")
+    answer = httpx.get(f"{site}/collections/tales/agreement", params={"column": "atu"}).json()
+    expect(page.locator(".finding")).to_contain_text(f"{answer['shares'][0]['share']:.0%}")
+    values = page.locator(".sortable").first.locator("tbody td:first-child")
+    expect(values).to_have_text([value["value"] for value in answer["values"]])
+    page.get_by_role("button", name="atu", exact=True).first.click()
+    expect(values).to_have_text(sorted(value["value"] for value in answer["values"]))
+    surprise = answer["surprises"][0]
+    page.get_by_role("link", name=f"Compare: {surprise['left']['title']}").first.click()
+    heading = f"{surprise['left']['title']} beside {surprise['right']['title']}"
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+
+    visit(page, site, "agreement")
+    ranking = httpx.get(f"{site}/collections/tales/ranking", params={"column": "atu", "control": "country"}).json()
+    figures = [row for row in ranking["figures"] if row["subset"] == "all" and row["metric"] == "recall@1"]
+    shown = [f"{row['value']:.0%}" for row in figures]
+    expect(page.locator(".intervals li span:last-child").first).to_have_text(shown[0])
+    assert page.locator(".intervals li").count() == 2 * len(figures)
+    expect(page.get_by_role("cell", name="country", exact=True).first).to_be_visible()
+
+
+def test_exact_words_are_shown_in_context(page, site):
+    visit(page, site, "#/tales/search")
+    page.locator("#mode").select_option("words")
+    page.get_by_label("Exact words or a phrase").fill("glass on")
+    page.keyboard.press("Enter")
+    row = page.locator(".kwic tbody tr")
+    expect(row).to_have_count(1)
+    expect(row.locator("mark")).to_have_text("glass on")
+    row.get_by_role("link", name="Cinderella").click()
+    expect(page.locator("article mark")).to_have_text("glass on")
+
+    visit(page, site, "words")
+    answer = httpx.post(f"{site}/collections/tales/concordance", json={"phrase": "the"}).json()
+    expect(page.locator(".finding")).to_have_text(f"{answer['total']} matches in {answer['stories']} stories")
+    page.locator("#sort-lines").select_option("right")
+    page.wait_for_url("**lines=right")
+    page.wait_for_selector("main:not([aria-busy])")
+    after = [text.strip().casefold() for text in page.locator(".kwic-after").all_inner_texts()[1:]]
+    letters = [text[0] for text in after if text[:1].isalpha()]
+    assert letters == sorted(letters)
+    page.locator("#chip-country-Germany").click()
+    expect(page.locator(".finding")).not_to_have_text(f"{answer['total']} matches in {answer['stories']} stories")
+    found = page.locator(".finding").inner_text()
+    assert 0 < int(found.split()[0]) < answer["total"]
 
 
 def select_passage(page, start, end):

@@ -9,9 +9,11 @@ import { labelChoice } from "./labels.js";
 import { loadProject, whenFailed } from "./project.js";
 import { chosenStories, currentList, listTitle, whenChosen } from "./selection.js";
 import { language, LANGUAGES, loadTexts, t } from "./texts.js";
+import { agreementView } from "./views/agreement.js";
 import { catalogView } from "./views/catalog.js";
 import { collectionsView } from "./views/collections.js";
 import { compareView } from "./views/compare.js";
+import { groupsView } from "./views/groups.js";
 import { importView } from "./views/import.js";
 import { listView } from "./views/list.js";
 import { mapView } from "./views/map.js";
@@ -24,6 +26,8 @@ const VIEWS = {
   story: storyView,
   compare: compareView,
   map: mapView,
+  groups: groupsView,
+  agreement: agreementView,
   pairs: pairsView,
   catalog: catalogView,
   list: listView,
@@ -31,6 +35,8 @@ const VIEWS = {
 const LINKS = [
   ["search", "nav.search"],
   ["map", "nav.map"],
+  ["groups", "nav.groups"],
+  ["agreement", "nav.agreement"],
   ["pairs", "nav.pairs"],
   ["catalog", "nav.catalog"],
   ["list", "nav.list"],

@@ -3,6 +3,7 @@
 import { address, parseAddress } from "../address.js";
 import { get, path, post } from "../api.js";
 import { announce, make } from "../dom.js";
+import { concordance } from "../concordance.js";
 import { filterChips, filtersOf } from "../filters.js";
 import { titleOf } from "../labels.js";
 import { linkTable } from "../links.js";
@@ -23,8 +24,12 @@ export async function searchView(context) {
     const empty = emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/"));
     return make("div", {}, heading, empty);
   }
-  const isSearch = search.query || search.like;
-  const found = isSearch ? await results(collection, params, search) : await allStories(collection, params, signal);
+  const inWords = params.get("mode") === "words" && search.query;
+  const sortLines = (sort) => change(collection, params, { lines: sort });
+  let found;
+  if (inWords) found = await concordance(collection, search.query, search.filters, params.get("lines") ?? "", sortLines, signal);
+  else if (search.query || search.like) found = await results(collection, params, search);
+  else found = await allStories(collection, params, signal);
   return make("div", {}, heading, searchForm(collection, params),
     make("div", { class: "found" }, filterChips(collection, params), found));
 }
@@ -40,18 +45,24 @@ function change(collection, params, changes) {
 }
 
 function searchForm(collection, params) {
-  const query = make("textarea", { id: "query", rows: 2, placeholder: t("search.example") });
+  const query = make("textarea", { id: "query", rows: 2, placeholder: t(params.get("mode") === "words" ? "search.words_example" : "search.example") });
   query.value = params.get("q") ?? "";
-  const submit = () => change(collection, parseAddress(location.hash).params, { q: query.value.trim(), like: null, offset: null });
+  const present = () => parseAddress(location.hash).params;
+  const submit = () => change(collection, present(), { q: query.value.trim(), like: null, offset: null });
+  const inWords = params.get("mode") === "words";
+  const modes = [["", t("search.by_meaning")], ["words", t("search.by_words")]];
+  const setMode = (mode) => change(collection, present(), { q: query.value.trim(), mode, like: null, offset: null });
   query.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     submit();
   });
   const form = make("form", { class: "search", role: "search" },
-    field(t("search.label"), query),
+    field(t(inWords ? "search.words_label" : "search.label"), query),
     make("button", { type: "submit", class: "primary", id: "submit" }, t("search.submit")),
-    options(collection, params));
+    make("div", { class: "tools modes" }, field(t("search.mode"), select(modes, inWords ? "words" : "", setMode, { id: "mode" })),
+      inWords ? make("p", { class: "meta" }, t("search.words_how")) : null),
+    inWords ? null : options(collection, params));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

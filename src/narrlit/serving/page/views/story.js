@@ -3,6 +3,7 @@
 import { address } from "../address.js";
 import { get, path } from "../api.js";
 import { make } from "../dom.js";
+import { confoundNote } from "../confounds.js";
 import { titleOf } from "../labels.js";
 import { markedText, notesPanel } from "../notes.js";
 import { linkButton, listButton, metadataLine, storyLink } from "../parts.js";
@@ -32,7 +33,7 @@ export async function storyView({ collection, ids, params, signal }) {
       make("h2", { id: "nearest" }, t("story.nearest")),
       story.nearest.length === 0 ? make("p", {}, t("story.alone")) : null,
       make("ol", { class: "nearest" }, story.nearest.map((near) => nearest(collection, story, near, most)))));
-  if (story.nearest.length) view.querySelector("ol").before(scaleNote(collection, view, signal));
+  if (story.nearest.length) view.querySelector("ol.nearest").before(scaleNote(collection, view, signal), confoundNote(collection, signal));
   return view;
 }
 
