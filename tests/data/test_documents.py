@@ -7,6 +7,7 @@ from documents import write_pdf_columns
 from refusals import refused
 
 from narrlit.data.readers import read_stories
+from narrlit.data.rows import Layout
 
 KING = "A king fell ill, and his three sons rode out to find the water of life."
 FOX = "A fox saw ripe grapes on a vine and could not reach them, so he called them sour."
@@ -217,3 +218,68 @@ def test_running_heads_of_pages_are_left_out(tmp_path):
     assert "Tales of the North" not in text
     assert text.count("A fox saw") == 4
     assert notes == ["left_out_heads"]
+
+
+LONG = " ".join([KING, FOX, "Then both of them went home and told it to their children."] * 2)
+
+
+def tales(*titles, mark=""):
+    return "\n\n".join(f"{mark}{title}\n\n{LONG}\n\nThe end of {title.lower()} came soon." for title in titles)
+
+
+TITLE = "The King's Long Way Home to the Castle in the North of the World"
+LISTED = f"Contents\n\n{TITLE} ... 3\n2. he fled\n\n" + tales("The King", "he fled").replace("The King\n", f"{TITLE}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "split"),
+    [
+        ("a.md", "# Tales\n\nA word before.\n\n" + tales("The King", "The Fox", mark="## "), "headings"),
+        ("b.md", tales("The King", "The Fox", mark="# ") + "\n\n### Moral\n\nBe kind.", "auto"),
+        ("c.txt", tales("THE KING", "THE FOX"), "auto"),
+        ("d.txt", LISTED, "auto"),
+    ],
+)
+def test_a_book_is_divided_into_its_stories(make, name, content, split):
+    stories = read_stories(make(name, content), layout=Layout(split=split))
+    assert len(stories) == 2
+    assert stories.story_ids == [f"{name[0]}-1", f"{name[0]}-2"]
+    assert stories.titles[0].casefold().startswith("the king")
+    assert [cells["number"] for cells in stories.metadata] == [1, 2]
+    assert all(story.text.startswith(KING) for story in stories)
+    assert "came soon." in stories[0].text
+    assert len(read_stories(make(name, content))) == 1
+
+
+def test_what_is_no_story_of_a_book_is_named(make):
+    book = "# Contents\n\nThe King\n\nThe Fox\n\n" + tales("The King", "The Fox", mark="# ") + "\n\n# Imprint\n\n1812."
+    stories = read_stories(make("a.md", f"A word before.\n\n{book}"), layout=Layout(split="headings"))
+    assert stories.titles == ["The King", "The Fox"]
+    assert [(note.code, note.values["n"]) for note in stories.report.notes] == [
+        ("left_out_sections", 2),
+        ("left_out_before", 3),
+    ]
+    assert [note.code for note in read_stories(make("b.md", book)).report.notes] == ["several_stories_inside"]
+
+
+def test_chapters_with_numbers_alone_are_one_story(make):
+    chapters = tales("I", "II.", "Chapter 3", mark="# ")
+    assert len(read_stories(make("a.md", chapters), layout=Layout(split="auto"))) == 1
+
+
+def test_books_of_a_folder_are_divided_with_the_columns_of_their_tables(tmp_path):
+    (tmp_path / "north").mkdir()
+    (tmp_path / "north" / "a.md").write_text("---\nauthor: Nobody\n---\n" + tales("The King", "The Fox", mark="# "))
+    (tmp_path / "b.txt").write_text(FOX)
+    (tmp_path / "about.csv").write_text("file,title,year\na.md,Northern Tales,1812\nb.txt,One,1900\n")
+    stories = read_stories(tmp_path, layout=Layout(split="headings"))
+    assert stories.story_ids == ["b", "north/a-1", "north/a-2"]
+    assert stories.titles == ["One", "The King", "The Fox"]
+    assert [cells.get("year") for cells in stories.metadata] == ["1900", "1812", "1812"]
+    assert stories.metadata[1] == {
+        "book": "a",
+        "number": 1,
+        "author": "Nobody",
+        "file_name": "north/a.md",
+        "year": "1812",
+    }

@@ -382,7 +382,7 @@ def test_a_file_with_titles_inside_is_pointed_out(tmp_path):
     folder, record = record_of(tmp_path, {"text": text}, name="two.txt", kind="text")
     [file] = understand(folder, record).files
     assert [(warning.code, warning.values) for warning in file.warnings] == [
-        ("several_stories", {"titles": "The Fox and the Crow"})
+        ("several_stories", {"titles": "The King; The Fox and the Crow"})
     ]
 
 

@@ -11,16 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, NamedTuple, TextIO
 
 from narrlit.data.decoding import decoded, encoding_of
-from narrlit.data.documents.document import joined_blocks
+from narrlit.data.documents.division import divided
+from narrlit.data.documents.document import DocumentText, joined_blocks
 from narrlit.data.documents.reading import read_document
 from narrlit.data.joining import Described, FileNames, described_files
 from narrlit.data.row_file import (
     DELIMITERS,
-    DOCUMENT_SUFFIXES,
     JSON_SUFFIXES,
     KNOWN_SUFFIXES,
     STANDARD_INPUT,
@@ -35,12 +35,12 @@ from narrlit.data.row_file import (
 from narrlit.data.schema import normal_form
 from narrlit.data.sources import SourceFile, is_source, source_files
 from narrlit.data.tables import STORY_COLUMNS, Dialect, delimited_records, table_rows, workbook_rows
-from narrlit.errors import DataError, OptionError, reading
+from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.optional import require
 
 NAMED_PROBLEMS = 3
 """Number of files that can't be read of which the problem is told."""
-TextSplit = Literal["lines", "blank-lines"]
+TextSplit = Literal["none", "auto", "headings", "lines", "blank-lines"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ class Layout:
         id_column: column with the ids; default: id.
         title_column: column with the titles; default: title.
         file_column: column with names of files, in a table beside them; default: the one whose values are such names.
-        split: how a text file is divided into stories: each line is one, or they are separated by blank lines; default:
-            the file is one story.
+        split: how a text file or document is divided into stories; none: the file is one story; headings: at its
+            headings; auto: at headings or, without any, at the titles in its contents or between blank lines; lines,
+            blank-lines: a text file alone.
         strict: stop at the first row or file that can't be used, instead of leaving it out and counting it.
     """
 
@@ -61,7 +62,7 @@ class Layout:
     id_column: str | None = None
     title_column: str | None = None
     file_column: str | None = None
-    split: TextSplit | None = None
+    split: TextSplit = "none"
     strict: bool = False
 
 
@@ -108,29 +109,25 @@ def _content_rows(path: Path, content: bytes, layout: Layout, notes: list[Readin
         return workbook_rows(path, content, notes, layout.text_column)
     if suffix == ".parquet":
         return _parquet_rows(path, content)
-    if suffix in DOCUMENT_SUFFIXES:
-        return [FileRow(1, _story(path, content, notes))]
-    if layout.split is None and suffix in TEXT_SUFFIXES:
-        return [_whole_text(path, content, notes)]
+    if suffix in STORY_SUFFIXES:
+        return _stories(path, content, layout, notes)
     return _text_rows(path, decoded(path, content, notes), content, layout, notes)
 
 
 def _text_rows(path: Path, text: str, content: bytes, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
-    """Read the rows of a table, of JSON, of a text that is divided, or of standard input."""
+    """Read the rows of a table, of JSON, or of standard input."""
     if not text.strip():
         raise DataError("empty_file", path=path)
     suffix = _suffix_of(text, layout) if path in STANDARD_INPUT else path.suffix.lower()
-    if layout.split is not None and suffix not in TEXT_SUFFIXES:
+    if suffix == ".txt":
+        return _stories(path, content, layout, notes)
+    if layout.split != "none":
         raise OptionError("split_of_other_file", split=layout.split, path=path)
     if suffix in DELIMITERS:
         records = delimited_records(path, io.StringIO(text, newline=""), DELIMITERS[suffix])
         return list(table_rows(path, records, notes, layout.text_column))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if suffix in JSON_SUFFIXES:
-        return _json_rows(path, suffix, text)
-    if layout.split is None:
-        return [_whole_text(path, content, notes)]
-    return _divided_text(text, layout.split)
+    return _json_rows(path, suffix, text)
 
 
 def _parquet_rows(path: Path, content: bytes) -> list[FileRow]:
@@ -223,22 +220,29 @@ def _source_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[F
     if not story_files:
         names = ", ".join([file.name for file in files[:5]]) or "no file"
         raise DataError("no_stories_in_folder", path=path, found=names, known=STORY_SUFFIXES)
-    stories: dict[str, dict[str, object]] = {}
+    stories: dict[str, list[FileRow]] = {}
     problems: list[DataError] = []
     story_notes: list[ReadingNote] = []
     for file in story_files:
         try:
-            stories[file.name] = {**_story(file.path, file.read(), story_notes), "id": file.id}
+            stories[file.name] = _stories(file.path, file.read(), layout, story_notes)
         except DataError as error:
             problems.append(error)
-    cells, unread = _cells_beside(path, files, FileNames(stories), layout, notes, problems)
+    cells, unread = _cells_beside(path, files, FileNames(stories), layout, notes)
     if problems and (layout.strict or not stories):
         raise problems[0]
-    rows = []
-    for number, (name, story) in enumerate(stories.items(), start=1):
-        row = {**story, **cells.get(name, {}), "text": story["text"], "file_name": name}
-        rows.append(FileRow(number, row, path / name))
-    for note, count in Counter(map(str, story_notes)).items():
+    rows: list[FileRow] = []
+    for name, parts in stories.items():
+        id = str(PurePosixPath(name).with_suffix(""))
+        for number, part in enumerate(parts, start=1):
+            story = part.cells or {"text": part.value}
+            if len(parts) == 1:
+                row = {**story, "id": id, **cells.get(name, {})}
+            else:  # the table describes the book
+                row = {**cells.get(name, {}), **story, "id": f"{id}-{number}"}
+            row |= {"text": story["text"], "file_name": name}
+            rows.append(FileRow(len(rows) + 1, row, path / name))
+    for note, count in Counter(str(note) for note in story_notes if note.code != "one_story").items():
         notes.append(ReadingNote.of("note_of_files", n=count, note=note))
     undescribed = [name for name in stories if name not in cells]
     if cells and undescribed:
@@ -257,7 +261,6 @@ def _cells_beside(
     names: FileNames,
     layout: Layout,
     notes: list[ReadingNote],
-    problems: list[DataError],
 ) -> tuple[dict[str, dict[str, object]], list[str]]:
     """Read the tables among the files of a folder.
 
@@ -306,7 +309,7 @@ def _bytes(path: Path) -> bytes:
 
 def _suffix_of(text: str, layout: Layout) -> str:
     """Return the suffix that a file with the text of standard input would have."""
-    if layout.split is not None:
+    if layout.split != "none":
         return ".txt"
     first_line = text.lstrip().partition("\n")[0]
     if _is_json(first_line, (dict, str)):
@@ -352,27 +355,44 @@ def _json(path: Path, line: _Line) -> Any:
         raise DataError("broken_json", path=path, line=line.number, reason=cause) from error
 
 
-def _divided_text(text: str, split: TextSplit) -> list[FileRow]:
-    """Divide a text into stories."""
+def _stories(path: Path, content: bytes, layout: Layout, notes: list[ReadingNote]) -> list[FileRow]:
+    """Read the stories of a text file or document: one, unless the layout divides it."""
+    if layout.split in ("lines", "blank-lines"):
+        return _divided_text(path, content, layout.split, notes)
+    document = read_document(path, content, notes)
+    if layout.split == "none":
+        return [FileRow(1, _whole(path, document, notes))]
+    division = divided(document, guess=layout.split == "auto")
+    if not division.stories:
+        return [FileRow(1, _whole(path, document, []))]
+    if division.left_out:
+        shown = ", ".join(printable(title, 40) for title in division.left_out[:NAMED_PROBLEMS])
+        notes.append(ReadingNote.of("left_out_sections", n=len(division.left_out), titles=shown))
+    if division.words_before:
+        notes.append(ReadingNote.of("left_out_before", n=division.words_before))
+    stories = []
+    book = document.title or path.stem
+    for number, section in enumerate(division.stories, start=1):
+        cells = {"title": normal_form(section.title), "book": normal_form(book), "number": number, **document.columns}
+        stories.append({"id": f"{path.stem}-{number}", **cells, "text": joined_blocks(section.blocks)})
+    return numbered_rows(stories)
+
+
+def _divided_text(path: Path, content: bytes, split: TextSplit, notes: list[ReadingNote]) -> list[FileRow]:
+    """Divide a text file at its line breaks or at blank lines."""
+    if path.suffix.lower() not in (*TEXT_SUFFIXES, "") and path not in STANDARD_INPUT:
+        raise OptionError("split_of_other_file", split=split, path=path)
+    text = decoded(path, content, notes).replace("\r\n", "\n").replace("\r", "\n")
     if split == "lines":
         return [FileRow(line.number, line.text) for line in _lines(text.split("\n"))]
-    blocks = map(str.strip, re.split(r"\n\s*\n", text))
-    return numbered_rows(filter(None, blocks))
+    return numbered_rows(filter(None, map(str.strip, re.split(r"\n\s*\n", text))))
 
 
-def _whole_text(path: Path, content: bytes, notes: list[ReadingNote]) -> FileRow:
-    """Read a text file as one story; note that its lines are none."""
-    story = _story(path, content, notes)
-    lines = str(story["text"]).count("\n") + 1 - str(story["text"]).count("\n\n")
-    is_wrapped = any(note.code == "joined_lines" for note in notes)
-    if lines > 1 and not is_wrapped and path.suffix.lower() != ".md":
-        notes.append(ReadingNote.of("one_story", lines=lines))
-    return FileRow(1, story)
+def _whole(path: Path, document: DocumentText, notes: list[ReadingNote]) -> dict[str, object]:
+    """Make one story of a document; the heading at its beginning is its title, and is no part of it.
 
-
-def _story(path: Path, content: bytes, notes: list[ReadingNote]) -> dict[str, object]:
-    """Read a text file or document as one story; the heading at its beginning is its title, and is no part of it."""
-    document = read_document(path, content, notes)
+    What may be misunderstood is noted: that the lines are no stories, or that there are several.
+    """
     blocks = document.blocks
     title = document.title
     if blocks[0].level and len(blocks) > 1 and title in (None, blocks[0].text):
@@ -383,4 +403,10 @@ def _story(path: Path, content: bytes, notes: list[ReadingNote]) -> dict[str, ob
         story["id"] = path.stem
     if title:
         story["title"] = normal_form(title)
+    lines = sum(block.text.count("\n") + 1 for block in blocks)
+    is_wrapped = any(note.code == "joined_lines" for note in document.notes)
+    if divided(document, guess=False).stories:
+        notes.append(ReadingNote.of("several_stories_inside"))
+    elif lines > 1 and not is_wrapped and (path.suffix.lower() == ".txt" or path in STANDARD_INPUT):
+        notes.append(ReadingNote.of("one_story", lines=lines))
     return {**story, **document.columns, "text": joined_blocks(blocks)}

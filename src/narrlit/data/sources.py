@@ -40,11 +40,6 @@ class SourceFile:
         """Suffix in lower case."""
         return PurePosixPath(self.name).suffix.lower()
 
-    @property
-    def id(self) -> str:
-        """Name without suffix."""
-        return str(PurePosixPath(self.name).with_suffix(""))
-
 
 def is_hidden(name: str) -> bool:
     """Return True for hidden files and what systems and programs leave in folders.

@@ -125,7 +125,7 @@ def embed_to_folder(
     (True, 2, ['part-00000.parquet'])
     """
     steps = encoder.postprocessing
-    if layout.split is not None or (steps is not None and steps.transductive):
+    if layout.split != "none" or (steps is not None and steps.transductive):
         raise OptionError("whole_files_in_parts")
     if parts.engine == "ray":
         require("ray", "ray")  # which includes what reads the files

@@ -139,7 +139,7 @@ class VectorTable:
         encoder = encoder if isinstance(encoder, StoryEncoder) else load(encoder, cache=None)
         if encoder.postprocessing is not None:
             raise OptionError("postprocessed_table")
-        if layout.split is not None:
+        if layout.split != "none":
             raise OptionError("whole_files_in_table")
         if options.engine == "ray":
             require("ray", "ray")  # which includes what reads the files

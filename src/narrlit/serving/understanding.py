@@ -1,13 +1,13 @@
 """Description of the files of an import: stories, columns of tables, and warnings before they are embedded."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from narrlit.console import counted
+from narrlit.data.documents.division import titles_inside
 from narrlit.data.joining import FileNames, described_files
 from narrlit.data.readers import Stories, counts, parse_stories
 from narrlit.data.row_file import FileRow, RowFile
@@ -26,10 +26,6 @@ SHORT, LONG = 30, 20_000
 """Words below and above which a story is worth a look."""
 RowCells = Mapping[str, object]
 """RowCells of a row, by the names of their columns."""
-TITLE_CHARACTERS, TITLE_WORDS = 60, 8
-"""Most characters and words of a line that may be the title of another story."""
-WORDS_BETWEEN = 60
-"""Words between two titles of stories."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +172,7 @@ def _document(record: FileRecord, rows: RowFile, top: str) -> FoundFile:
     text = str(row.value.get("text", ""))
     path = PurePosixPath(record.name.removeprefix(top)).with_suffix("")
     story = FoundStory(str(path), str(row.value.get("title") or ""), text)
-    warnings = [note for note in record.notes if note.code != "one_story"]
+    warnings = [note for note in record.notes if note.code not in ("one_story", "several_stories_inside")]
     warnings += _warnings_of_text(text)
     return FoundFile(record.model_copy(update={"warnings": warnings}), [story])
 
@@ -311,31 +307,3 @@ def _warnings_of_text(text: str) -> list[Message]:
         message = f"may hold several stories ({named}): if it does, make a file of each"
         warnings.append(Message(message=message, code="several_stories", values={"titles": named}))
     return warnings
-
-
-def titles_inside(text: str) -> list[str]:
-    r"""Find lines that look like titles of further stories: short, between blank lines, with long texts around.
-
-    >>> story = "A king fell ill, and his sons rode out. " * 10
-    >>> titles_inside(f"The King\n\n{story}\n\nThe Fox\n\n{story}")
-    ['The Fox']
-    """
-    blocks = [block.strip() for block in re.split(r"\n\s*\n", text)]
-    titles = []
-    words_before = 0
-    for number, block in enumerate(blocks):
-        words_after = sum(len(later.split()) for later in blocks[number + 1 : number + 4])
-        if _looks_like_title(block) and min(words_before, words_after) >= WORDS_BETWEEN:
-            titles.append(block.lstrip("# "))
-            words_before = 0
-        words_before += len(block.split())
-    return titles
-
-
-def _looks_like_title(block: str) -> bool:
-    line = block.lstrip("# ")
-    if not line or "\n" in line:
-        return False
-    is_short = len(line) <= TITLE_CHARACTERS and len(line.split()) <= TITLE_WORDS
-    begins_like_title = line[0].isupper() or line[0].isdigit()
-    return is_short and begins_like_title and line[-1].isalnum()

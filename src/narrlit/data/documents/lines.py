@@ -24,6 +24,11 @@ _HEAD = re.compile(r"(?:\d{1,4}\s+(?=\D))?(\D.{0,60}?)(?:\s+\d{1,4})?")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
 
+def _is_item(line: str) -> bool:
+    """Return True for a line of a list or of contents."""
+    return re.match(r"(?:\d+|[a-z])[.)]\s|[-*•]\s", line) is not None or re.search(r"[.\s]{2,}\d+$", line) is not None
+
+
 def width_of(line: str) -> int:
     """Count the columns of a line in print: two for a character of full width."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
@@ -134,7 +139,7 @@ class Wrapping:
         return text
 
     def _is_wrapped(self, lines: Sequence[str]) -> bool:
-        if not self.width or not all(lines):
+        if not self.width or not all(lines) or 2 * sum(map(_is_item, lines)) >= len(lines):
             return False
         continued = [line for line in lines[1:] if line[0].isalpha() or line[0] in "\"'“‘«"]
         capitals = sum(line.lstrip("\"'“‘«")[:1].isupper() for line in continued)
