@@ -1,4 +1,4 @@
-"""Licence and header of Project Gutenberg, which make texts alike that have nothing else in common."""
+"""License and header of Project Gutenberg, which make texts alike that have nothing else in common."""
 
 import re
 from collections.abc import Sequence
