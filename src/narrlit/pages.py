@@ -17,6 +17,8 @@ from narrlit import __version__
 from narrlit.files import encodable
 from narrlit.optional import require
 
+PAGE = Path(__file__).with_name("page")
+"""HTML, style, texts and modules of the page, which the server sends and files contain."""
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 """Color-blind safe palette of Okabe and Ito (2008)."""
 INK, GRAY = "#1f2328", "#8c959f"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from refusals import names_in
 
-import narrlit
+from narrlit import serving
 from narrlit.english import SENTENCES
+from narrlit.pages import PAGE
 from narrlit.serving.problems import HTTP_CODES
 
-PAGE = Path(narrlit.__file__).parent / "serving" / "page"
 MODULES = sorted(PAGE.rglob("*.js"))
 TEXTS = json.loads((PAGE / "texts.json").read_text(encoding="utf-8"))
 GROUPS = sorted({key.partition(".")[0] for key in TEXTS["en"]})
@@ -38,7 +38,7 @@ def values_of_call(call):
 def server_codes():
     """Codes of the messages that the server sends to the page, each with the names of its values."""
     codes = {code: set() for code in HTTP_CODES.values()}
-    for module in PAGE.parent.glob("*.py"):
+    for module in Path(serving.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             code, values = values_of_call(node) if isinstance(node, ast.Call) else (None, set())
             if code is not None and code not in FOR_PROGRAMS:

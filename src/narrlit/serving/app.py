@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, PlainTextResponse
 from starlette.staticfiles import StaticFiles
 
 from narrlit import __version__
+from narrlit.pages import PAGE
 from narrlit.serving import analysis_api, checking_api, collections_api, imports_api, programs, project_api
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.middleware import (
@@ -25,7 +25,6 @@ from narrlit.serving.problems import ErrorAnswer, install_handlers, missing
 from narrlit.serving.settings import ServerSettings
 from narrlit.serving.state import Server, ServerOf
 
-PAGE = Path(__file__).with_name("page")
 INDEX = PAGE / "index.html"
 DESCRIPTION = (
     "Embeddings of stories by theme, course of action and outcome; search, explanations and maps of collections."

@@ -1,11 +1,10 @@
 // A second label beside titles, such as the author or the year, which tells versions with one title apart.
 
 import { make } from "./dom.js";
-import { select } from "./parts.js";
-import { chooseSetting, settingOf } from "./project.js";
-import { t } from "./texts.js";
+import { settingOf } from "./project.js";
 
 const NONE = "";
+
 /** The column whose value stands beside titles: the chosen one, or the one that tells equal titles apart; "" for none. */
 export function labelColumn(collection) {
   const chosen = settingOf(collection.name, "label") ?? collection.label ?? NONE;
@@ -23,17 +22,6 @@ export function titleOf(collection, story) {
   const label = secondLabel(collection, story);
   const title = story.title || story.id;
   return label ? `${title} (${label})` : title;
-}
-
-/** The list from which a reader chooses the column. */
-export function labelChoice(collection, redraw) {
-  const options = collection.columns.map((column) => [column.name, t("preferences.with_label", { column: column.name })]);
-  const choose = (column) => {
-    chooseSetting(collection.name, "label", column);
-    redraw();
-  };
-  return select([[NONE, t("preferences.no_label")], ...options], labelColumn(collection), choose,
-    { "aria-label": t("preferences.label"), id: "label" });
 }
 
 /** The second label as an element; null if there is none. */

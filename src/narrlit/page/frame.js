@@ -5,46 +5,16 @@ import { ApiError, get, path } from "./api.js";
 import { make } from "./dom.js";
 import { enterPlace, keepPlace, restorePlace } from "./places.js";
 import { emptyState, errorBox, linkButton, progressBar, select } from "./parts.js";
-import { labelChoice } from "./labels.js";
-import { loadProject, whenFailed } from "./project.js";
+import { labelColumn } from "./labels.js";
+import { chooseSetting, loadProject, whenFailed } from "./project.js";
 import { chosenStories, currentList, listTitle, whenChosen } from "./selection.js";
-import { language, LANGUAGES, loadTexts, t } from "./texts.js";
-import { agreementView } from "./views/agreement.js";
-import { catalogView } from "./views/catalog.js";
-import { collectionsView } from "./views/collections.js";
-import { compareView } from "./views/compare.js";
-import { groupsView } from "./views/groups.js";
-import { importView } from "./views/import.js";
-import { listView } from "./views/list.js";
-import { mapView } from "./views/map.js";
-import { pairsView } from "./views/pairs.js";
-import { searchView } from "./views/search.js";
-import { storyView } from "./views/story.js";
+import { language, LANGUAGES, t } from "./texts.js";
 
-const VIEWS = {
-  search: searchView,
-  story: storyView,
-  compare: compareView,
-  map: mapView,
-  groups: groupsView,
-  agreement: agreementView,
-  pairs: pairsView,
-  catalog: catalogView,
-  list: listView,
-};
-const LINKS = [
-  ["search", "nav.search"],
-  ["map", "nav.map"],
-  ["groups", "nav.groups"],
-  ["agreement", "nav.agreement"],
-  ["pairs", "nav.pairs"],
-  ["catalog", "nav.catalog"],
-  ["list", "nav.list"],
-];
 /** Milliseconds after which a view that is not there yet gives way to a bar. */
 const SLOW = 800;
 const find = (id) => document.getElementById(id);
-let settings;
+/** What the page consists of: settings, views by name, links to them, and the overview of collections, if it has one. */
+let page;
 let leave = new AbortController();
 let drawn = "";
 
@@ -84,12 +54,10 @@ async function show() {
 }
 
 async function viewOf(route, signal) {
-  const context = { ...route, settings, signal };
-  if (route.collection === null) {
-    return route.params.has("import") ? importView(context) : collectionsView(context);
-  }
+  const context = { ...route, settings: page.settings, signal };
+  if (route.collection === null && page.overview) return page.overview(context);
   const collection = await get(path("collections", route.collection), signal);
-  const view = VIEWS[route.view];
+  const view = page.views[route.view];
   if (!view) throw new ApiError(404, t("error.view", { view: route.view }));
   whenChosen(() => drawLinks(route), signal);
   await loadProject(collection, signal);
@@ -100,14 +68,15 @@ async function viewOf(route, signal) {
 
 function missing(error) {
   const heading = t("error.missing");
-  return make("div", {}, make("h1", {}, heading), emptyState(error.message, "", linkButton(t("nav.collections"), "#/")));
+  const link = linkButton(t(page.overview ? "nav.collections" : "nav.start"), page.first ?? "#/");
+  return make("div", {}, make("h1", {}, heading), emptyState(error.message, "", link));
 }
 
 function drawLinks({ collection, view }) {
-  const links = [navigationLink("#/", t("nav.collections"), collection === null)];
+  const links = page.overview ? [navigationLink("#/", t("nav.collections"), collection === null)] : [];
   if (collection !== null) {
-    links.push(make("span", { class: "collection" }, collection));
-    for (const [name, key] of LINKS) {
+    if (page.overview) links.push(make("span", { class: "collection" }, collection));
+    for (const [name, key] of page.links) {
       const isList = name === "list";
       const text = isList ? `${listTitle(currentList(collection))} (${chosenStories(collection).length})` : t(key);
       links.push(navigationLink(address(collection, name), text, view === name));
@@ -135,6 +104,17 @@ function drawPreferences() {
   find("preferences").replaceChildren(make("span", { id: "label-choice" }), theme, languages);
 }
 
+/** The list from which a reader chooses the column of second labels. */
+function labelChoice(collection, redraw) {
+  const options = collection.columns.map((column) => [column.name, t("preferences.with_label", { column: column.name })]);
+  const choose = (column) => {
+    chooseSetting(collection.name, "label", column);
+    redraw();
+  };
+  return select([["", t("preferences.no_label")], ...options], labelColumn(collection), choose,
+    { "aria-label": t("preferences.label"), id: "label" });
+}
+
 function applyTheme() {
   const theme = localStorage.getItem("theme") ?? "auto";
   if (theme === "auto") delete document.documentElement.dataset.theme;
@@ -146,24 +126,28 @@ function skipToMain(event) {
   find("main").focus();
 }
 
-async function start() {
+/** What to show where the page cannot start. */
+export function failed(error) {
+  prepare();
+  find("main").replaceChildren(errorBox(error));
+}
+
+function prepare() {
   applyTheme();
-  await loadTexts();
   find("nav").setAttribute("aria-label", t("nav.label"));
   find("skip").textContent = t("nav.skip");
   find("skip").addEventListener("click", skipToMain);
   drawPreferences();
-  try {
-    settings = await get("settings");
-  } catch (error) {
-    find("main").replaceChildren(errorBox(error));
-    return;
-  }
-  find("footer").textContent = t("footer.text", { version: settings.version, model: settings.model });
+}
+
+/** Draw the page; `first` is the address of the view that it opens with, and `footer` what stands below. */
+export async function startPage(parts) {
+  page = parts;
+  prepare();
+  find("footer").textContent = page.footer ?? t("footer.text", { version: page.settings.version, model: page.settings.model });
+  if (page.first && location.hash.length < 3) history.replaceState(history.state, "", page.first);
   addEventListener("hashchange", show);
   keepPlace(find("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   await show();
 }
-
-start();

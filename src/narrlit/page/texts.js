@@ -3,14 +3,13 @@
 import { make } from "./dom.js";
 
 export const LANGUAGES = { en: "English", de: "Deutsch" };
+const wanted = [localStorage.getItem("language"), ...navigator.languages.map((tag) => tag.slice(0, 2))];
+/** The language chosen before, or the browser's. */
+export const language = wanted.find((tag) => tag in LANGUAGES) ?? "en";
 let texts = {};
-export let language = "en";
 
-/** Load the texts; the language is the one chosen before, or the browser's. */
-export async function loadTexts() {
-  const all = await (await fetch("page/texts.json")).json();
-  const wanted = [localStorage.getItem("language"), ...navigator.languages.map((tag) => tag.slice(0, 2))];
-  language = wanted.find((tag) => tag in LANGUAGES) ?? "en";
+/** Take the texts of the language from those of all. */
+export function useTexts(all) {
   texts = all[language];
   document.documentElement.lang = language;
 }
