@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from deferred import deferred
 from fake_hub import TOKEN, Repository, fake_hub
 from head_encoders import sentence_encoder, view_encoder
 from huggingface_hub import ModelCard
@@ -14,6 +15,7 @@ from refusals import refused
 from sentence_transformers import SentenceTransformer
 
 import narrlit as library
+from narrlit.commands.export import export
 from narrlit.exporting.folders import write_model_folder
 from narrlit.exporting.hub import push
 from narrlit.exporting.origin import Origin
@@ -72,7 +74,7 @@ def test_every_file_arrives_unchanged_and_privately(hub, folder):
 
 
 def test_a_model_is_public_only_on_request(hub, folder):
-    pushed = push(folder, NAME, private=False)
+    pushed = push(folder, NAME, public=True)
 
     assert hub.repositories[NAME].private is False
     assert pushed.private is False
@@ -81,23 +83,45 @@ def test_a_model_is_public_only_on_request(hub, folder):
 @pytest.mark.parametrize("private", [True, False])
 def test_an_existing_model_is_updated_but_never_shown_to_others(hub, folder, private):
     hub.repositories[NAME] = Repository(private)
-    push(folder, NAME, private=private)
+    push(folder, NAME, public=not private)
     assert hub.repositories[NAME].files == contents(folder)
 
     hub.repositories[NAME] = Repository(private)
     with refused("private_on_hub" if private else "public_on_hub", name=NAME):
-        push(folder, NAME, private=not private)
+        push(folder, NAME, public=private)
     assert hub.repositories[NAME].files == {}
 
 
 def test_a_dry_run_lists_every_file_and_sends_nothing(hub, no_token, folder, narrlit):
-    found = narrlit("push", folder, NAME, "--dry-run")
+    found = narrlit("export", folder, "--push", NAME, "--dry-run")
 
     assert found.code == 0, found.err
     for path, content in contents(folder).items():
         assert f"{len(content):>13,}  {path}\n" in found.out
     assert found.out.endswith(f"{hub.url}/{NAME} (private): {len(contents(folder))} files, dry run, nothing was sent\n")
     assert hub.requests == []
+
+
+def test_a_model_is_exported_and_sent_by_one_command(hub, tiny, tmp_path, narrlit):
+    found = narrlit("export", tiny(), "--out", tmp_path / "model", "--push", NAME, "--public")
+
+    assert found.code == 0, found.err
+    assert hub.repositories[NAME].files == contents(tmp_path / "model")
+    assert 'SentenceTransformer("ann/plots")' in hub.repositories[NAME].files["README.md"].decode()
+    assert hub.repositories[NAME].private is False
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({}, "out_or_push"),
+        ({"out": "m", "public": True}, "options_need_option"),
+        ({"push": NAME, "weights": "float16"}, "export_options_need_out"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(folder, options, code):
+    with refused(code):
+        export(str(folder), encoder=deferred("export"), **options)
 
 
 def test_a_model_that_is_no_exported_folder_is_exported_with_its_name_on_the_hub(hub):
@@ -161,7 +185,7 @@ def test_without_a_token_it_says_how_to_log_in(hub, no_token, folder):
 )
 def test_a_refusal_of_the_hub_is_one_line_with_what_to_do(hub, folder, narrlit, status, advice):
     hub.refusal = (status, "not today")
-    found = narrlit("push", folder, NAME)
+    found = narrlit("export", folder, "--push", NAME)
 
     assert found.code == 2
     assert found.err.count("\n") == 1
@@ -187,7 +211,7 @@ def test_offline_mode_is_respected(hub, folder, monkeypatch):
 @pytest.mark.slow
 def test_the_command_takes_hub_and_token_from_the_environment_and_prints_no_token(hub, folder):
     settings = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-    command = [sys.executable, "-m", "narrlit", "push", str(folder), NAME, "--public"]
+    command = [sys.executable, "-m", "narrlit", "export", str(folder), "--push", NAME, "--public"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **settings}, check=False)
 
     assert done.returncode == 0, done.stderr

@@ -119,8 +119,12 @@ def _command_line(name: str, purpose: str) -> str:
 
 
 def _former_arguments(name: str, arguments: list[str]) -> list[str]:
-    """Return the arguments of a former command without an action that it no longer has, such as `views check`."""
-    return arguments[1:] if arguments[:1] == [{"views": "check", "augment": "backtranslate"}.get(name)] else arguments
+    """Return arguments of a former command as its new name takes them."""
+    positions = [position for position, word in enumerate(arguments) if not word.startswith("-")]
+    if name == "push" and len(positions) == 2:  # push MODEL NAME
+        return [*arguments[: positions[1]], "--push", *arguments[positions[1] :]]
+    is_action = arguments[:1] == [{"views": "check", "augment": "backtranslate"}.get(name)]  # views check FILE
+    return arguments[1:] if is_action else arguments
 
 
 def _repair_streams() -> None:

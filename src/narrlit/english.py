@@ -771,6 +771,8 @@ SENTENCES = {
     "datasets_need_mteb": "{--datasets} and {--download} need {--mteb}",
     "task_needs_triples": "{--mteb:{task}} needs a file of labeled triples",
     "no_task_of_triples": "{path}: no task of {--mteb} has triples; add one of {known}",
+    "out_or_push": "give {--out} FOLDER, {--push} OWNER/NAME or both",
+    "export_options_need_out": "an upload without {--out} takes no other options: give {--out} FOLDER, too",
     "options_need_fit_on": (
         "{--views}, {--pseudonymize} and their options only apply to the stories of {--fit_on}: leave them out"
     ),

@@ -22,7 +22,7 @@ from narrlit.files import result_files
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
-READ_ONLY = {"cache", "data diversity", "push", "serve", "data views"}
+READ_ONLY = {"cache", "data diversity", "serve", "data views"}
 """Commands without a file to write; `cache rm` removes what can be computed again, `serve` has a folder of its own."""
 RUNS = set(TRAINING)
 """Commands of Lightning: each run has a new folder."""

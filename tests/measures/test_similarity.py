@@ -73,10 +73,9 @@ def test_the_command_matches_passages(narrlit, tiny, world_files):
     found = narrlit("evaluate", triples, "--model", tiny(), "--scorer", "passages", "--json")
     record = json.loads(found.out)
 
-    assert record["scorer"] == "passages"
-    assert record["spread"] == 0.4
-    assert record["support"] == 0.3
-    assert record["n"] == 9
+    settings = record["settings"]
+    assert (settings["scorer"], settings["spread"], settings["support"]) == ("passages", 0.4, 0.3)
+    assert record["figures"][0]["n"] == 9
 
     found = narrlit("compare", triples, "--models", f"{tiny()},passages:{tiny()}")
     assert "passages:" in found.out

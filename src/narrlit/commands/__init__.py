@@ -113,7 +113,6 @@ COMMANDS = [
     Command("generate", "Language models", "narrlit.llm.generation:generate", GENERATED),
     Command("judge", "Language models", "narrlit.experiments.judging:judge", JUDGED),
     Command("export", "Share", "narrlit.commands.export:export"),
-    Command("push", "Share", "narrlit.exporting.hub:push"),
     Command("cache", "Share", "narrlit.commands.cache:cache"),
     Command("demo", "Start", "narrlit.commands.demo:demo"),
 ]
@@ -128,5 +127,6 @@ FORMER = {
     "pseudonymise": "data pseudonymize",
     "mine": "data mine",
     "augment": "data augment",
+    "push": "export",
 }
 """Commands by their former names, which still work and print the new one."""

@@ -1,7 +1,7 @@
 """narrlit evaluate: measure accuracy on labeled triples, or run tasks of MTEB."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import narrlit
 from narrlit.arguments import OPTIONAL, Deferred
@@ -10,7 +10,7 @@ from narrlit.console import print_result, say
 from narrlit.errors import OptionError
 from narrlit.files import Output, result_files
 from narrlit.measures.meanmax import MeanMax
-from narrlit.measures.names import BaselineName
+from narrlit.measures.names import BaselineName, ScorerName
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask
@@ -39,7 +39,7 @@ def evaluate(  # noqa: PLR0913 (options)
     strict: bool = False,
     encoder: "Deferred[StoryEncoder]" = OPTIONAL,
     baseline: BaselineName | None = None,
-    scorer: Literal["cosine", "meanmax", "passages"] = "cosine",
+    scorer: ScorerName = "cosine",
     meanmax: MeanMax = MeanMax(),
     mteb: Sequence[str] = (),
     datasets: str | None = None,

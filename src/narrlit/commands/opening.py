@@ -15,7 +15,7 @@ from narrlit.errors import OptionError
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.library.options import index_at, is_address
 from narrlit.measures.meanmax import MeanMax
-from narrlit.measures.names import BASELINE_NAMES, BaselineName, MeasureName
+from narrlit.measures.names import BASELINE_NAMES, BaselineName, MeasureName, ScorerName
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.preprocessing.pseudonyms import ClusterParts, PseudonymOptions, Scope
 
@@ -141,7 +141,7 @@ def system(
     *,
     encoder: "Deferred[StoryEncoder]" = OPTIONAL,
     baseline: BaselineName | None = None,
-    scorer: Literal["cosine", "meanmax", "passages"] = "cosine",
+    scorer: ScorerName = "cosine",
     meanmax: MeanMax = MeanMax(),
 ) -> "Similarity":
     """Open the measure of similarity of a model or of a baseline.
@@ -162,22 +162,13 @@ def system(
     if scorer != "meanmax" and meanmax != MeanMax():
         raise OptionError("options_of_meanmax")
     if baseline is None:
-        return _measure(encoder.open(), scorer, meanmax)
+        return narrlit.measures.scored_by(scorer, encoder.open(), meanmax)
     if scorer != "cosine":
         raise OptionError("scorer_needs_model", scorer=scorer)
     if {"views", "missing_views", "fusion", "postprocess"} & set(encoder.changed):
         raise OptionError("views_need_model")
     texts = encoder.open(model=DEFAULT_MODEL).texts
     return narrlit.measures.Lexical(str(baseline), texts)
-
-
-def _measure(encoder: "StoryEncoder", scorer: str, meanmax: MeanMax) -> "Similarity":
-    """Return a measure of similarity with an encoder."""
-    if scorer == "passages":
-        return narrlit.measures.PassageSimilarity(encoder)
-    if scorer == "meanmax":
-        return narrlit.measures.MeanMaxSimilarity(encoder, meanmax)
-    return narrlit.measures.Cosine(encoder)
 
 
 def systems(

@@ -1,7 +1,7 @@
 """narrlit submit: write or check a submission to the shared task."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import narrlit
 from narrlit.arguments import OPTIONAL, Deferred
@@ -11,6 +11,7 @@ from narrlit.data.rows import Layout
 from narrlit.errors import OptionError
 from narrlit.files import Output
 from narrlit.measures.meanmax import MeanMax
+from narrlit.measures.names import ScorerName
 
 if TYPE_CHECKING:
     from narrlit.encoding.story_encoder import StoryEncoder
@@ -27,7 +28,7 @@ def submit(  # noqa: PLR0913 (options)
     *,
     encoder: "Deferred[StoryEncoder]" = OPTIONAL,
     layout: Layout = Layout(),
-    scorer: Literal["cosine", "meanmax", "passages"] = "cosine",
+    scorer: ScorerName = "cosine",
     meanmax: MeanMax = MeanMax(),
     track_a: str | None = None,
     track_b: str | None = None,

@@ -1,7 +1,7 @@
 """`narrlit.evaluate` and `narrlit.compare`: accuracy of one system, and of several, on labeled triples."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import isinf
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,7 +20,7 @@ from narrlit.experiments.combinations import ORACLE, combine
 from narrlit.experiments.facets import FACETS, FacetValues, bin_values, margin_quartiles, read_facets
 from narrlit.experiments.options import ANSWER_SUFFIXES
 from narrlit.experiments.systems import SEEN, System, SystemAnswers, answer_rows, answers_of
-from narrlit.measures import MeanMaxSimilarity, PassageSimilarity, Similarity, measure_of
+from narrlit.measures import EncoderSimilarity, MeanMaxSimilarity, Similarity, measure_of
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.results import Estimate, Note, Result, Row, adjusted, difference
 from narrlit.statistics.significance import LEVEL, SharedStories, smallest_difference
@@ -362,23 +362,22 @@ def _reading(systems: Iterable[System]) -> dict[str, object]:
 
 def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> dict[str, object]:
     """Describe how stories were read and compared; print how long texts were read."""
-    encoder = similarity.encoder
-    if encoder is None:
+    if not isinstance(similarity, EncoderSimilarity):
         return {}
+    encoder = similarity.encoder
     facts, coverage = encoder.facts, encoder.coverage
-    settings: dict[str, object] = {"model": encoder.name, "scorer": "cosine", "long": encoder.loading.long}
-    unit = facts.unit
-    if isinstance(similarity, MeanMaxSimilarity):
-        settings |= {"scorer": "meanmax", **asdict(similarity.settings), "aligned": similarity.aligned}
-        unit = ("sentence", "sentences")
-    elif isinstance(similarity, PassageSimilarity):
-        settings |= {"scorer": "passages", **asdict(similarity.matching)}
-        unit = ("passage", "passages")
-    elif not facts.symmetric:  # a story with both roles counts twice
+    unit = similarity.units or facts.unit
+    if not similarity.units and not facts.symmetric:  # a story with both roles counts twice
         unit = (f"{unit[0]} with its prompt", f"{unit[1]} with its prompt")
     if progress:
         say_truncated(coverage, facts.max_length, *unit)
         if isinstance(similarity, MeanMaxSimilarity):
             gamma = similarity.settings.gamma
             say(f"windows decided {similarity.aligned} of {len(labeled)} triples, with scores within {gamma}")
-    return settings | coverage.record | encoder.about
+    return {
+        "model": encoder.name,
+        "long": encoder.loading.long,
+        **similarity.record,
+        **coverage.record,
+        **encoder.about,
+    }

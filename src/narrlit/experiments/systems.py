@@ -28,7 +28,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import DataError, OptionError, printable, reading
 from narrlit.experiments.options import ANSWER_SUFFIXES
-from narrlit.measures import MEANMAX, Cosine, Lexical, Similarity, measure_of, open_measure
+from narrlit.measures import Cosine, Lexical, Similarity, measure_of, open_measure
 from narrlit.measures.meanmax import MeanMax
 from narrlit.models.checkpoints import read_record, seen_in_training
 from narrlit.statistics.estimates import Estimate, Row, estimate
@@ -159,8 +159,8 @@ def open_systems(
     >>> list(open_systems(["jaccard", "answers.jsonl"]).values())
     [Lexical(name='jaccard', texts=StoryTexts(views=None, pseudonyms=None), encoder=None), 'answers.jsonl']
     """
-    if meanmax != MeanMax() and not any(name.startswith(MEANMAX) for name in names):
-        raise OptionError("options_need_meanmax", prefix=MEANMAX)
+    if meanmax != MeanMax() and not any(name.startswith("meanmax:") for name in names):
+        raise OptionError("options_need_meanmax", prefix="meanmax:")
     systems: dict[str, System] = {}
     for name in names:
         if name in systems:

@@ -3,10 +3,10 @@ from .names import DEFAULT_MEASURE as DEFAULT_MEASURE
 from .names import MEASURES as MEASURES
 from .names import MeasureName as MeasureName
 from .similarity import (
-    MEANMAX as MEANMAX,
+    Cosine as Cosine,
 )
 from .similarity import (
-    Cosine as Cosine,
+    EncoderSimilarity as EncoderSimilarity,
 )
 from .similarity import (
     Lexical as Lexical,
@@ -25,4 +25,7 @@ from .similarity import (
 )
 from .similarity import (
     open_measure as open_measure,
+)
+from .similarity import (
+    scored_by as scored_by,
 )

@@ -1,4 +1,4 @@
-"""Names of measures of similarity and of baselines in options."""
+"""Names of measures of collections, of measures of triples (scorers) and of baselines in options."""
 
 from typing import Literal, get_args
 
@@ -6,6 +6,7 @@ from narrlit.errors import OptionError, nearest
 
 BaselineName = Literal["random", "jaccard", "tfidf", "bm25", "longer"]
 BASELINE_NAMES: tuple[BaselineName, ...] = get_args(BaselineName)
+ScorerName = Literal["cosine", "meanmax", "passages"]
 MeasureName = Literal["passages", "fused", "csls", "centered", "cosine", "lexical"]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
 DEFAULT_MEASURE: MeasureName = "passages"

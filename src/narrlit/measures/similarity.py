@@ -5,9 +5,10 @@ Letters in shapes: N triples, D dimension.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from os import PathLike, fspath
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -18,14 +19,10 @@ from narrlit.encoding.story_texts import StoryTexts
 from narrlit.errors import OptionError, nearest
 from narrlit.measures.matching import Matching, match_score
 from narrlit.measures.meanmax import MeanMax, sentence_scores, vectors_by_story
+from narrlit.measures.names import ScorerName
 from narrlit.preprocessing.passages import split_passages
 from narrlit.statistics.baselines import BASELINES
 from narrlit.statistics.words import WEIGHTED, StopWords, stop_words_of
-
-MEANMAX = "meanmax:"
-"""Prefix of a model's name for the comparison of sentences."""
-PASSAGES = "passages:"
-"""Prefix of a model's name for the matching of passages."""
 
 
 class Similarity(ABC):
@@ -55,25 +52,46 @@ class Similarity(ABC):
         """
 
 
-@dataclass(frozen=True)
-class Cosine(Similarity):
-    """Cosine of two stories' embeddings, -1 to 1, comparable across triples.
+@dataclass
+class EncoderSimilarity(Similarity):
+    """Measure of the embeddings of two stories, or of the embeddings of their sentences or passages.
 
     Attributes:
-        encoder: encoder of stories.
+        scorer: name of the measure in options.
+        units: name of one and of several embedded texts; None: stories, as the encoder embeds them.
+        encoder: encoder of these texts.
     """
 
+    scorer: ClassVar[ScorerName]
+    units: ClassVar[tuple[str, str] | None] = None
     encoder: StoryEncoder
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # a read-only property
+        """Name of the model and of the measure."""
+        return f"{self.encoder.name}, {self.scorer}"
+
+    @property
+    def record(self) -> dict[str, object]:
+        """Settings of the measure, as plain data for reports."""
+        return {"scorer": self.scorer}
+
+    def fitted_for(self, stories: Sequence[Story]) -> Self:
+        """Return this measure with the encoder's post-processing fitted on stories other than these."""
+        fitted = self.encoder.fitted_for(stories)
+        return self if fitted is self.encoder else replace(self, encoder=fitted)
+
+
+@dataclass
+class Cosine(EncoderSimilarity):
+    """Cosine of two stories' embeddings, -1 to 1, comparable across triples."""
+
+    scorer = "cosine"
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a read-only property
         """Name of the model."""
         return self.encoder.name
-
-    def fitted_for(self, stories: Sequence[Story]) -> "Cosine":
-        """Return this measure with the encoder's post-processing fitted on stories other than these."""
-        fitted = self.encoder.fitted_for(stories)
-        return self if fitted is self.encoder else Cosine(fitted)
 
     def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compute the cosines (N, 2)."""
@@ -81,28 +99,28 @@ class Cosine(Similarity):
 
 
 @dataclass
-class MeanMaxSimilarity(Similarity):
+class MeanMaxSimilarity(EncoderSimilarity):
     """Mean-Max over the sentences of two stories, with structural alignment; comparable within a triple only.
 
     Attributes:
-        encoder: encoder of sentences.
         settings: settings of the measure.
         aligned: number of triples that were decided by structural alignment when `score` was last called.
     """
 
-    encoder: StoryEncoder
+    scorer = "meanmax"
+    units = ("sentence", "sentences")
     settings: MeanMax = MeanMax()
     aligned: int = field(default=0, init=False)
 
     @property
     def name(self) -> str:  # type: ignore[override]  # a read-only property
         """Name of the model and of the measure."""
-        return f"{self.encoder.name}, meanmax ({self.settings.reading})"
+        return f"{super().name} ({self.settings.reading})"
 
-    def fitted_for(self, stories: Sequence[Story]) -> "MeanMaxSimilarity":
-        """Return this measure with the encoder's post-processing fitted on stories other than these."""
-        fitted = self.encoder.fitted_for(stories)
-        return self if fitted is self.encoder else MeanMaxSimilarity(fitted, self.settings)
+    @property
+    def record(self) -> dict[str, object]:
+        """Settings of the measure, as plain data for reports."""
+        return super().record | asdict(self.settings) | {"aligned": self.aligned}
 
     def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compare the sentences of the stories, (N, 2).
@@ -122,14 +140,13 @@ class MeanMaxSimilarity(Similarity):
         return scores
 
 
-@dataclass(frozen=True)
-class PassageSimilarity(Similarity):
+@dataclass
+class PassageSimilarity(EncoderSimilarity):
     """Mean weight of the best matches of two stories' passages, 0 to 1, comparable across triples.
 
     In contrast to the measure `passages` of a collection, it is not fitted on the stories.
 
     Attributes:
-        encoder: encoder of passages.
         matching: settings of matching.
 
     >>> from narrlit.data.schema import StoryTable, Triple
@@ -141,18 +158,14 @@ class PassageSimilarity(Similarity):
     True
     """
 
-    encoder: StoryEncoder
+    scorer = "passages"
+    units = ("passage", "passages")
     matching: Matching = Matching()
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # a read-only property
-        """Name of the model and of the measure."""
-        return f"{self.encoder.name}, passages"
-
-    def fitted_for(self, stories: Sequence[Story]) -> "PassageSimilarity":
-        """Return this measure with the encoder's post-processing fitted on stories other than these."""
-        fitted = self.encoder.fitted_for(stories)
-        return self if fitted is self.encoder else PassageSimilarity(fitted, self.matching)
+    def record(self) -> dict[str, object]:
+        """Settings of the measure, as plain data for reports."""
+        return super().record | asdict(self.matching)
 
     def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Match the passages of the stories, (N, 2).
@@ -217,6 +230,17 @@ class Lexical(Similarity):
         return {"stop_words": stop_words_of(list(chain.from_iterable(triples.texts())))}
 
 
+SCORERS: dict[str, type[EncoderSimilarity]] = {
+    each.scorer: each for each in (Cosine, MeanMaxSimilarity, PassageSimilarity)
+}
+"""Measures of embeddings by name, which is also the prefix of a model's name in `open_measure`."""
+
+
+def scored_by(scorer: str, encoder: StoryEncoder, meanmax: MeanMax = MeanMax()) -> EncoderSimilarity:
+    """Return the measure of embeddings with the given name; `meanmax` are the settings of that measure."""
+    return MeanMaxSimilarity(encoder, meanmax) if scorer == "meanmax" else SCORERS[scorer](encoder)
+
+
 def open_measure(
     name: str,
     load_encoder: Callable[[str], StoryEncoder] = load,
@@ -238,13 +262,12 @@ def open_measure(
     """
     if name in BASELINES:
         return Lexical(name, texts)
-    if name in (MEANMAX, PASSAGES, ""):
+    scorer, colon, model = name.partition(":")
+    if scorer not in SCORERS or not colon:
+        scorer, model = "cosine", name
+    if not model:
         raise OptionError("model_after_prefix", prefix=name)
-    if name.startswith(PASSAGES):
-        return PassageSimilarity(load_encoder(name.removeprefix(PASSAGES)))
-    if name.startswith(MEANMAX):
-        return MeanMaxSimilarity(load_encoder(name.removeprefix(MEANMAX)), meanmax)
-    return Cosine(load_encoder(name))
+    return scored_by(scorer, load_encoder(model), meanmax)
 
 
 def measure_of(system: Similarity | StoryEncoder | str | PathLike[str]) -> Similarity:
