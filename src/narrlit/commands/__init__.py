@@ -30,6 +30,7 @@ COMMANDS = [
     Command("ablate", "Train", "narrlit.experiments.ablation:ablate", FITTED, without=("settings",)),
     Command("tune", "Train", "narrlit.experiments.tuning:tune", FITTED, without=("settings",)),
     Command("average", "Train", "narrlit.exporting.folders:average", FITTED),
+    Command("cache", "Train", "narrlit.commands.cache:cache"),
     Command("evaluate", "Evaluate", "narrlit.commands.evaluate:evaluate"),
     Command(
         "compare",
@@ -113,7 +114,6 @@ COMMANDS = [
     Command("generate", "Language models", "narrlit.llm.generation:generate", GENERATED),
     Command("judge", "Language models", "narrlit.experiments.judging:judge", JUDGED),
     Command("export", "Share", "narrlit.commands.export:export"),
-    Command("cache", "Share", "narrlit.commands.cache:cache"),
     Command("demo", "Start", "narrlit.commands.demo:demo"),
 ]
 
