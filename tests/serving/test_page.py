@@ -228,6 +228,15 @@ def test_an_import_can_be_paused_and_resumed(page, site):
     page.locator("li", has_text="many").get_by_role("link", name="Continue").click()
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("heading", name="Stories are being compared")).to_be_visible()
+
+    # The list of collections follows what goes on in another tab.
+    address = page.url
+    visit(page, site, "collections")
+    expect(page.locator("li", has_text="many")).to_contain_text("Stories are being compared")
+    id = address.rpartition("=")[2]
+    httpx.post(f"{site}/imports/{id}/pause").raise_for_status()
+    expect(page.locator("li", has_text="many")).to_contain_text("Paused")
+    page.goto(address)
     page.get_by_role("button", name="Discard").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard").click()
     expect(page.get_by_role("heading", name="Collections")).to_be_visible()
@@ -616,6 +625,68 @@ def test_named_lists_are_kept_by_the_collection_and_go_into_another_project(page
     other.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(other.get_by_role("link", name="My list (0)")).to_be_visible()
     context.close()
+
+
+def test_metadata_are_edited_and_undone(page, site):
+    visit(page, site, "story")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_label("country", exact=True).fill("Burgundy")
+    page.get_by_label("Other column, which may be new").fill("ending")
+    page.get_by_label("Its value").fill("happy")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("article .meta").first).to_contain_text("country Burgundy")
+    expect(page.locator("article .meta").first).to_contain_text("ending happy")
+
+    # Two stories of a list get a value at once, which is a filter and a color of the map.
+    for id in ("ye_xian", "rhodopis"):
+        visit(page, site, f"#/tales/story/{id}")
+        page.get_by_role("button", name="Add to my list").click()
+        expect(page.get_by_role("button", name="On my list")).to_be_visible()
+    visit(page, site, "list")
+    page.get_by_text("Write a value into all stories of the list").click()
+    page.get_by_label("Other column, which may be new").fill("ending")
+    page.get_by_label("Its value").fill("sad")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("[data-name=ending]")).to_have_text(["sad", "sad"])
+    expect(page.locator(".history li").first).to_contain_text("ending sad, written into 2 stories")
+    visit(page, site, "#/tales/search?in.ending=sad")
+    expect(page.get_by_role("heading", name="2 stories")).to_be_visible()
+    visit(page, site, "#/tales/map?picture=tree&color=ending")
+    expect(page.locator(".key").get_by_role("button", name="sad")).to_be_visible()
+
+    visit(page, site, "list")
+    page.get_by_role("button", name="Undo the last change").click()
+    expect(page.locator(".history li").first).not_to_contain_text("ending sad")
+    visit(page, site, "#/tales/search?in.ending=happy")
+    expect(page.get_by_role("heading", name="1 story")).to_be_visible()
+    expect(page.locator("[id='chip-country-Burgundy']")).to_be_visible()
+
+
+def test_a_refused_value_is_said_beside_the_form(browser, site):
+    context = browser.new_context(locale="en-US")  # a refused request is an error in the console
+    page = context.new_page()
+    visit(page, site, "story")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_label("Other column, which may be new").fill("id")
+    page.get_by_label("Its value").fill("x")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_have_text("A column can't be named id. Choose another name.")
+    expect(page.get_by_label("Its value")).to_have_value("x")
+    context.close()
+
+
+def test_a_view_follows_what_another_tab_has_changed(page, site):
+    visit(page, site, "#/tales/search")
+    expect(page.locator("[id='chip-country-Burgundy']")).to_have_count(0)
+    change = {"kind": "edit", "ids": ["cinderella"], "values": {"country": "France"}}
+    httpx.post(f"{site}/collections/tales/project/changes", json=change).raise_for_status()
+    change = {"kind": "list", "name": "", "add": ["cinderella"]}
+    httpx.post(f"{site}/collections/tales/project/changes", json=change).raise_for_status()
+    change = {"kind": "edit", "ids": ["ye_xian", "rhodopis"], "values": {"country": "Burgundy"}}
+    httpx.post(f"{site}/collections/tales/project/changes", json=change).raise_for_status()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("[id='chip-country-Burgundy'] small")).to_have_text("2")
+    expect(page.get_by_role("link", name="My list (1)")).to_be_visible()
 
 
 def test_back_returns_to_the_place_with_what_was_open(page, site):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from io import BytesIO
 
 import httpx
 import pandas as pd
@@ -205,3 +206,74 @@ def test_an_accepted_value_is_in_columns_filters_map_and_exports_at_once(gaps):
     gaps.post("/project/undo")
     gaps.post("/project/undo")
     assert (counts("type"), ids_with(gaps, type=["510A"])) == ({"510A": 2, "560": 2}, {"a", "e"})
+
+
+def columns_of(client):
+    columns = httpx.get(str(client.base_url).rstrip("/")).json()["columns"]
+    return {column["name"]: {each["value"]: each["count"] for each in column["values"]} for column in columns}
+
+
+def edit(client, ids, status=204, **values):
+    answer = client.post("/project/changes", json={"kind": "edit", "ids": ids, "values": values})
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+def test_written_values_are_in_columns_filters_search_and_exports_at_once(gaps):
+    edit(gaps, ["a"], type="", year="1698", title="The Shoe")
+    edit(gaps, ["a", "f"], ending="happy")
+
+    assert columns_of(gaps)["type"] == {"510A": 1, "560": 2}
+    assert columns_of(gaps)["year"][1698] == 1
+    assert 1697 not in columns_of(gaps)["year"]
+    assert columns_of(gaps)["ending"] == {"happy": 2}
+    assert ids_with(gaps, type=["510A"]) == {"e"}
+    assert ids_with(gaps, type=[None]) == {"a", "c", "f"}
+    assert ids_with(gaps, ending=["happy"]) == {"a", "f"}
+    assert ids_with(gaps, ending=[None], type=["560"]) == {"b", "d"}
+    assert ids_with(gaps, year=[1697]) == set()
+    story = gaps.get("/stories/a").json()
+    assert (story["title"], story["metadata"]) == ("The Shoe", {"year": 1698, "ending": "happy"})
+    near = {each["id"]: each["title"] for each in gaps.get("/stories/e").json()["nearest"]}
+    assert near["a"] == "The Shoe"
+    table = pd.read_csv(BytesIO(gaps.post("/export", json={"ids": ["a"], "format": "csv"}).content))
+    assert table.loc[0, ["title", "year", "ending"]].tolist() == ["The Shoe", 1698, "happy"]
+
+    gaps.post("/project/undo")
+    gaps.post("/project/undo")
+    assert "ending" not in columns_of(gaps)
+    assert columns_of(gaps)["type"] == {"510A": 2, "560": 2}
+
+
+def test_a_later_edit_replaces_an_accepted_value_and_an_emptied_cell_takes_one(gaps):
+    accept(gaps, "c", "type", "510A")
+    edit(gaps, ["c"], type="560")
+    assert ids_with(gaps, type=["560"]) == {"b", "c", "d"}
+    edit(gaps, ["c", "b"], type="")
+    assert ids_with(gaps, type=[None]) == {"b", "c", "f"}
+    accept(gaps, "b", "type", "510A")
+    assert ids_with(gaps, type=["510A"]) == {"a", "b", "e"}
+    body = {"id": "d", "column": "type", "value": "510A", "accepted": True}
+    assert gaps.put("/catalog/decisions", json=body).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("ids", "values", "status", "code"),
+    [
+        (["a"], {"year": "soon"}, 400, "not_a_number"),
+        (["a"], {"id": "z"}, 400, "column_name"),
+        (["a"], {"a.b": "z"}, 400, "column_name"),
+        (["nobody"], {"type": "510A"}, 404, "story_not_found"),
+        ([], {"type": "510A"}, 400, "invalid_request"),
+    ],
+)
+def test_edits_that_make_no_sense_are_refused(gaps, ids, values, status, code):
+    assert edit(gaps, ids, status, **values).json()["error"]["code"] == code
+    assert gaps.get("/project").json()["changes"] == 0
+
+
+def test_edits_of_a_collection_with_another_type_of_column_are_left_out(gaps):
+    line = {"kind": "edit", "ids": ["a", "nobody"], "values": {"year": "about 1700", "type": "333"}}
+    assert gaps.post("/project/file", content=json.dumps(line)).json() == {"changes": 1}
+    assert columns_of(gaps)["year"][1697] == 1
+    assert ids_with(gaps, type=["333"]) == {"a"}

@@ -1,7 +1,9 @@
-"""A reader's work on a collection in one file that only grows: lists, notes, decisions, settings; all can be undone."""
+"""A reader's work on a collection in one file that only grows: lists, notes, decisions, edits, settings."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from threading import RLock
 from typing import Annotated, Generic, Literal, TypeVar
@@ -16,6 +18,7 @@ from narrlit.explore.pair_decisions import DecisionEntry, PairDecisions, StoryId
 SUFFIX = ".project.jsonl"
 """End of the name of the file, which begins with the name of the index and lies beside it."""
 ShortText = Annotated[str, Field(max_length=200)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 SettingName = Literal["label", "color"]
 """The column beside titles; the column by which a map is colored."""
 
@@ -88,6 +91,19 @@ class NoteChange(_Recorded):
         return self.id, self.start, self.end
 
 
+class EditChange(_Recorded):
+    """Values that a reader has written into columns of stories.
+
+    Attributes:
+        ids: ids of the stories.
+        values: the value of each column, which may be a new one; `title` is the title; empty: the cell is emptied.
+    """
+
+    kind: Literal["edit"] = "edit"
+    ids: Annotated[list[StoryId], Field(min_length=1)]
+    values: Annotated[dict[ColumnName, Annotated[str, Field(max_length=10_000)]], Field(min_length=1)]
+
+
 class SettingChange(_Recorded):
     """Setting of the page; an empty value is a choice, too."""
 
@@ -108,7 +124,7 @@ class Redo(_Recorded):
     kind: Literal["redo"] = "redo"
 
 
-Change = PairChange | ValueChange | ListChange | NoteChange | SettingChange
+Change = PairChange | ValueChange | ListChange | NoteChange | EditChange | SettingChange
 Entry = Change | Undo | Redo
 
 
@@ -178,9 +194,26 @@ class Project:
         return CatalogDecisions(ChangesOfKind(self, ValueChange))
 
     def accepted(self) -> dict[str, dict[str, str]]:
-        """Return the accepted values of each column, by id of the story."""
-        columns = {change.column: None for change in self.history() if isinstance(change, ValueChange)}
-        return {column: values for column in columns if (values := self.values.accepted(column))}
+        """Return the accepted values of each column, by id of the story, unless a later edit has replaced them."""
+        accepted: dict[str, dict[str, str]] = defaultdict(dict)
+        for change in self.history():
+            if isinstance(change, EditChange):
+                for column, id in product(change.values, change.ids):
+                    accepted[column].pop(id, None)
+            elif isinstance(change, ValueChange):
+                accepted[change.column].pop(change.id, None)
+                if change.accepted and change.value is not None:
+                    accepted[change.column][change.id] = change.value
+        return {column: values for column, values in accepted.items() if values}
+
+    def edited(self) -> dict[str, dict[str, str]]:
+        """Return the values that were written into each column, by id of the story; empty: the cell was emptied."""
+        edited: dict[str, dict[str, str]] = defaultdict(dict)
+        for change in self.history():
+            if isinstance(change, EditChange):
+                for column, value in change.values.items():
+                    edited[column].update(dict.fromkeys(change.ids, value))
+        return dict(edited)
 
     def lists(self) -> dict[str, list[str]]:
         """Return the ids of the stories of each list, in the order in which they were put on it."""

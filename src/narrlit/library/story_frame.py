@@ -97,14 +97,14 @@ def story_frame(stories: Stories) -> pd.DataFrame:
             row[name] = None if value == "" else value
         rows.append(row)
     for name in column_names(stories.metadata):
-        if _is_reserved(name):
+        if is_reserved(name):
             raise DataError("reserved_column", path=stories.report.path, column=name)
     for row in rows:
         _require_text(row, stories.report.path)
     return plain(pd.DataFrame(rows, dtype=object))  # otherwise integers with gaps become floats
 
 
-def _is_reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """Return True for the name of a column that an index reserves or forbids."""
     return name in RESERVED or "." in name or name[:1] in ("", "_")
 

@@ -17,6 +17,8 @@ const find = (id) => document.getElementById(id);
 let page;
 let leave = new AbortController();
 let drawn = "";
+/** The collection as the view shows it, in JSON. */
+let shown = "";
 
 /** Draw the view that the address names; what the last one still awaits is given up. */
 async function show() {
@@ -57,6 +59,7 @@ async function viewOf(route, signal) {
   const context = { ...route, settings: page.settings, signal };
   if (route.collection === null && page.overview) return page.overview(context);
   const collection = await get(path("collections", route.collection), signal);
+  shown = JSON.stringify(collection);
   const view = page.views[route.view];
   if (!view) throw new ApiError(404, t("error.view", { view: route.view }));
   whenChosen(() => drawLinks(route), signal);
@@ -64,6 +67,15 @@ async function viewOf(route, signal) {
   whenFailed((error) => find("main").prepend(errorBox(error, show)), signal);
   find("label-choice").replaceChildren(collection.columns.length ? labelChoice(collection, show) : "");
   return view({ ...context, collection });
+}
+
+/** Draw the view anew if another tab or an import has changed its collection; what somebody is writing is left alone. */
+async function refresh() {
+  const { collection: name } = parseAddress(location.hash);
+  if (document.visibilityState !== "visible" || name === null || find("main").querySelector("form.edit, form.note-form")) return;
+  const collection = await get(path("collections", name), leave.signal);
+  if (JSON.stringify(collection) === shown) await loadProject(collection, leave.signal);
+  else await show();
 }
 
 function missing(error) {
@@ -147,6 +159,7 @@ export async function startPage(parts) {
   find("footer").textContent = page.footer ?? t("footer.text", { version: page.settings.version, model: page.settings.model });
   if (page.first && location.hash.length < 3) history.replaceState(history.state, "", page.first);
   addEventListener("hashchange", show);
+  document.addEventListener("visibilitychange", () => refresh().catch(() => null));  // whatever fails, a reader's next step tells
   keepPlace(find("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   await show();

@@ -99,6 +99,13 @@ export const notesOf = (name, id = null) => projectOf(name).notes.filter((note) 
 /** All tags, in the order of the alphabet. */
 export const tagsOf = (name) => [...new Set(projectOf(name).notes.flatMap((note) => note.tags))].sort();
 
+/** Write values of columns into stories; the promise fails where the server refuses a value. */
+export function writeValues(name, ids, values) {
+  const sent = sending.then(() => post(`${base(name)}/changes`, { kind: "edit", ids, values }));
+  sending = sent.catch(() => null);
+  return sent;
+}
+
 /** Write a note with its tags; without both, it is removed. */
 export function writeNote(name, story, { start = null, end = null, passage = null }, text, tags) {
   const isHere = (note) => note.story.id === story.id && note.start === start && note.end === end;

@@ -62,7 +62,7 @@ class Analyses:
 
     def confounds(self, collection: str, snapshot: Snapshot) -> ConfoundsAnswer | None:
         """Return what nearest neighbors share; None while it is computed."""
-        option = _option(snapshot, *sorted(snapshot.accepted))
+        option = _option(snapshot, *(column.name for column in snapshot.columns))
         return self._confounds.get(ResultKey(collection, snapshot.version, option), neighbor_confounds, snapshot)
 
     def forget(self, collection: str) -> None:
@@ -72,9 +72,8 @@ class Analyses:
 
 
 def _option(snapshot: Snapshot, *columns: str | None) -> str:
-    """Name the columns of an analysis with the values that were accepted for them: others give another result."""
-    accepted = [sorted(snapshot.accepted.get(column or "", {}).items()) for column in columns]
-    return repr((columns, accepted))
+    """Name the columns of an analysis with the values that readers gave them: others give another result."""
+    return repr((columns, [snapshot.written(column or "") for column in columns]))
 
 
 def retellings(snapshot: Snapshot, threshold: float | None = None) -> RetellingsAnswer:

@@ -26,8 +26,8 @@ class Checking:
 
     def catalog(self, collection: str, snapshot: Snapshot, column: str) -> Catalog | None:
         """Return the proposals for a column of a collection; None while they are computed."""
-        key = ResultKey(collection, snapshot.version, column)
-        return self._catalogs.get(key, catalog, snapshot.stories, column)
+        key = ResultKey(collection, snapshot.version, repr((column, snapshot.edited.get(column))))
+        return self._catalogs.get(key, catalog, snapshot.edited_collection, column)
 
     def forget(self, collection: str) -> None:
         """Forget the pairs and catalogs of a collection that is deleted."""

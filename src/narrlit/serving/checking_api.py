@@ -198,10 +198,12 @@ def _catalog_answer(collection: ServedCollection, catalog: Catalog) -> CatalogAn
     proposals = []
     for proposal in open_proposals:
         answer = ProposalAnswer.model_validate(proposal, from_attributes=True)
-        answer.metadata = snapshot.metadata(snapshot.row_of(answer.id))
+        row = snapshot.row_of(answer.id)
+        answer.title, answer.metadata = snapshot.title(row), snapshot.metadata(row)
         for value in answer.values:
             for story in value.stories:
-                story.metadata = snapshot.metadata(snapshot.row_of(story.id))
+                row = snapshot.row_of(story.id)
+                story.title, story.metadata = snapshot.title(row), snapshot.metadata(row)
         proposals.append(answer)
     reliability = []
     for part in catalog.reliability:
@@ -221,7 +223,8 @@ def _catalog_answer(collection: ServedCollection, catalog: Catalog) -> CatalogAn
 def _decide_value(collection: ServedCollection, body: ValueBody) -> None:
     snapshot = collection.snapshot()
     _check_column(snapshot, body.column)
-    if snapshot.recorded(snapshot.row_of(body.id), body.column) is not None:
+    row = snapshot.row_of(body.id)
+    if snapshot.cell(row, body.column) is not None and row not in snapshot.accepted.get(body.column, {}):
         id = printable(body.id, 60)
         message = f"id: {id} has a value in the column already"
         raise RefusedError(409, message, "id", code="value_exists", values={"id": id, "column": body.column})
@@ -231,5 +234,5 @@ def _decide_value(collection: ServedCollection, body: ValueBody) -> None:
 def _filled_table(collection: ServedCollection, column: str, format: str) -> bytes:
     snapshot = collection.snapshot()
     _check_column(snapshot, column)
-    accepted = collection.project.values.accepted(column)
-    return content_of(FilledCatalog(snapshot.stories, column, accepted).write, format)
+    accepted = collection.project.accepted().get(column, {})
+    return content_of(FilledCatalog(snapshot.edited_collection, column, accepted).write, format)

@@ -39,10 +39,14 @@ def map_of(snapshot: Snapshot, groups: int | None) -> MapAnswer:
 
 
 def with_metadata(answer: MapAnswer, snapshot: Snapshot) -> MapAnswer:
-    """Return a map with the present metadata of its stories: values may have been accepted since it was drawn."""
+    """Return a map with the present titles and metadata of its stories, which may have changed since it was drawn."""
     points = []
     for point in answer.points:
-        points.append(point.model_copy(update={"metadata": snapshot.metadata(snapshot.row_of(point.id))}))
+        row = snapshot.row_of(point.id)
+        present: dict[str, object] = {"metadata": snapshot.metadata(row)}
+        if row in snapshot.edited.get("title", {}):
+            present["title"] = snapshot.title(row)
+        points.append(point.model_copy(update=present))
     return answer.model_copy(update={"points": points})
 
 

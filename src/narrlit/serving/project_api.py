@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from narrlit.errors import printable
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.project import (
     SUFFIX,
     Change,
+    EditChange,
     ListChange,
     NoteChange,
     PairChange,
@@ -17,8 +19,10 @@ from narrlit.explore.project import (
     SettingChange,
     ValueChange,
 )
+from narrlit.library.story_frame import is_reserved
 from narrlit.serving.checking_models import LONGEST_NAME
 from narrlit.serving.files import file_answer
+from narrlit.serving.problems import RefusedError
 from narrlit.serving.project_models import (
     ChangeBody,
     DecidedPair,
@@ -46,7 +50,7 @@ async def read_project(name: str, request: Request, server: ServerOf) -> Project
 
 @router.post("/collections/{name}/project/changes", status_code=204)
 async def change_project(name: str, body: ChangeBody, server: ServerOf) -> None:
-    """Change a list, a note or a setting; the change is on the disk when this is answered."""
+    """Change a list, a note, values of columns or a setting; the change is on the disk when this is answered."""
     await server.workers.run(_change, server.shelf.get(name), body.root)
 
 
@@ -135,13 +139,28 @@ def _named(snapshot: Snapshot, id: str) -> NamedStory:
     return NamedStory(id=id, title=snapshot.title(row), metadata=snapshot.metadata(row))
 
 
-def _change(collection: ServedCollection, change: ListChange | NoteChange | SettingChange) -> None:
+def _change(collection: ServedCollection, change: ListChange | NoteChange | EditChange | SettingChange) -> None:
     snapshot = collection.snapshot()
     if isinstance(change, NoteChange):
         snapshot.row_of(change.id)
+    if isinstance(change, EditChange):
+        _check_edit(snapshot, change)
     for id in change.add if isinstance(change, ListChange) else ():
         snapshot.row_of(id)
     collection.project.add(change)
+
+
+def _check_edit(snapshot: Snapshot, change: EditChange) -> None:
+    for id in change.ids:
+        snapshot.row_of(id)
+    columns = {column.name: column for column in snapshot.columns}
+    for name, value in change.values.items():
+        if name in columns and value:
+            columns[name].parse(value)
+        elif name != "title" and is_reserved(name):
+            shown = printable(name, 60)
+            message = f"values: {shown!r} can't be the name of a column"
+            raise RefusedError(400, message, "values", code="column_name", values={"column": shown})
 
 
 def _history(collection: ServedCollection, limit: int) -> HistoryAnswer:
@@ -160,6 +179,8 @@ def _ids(change: Change) -> list[str]:
             return [*change.add, *change.remove]
         case ValueChange() | NoteChange():
             return [change.id]
+        case EditChange():
+            return change.ids
     return []
 
 
@@ -187,5 +208,5 @@ def _decided_pairs(collection: ServedCollection, reader: str) -> list[DecidedPai
 
 def _decided_values(collection: ServedCollection, column: str) -> list[DecidedValue]:
     snapshot, values = collection.snapshot(), collection.project.values
-    accepted = values.accepted(column)
+    accepted = collection.project.accepted().get(column, {})
     return [DecidedValue(story=_named(snapshot, id), value=accepted.get(id)) for id in sorted(values.decided(column))]

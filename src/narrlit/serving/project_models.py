@@ -5,12 +5,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field, RootModel
 
 from narrlit.explore.pair_decisions import Decision
-from narrlit.explore.project import Change, ListChange, NoteChange, SettingChange, SettingName
+from narrlit.explore.project import Change, EditChange, ListChange, NoteChange, SettingChange, SettingName
 from narrlit.serving.collection_models import Metadata
 
 
-class ChangeBody(RootModel[Annotated[ListChange | NoteChange | SettingChange, Field(discriminator="kind")]]):
-    """Change of a list, a note or a setting; decisions have routes of their own."""
+class ChangeBody(
+    RootModel[Annotated[ListChange | NoteChange | EditChange | SettingChange, Field(discriminator="kind")]]
+):
+    """Change of a list, a note, values of columns or a setting; decisions have routes of their own."""
 
 
 class NamedStory(BaseModel):

@@ -60,14 +60,15 @@ def read(collection: ServedCollection, id: str) -> StoryAnswer:
         ranks = standings(snapshot, nearest, row, len(snapshot) - 1, None)
     near = []
     for story, standing in zip(nearest.itertuples(), ranks, strict=True):
+        near_row = snapshot.row_of(story.id)
         near.append(
             NearStory(
                 id=story.id,
-                title=story.title or story.id,
+                title=snapshot.title(near_row),
                 similarity=story.similarity,
                 standing=standing,
                 snippet=story.snippet,
-                metadata=snapshot.metadata(snapshot.row_of(story.id)),
+                metadata=snapshot.metadata(near_row),
             )
         )
     return StoryAnswer(

@@ -12,11 +12,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
+import pandas as pd
 
 from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
-from narrlit.explore.project import SUFFIX, Project, adopt_decisions
+from narrlit.explore.project import SUFFIX, EditChange, Project, ValueChange, adopt_decisions
 from narrlit.files import exclusive
 from narrlit.library.collection import Collection
 from narrlit.library.conditions import quoted
@@ -94,13 +95,15 @@ class Snapshot:
         stories: stories with their embeddings.
         words: (N,) number of words of each story.
         columns: metadata columns.
-        accepted: values of empty cells that readers have accepted, by column and row.
+        edited: values that readers have written, by column and row; a column may be new. None: the cell was emptied.
+        accepted: values that readers have accepted for empty cells, by column and row.
     """
 
     version: int
     stories: Collection
     words: Sequence[int]
     columns: Sequence[Column]
+    edited: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
     accepted: Mapping[str, Mapping[int, Value]] = field(default_factory=dict)
 
     @classmethod
@@ -116,30 +119,33 @@ class Snapshot:
             columns.append(Column.of(name, cells))
         return cls(version, stories, words, columns)
 
-    def filled(self, accepted: Mapping[str, Mapping[str, str]]) -> "Snapshot":
-        """Fill empty cells with accepted values, by column and id of the story; others are left as they are."""
-        values: dict[str, dict[int, Value]] = {}
-        for name, value_of in accepted.items():
-            for column in self.columns:
-                if column.name == name:
-                    values[name] = self._empty_cells(column, value_of)
-        filled = replace(self, accepted=values)
-        columns = []
-        for column in self.columns:
-            if values.get(column.name):
-                cells = [filled.cell(row, column.name) for row in range(len(self))]
-                columns.append(Column.of(column.name, cells))
-            else:
-                columns.append(column)
-        return replace(filled, columns=columns)
+    def filled(self, project: Project) -> "Snapshot":
+        """Fill in what readers have written and accepted; accepted values fill empty cells only."""
+        edited = {name: self._cells(name, value_of) for name, value_of in project.edited().items()}
+        snapshot = replace(self, edited=edited)
+        accepted = {}
+        for name, value_of in project.accepted().items():
+            cells = snapshot._cells(name, value_of)
+            accepted[name] = {row: value for row, value in cells.items() if snapshot.cell(row, name) is None}
+        filled = replace(snapshot, accepted=accepted)
+        columns = {column.name: column for column in self.columns}
+        for name in {**edited, **accepted}:
+            if name != "title":
+                columns[name] = Column.of(name, [filled.cell(row, name) for row in range(len(self))])
+        return replace(filled, columns=list(columns.values()))
 
-    def _empty_cells(self, column: Column, value_of: Mapping[str, str]) -> dict[int, Value]:
-        """Return the accepted values of stories that have none, by row, in the type of the column."""
+    def _cells(self, name: str, value_of: Mapping[str, str]) -> dict[int, Value]:
+        """Return values by row, in the type of their column; those of other collections are left out."""
+        columns = {column.name: column for column in self.columns}
         cells: dict[int, Value] = {}
         for id, value in value_of.items():
             row = self.stories.store.row_of.get(normal_form(id))
-            if row is not None and self.recorded(row, column.name) is None:
-                cells[row] = column.parse(value)
+            if row is None:
+                continue
+            try:
+                cells[row] = columns[name].parse(value) if name in columns and value else value or None
+            except RefusedError:  # the project is of a collection with another type of this column
+                continue
         return cells
 
     def __len__(self) -> int:
@@ -158,24 +164,40 @@ class Snapshot:
         return row
 
     def recorded(self, row: int, column: str) -> Value:
-        """Return the value of a story in a column of the index."""
+        """Return the value of a story in a column of the index; None if it has no such column."""
         frame = self.stories.frame
-        return plain_value(frame.iat[row, frame.columns.get_loc(column)])
+        return plain_value(frame.iat[row, frame.columns.get_loc(column)]) if column in frame.columns else None
 
     def cell(self, row: int, column: str) -> Value:
-        """Return the value of a story in a column, or the one that was accepted for an empty cell."""
-        value = self.recorded(row, column)
+        """Return the value of a story in a column: what was written, or else recorded, or else accepted."""
+        edited = self.edited.get(column, {})
+        value = edited[row] if row in edited else self.recorded(row, column)
         return self.accepted.get(column, {}).get(row) if value is None else value
+
+    def written(self, column: str) -> dict[int, Value]:
+        """Return the cells of a column that may differ from the index, by row."""
+        rows = {*self.edited.get(column, {}), *self.accepted.get(column, {})}
+        return {row: self.cell(row, column) for row in sorted(rows)}
 
     @property
     def collection(self) -> Collection:
-        """The stories with the accepted values in their cells."""
-        if not self.accepted:
+        """The stories with the values that readers have written or accepted."""
+        return self._with({name: self.written(name) for name in {**self.edited, **self.accepted}})
+
+    @property
+    def edited_collection(self) -> Collection:
+        """The stories with the values that readers have written."""
+        return self._with(self.edited)
+
+    def _with(self, columns: Mapping[str, Mapping[int, Value]]) -> Collection:
+        if not columns:
             return self.stories
         frame = self.stories.frame.copy()
-        for name, values in self.accepted.items():
-            for row, value in values.items():
-                frame.iat[row, frame.columns.get_loc(name)] = value
+        for name, cells in columns.items():
+            values = frame[name].tolist() if name in frame.columns else [None] * len(frame)
+            for row, value in cells.items():
+                values[row] = value
+            frame[name] = pd.Series(values, dtype=object, index=frame.index)
         return self.stories.with_frame(frame)
 
     def text(self, row: int) -> str:
@@ -291,9 +313,9 @@ class ServedCollection:
                 self._snapshot, self._filled = Snapshot.of(self.index), None
             revision = self.project.revision
             if self._filled is None or self._filled[0] != revision:
-                accepted = self.project.accepted()
-                # Without another value, the filled columns stay as they are.
-                self._filled = revision, self._snapshot.filled(accepted) if accepted else self._snapshot
+                # Without another value, the columns stay as they are.
+                has_values = any(isinstance(change, EditChange | ValueChange) for change in self.project.history())
+                self._filled = revision, self._snapshot.filled(self.project) if has_values else self._snapshot
             return self._filled[1]
 
     def condition(self, filters: dict[str, list[Value]]) -> str | None:
@@ -302,10 +324,10 @@ class ServedCollection:
         conditions = []
         for name, values in filters.items():
             column = snapshot.column(name)
-            accepted = {}
-            for row, value in snapshot.accepted.get(name, {}).items():
-                accepted[str(snapshot.recorded(row, "id"))] = value
-            conditions.append(one_of(column, values, accepted))
+            written = {}
+            for row, value in snapshot.written(name).items():
+                written[str(snapshot.recorded(row, "id"))] = value
+            conditions.append(one_of(column, values, written, name in snapshot.stories.frame.columns))
         return " AND ".join(conditions) or None
 
 
@@ -411,27 +433,32 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def one_of(column: Column, values: Sequence[Value], accepted: Mapping[str, Value]) -> str:
+def one_of(column: Column, values: Sequence[Value], written: Mapping[str, Value], is_recorded: bool) -> str:
     """Write a condition in SQL: a column has one of these values.
 
     Args:
         column: the column.
         values: the values; None stands for an empty cell.
-        accepted: values that were accepted for empty cells, by id of the story.
+        written: cells in which the collection differs from its index, by id of the story.
+        is_recorded: the index has the column.
     """
-    name = f"`{column.name}`"  # LanceDB has no columns with a backtick in their names
-    literals = [column.literal(value) for value in values if value is not None]
-    allowed = {column.parse(_text(value)) for value in values if value is not None}
-    ids = [quoted(id) for id, value in accepted.items() if value in allowed]
+    allowed = {None if value is None else column.parse(_text(value)) for value in values}
     conditions = []
-    if literals:
-        conditions.append(f"{name} IN ({', '.join(literals)})")
-    if ids:
-        conditions.append(f"id IN ({', '.join(ids)})")
-    if None in values:
-        filled = f" AND id NOT IN ({', '.join(map(quoted, accepted))})" if accepted else ""
-        conditions.append(f"({name} IS NULL{filled})")
-    return f"({' OR '.join(conditions) or 'FALSE'})"
+    if is_recorded:
+        name = f"`{column.name}`"  # LanceDB has no columns with a backtick in their names
+        literals = [column.literal(value) for value in values if value is not None]
+        if literals:
+            conditions.append(f"{name} IN ({', '.join(literals)})")
+        if None in values:
+            conditions.append(f"{name} IS NULL")
+    elif None in values:
+        conditions.append("TRUE")
+    condition = f"({' OR '.join(conditions) or 'FALSE'})"
+    if not written:
+        return condition
+    ids = [quoted(id) for id, value in written.items() if value in allowed]
+    unchanged = f"{condition} AND id NOT IN ({', '.join(map(quoted, written))})"
+    return f"({unchanged} OR id IN ({', '.join(ids)}))" if ids else f"({unchanged})"
 
 
 def similar_rows(snapshot: Snapshot, row: int, others: Sequence[int]) -> FloatArray:

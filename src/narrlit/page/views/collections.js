@@ -2,22 +2,35 @@
 
 import { address } from "../address.js";
 import { get, path, remove, upload } from "../api.js";
-import { announce, make } from "../dom.js";
+import { announce, make, pause } from "../dom.js";
 import { chosenFiles, droppedFiles, readable } from "../dropped_files.js";
 import { attempt, button, confirmed, emptyState, linkButton, progressBar } from "../parts.js";
 import { counted, number, percent, t, term } from "../texts.js";
 import { importAddress, STATUS } from "./import.js";
 
+/** Milliseconds between two looks at imports that go on. */
+const FOLLOWING = 2000;
+
 export async function collectionsView({ settings, signal }) {
-  const [collections, imports] = await Promise.all([get("collections", signal), get("imports", signal)]);
-  const open = imports.filter((each) => each.status !== "done");
-  return make("div", {},
-    make("h1", {}, t("collections.title")),
-    settings.writable ? dropZone(settings, signal) : null,
-    open.length ? make("section", {}, make("h2", {}, t("imports.title")), make("ul", { class: "cards" }, open.map(importCard))) : null,
-    collections.length
-      ? make("ul", { class: "cards" }, collections.map((each) => collectionCard(each, settings)))
-      : emptyState(t("collections.none"), t(settings.writable ? "collections.none_text" : "collections.none_fixed")));
+  const place = make("div", {});
+  const draw = async () => {
+    const [collections, imports] = await Promise.all([get("collections", signal), get("imports", signal)]);
+    const open = imports.filter((each) => each.status !== "done");
+    const focused = document.activeElement?.getAttribute("href");
+    place.replaceChildren(
+      open.length ? make("section", {}, make("h2", {}, t("imports.title")), make("ul", { class: "cards" }, open.map(importCard))) : "",
+      collections.length
+        ? make("ul", { class: "cards" }, collections.map((each) => collectionCard(each, settings)))
+        : emptyState(t("collections.none"), t(settings.writable ? "collections.none_text" : "collections.none_fixed")));
+    if (focused) place.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+    return open.some((each) => each.status === "embedding" || each.status === "reading");
+  };
+  const follow = async () => {
+    do await pause(FOLLOWING, signal);
+    while (await draw());
+  };
+  if (await draw()) follow().catch(() => null);  // a server that has stopped is told by the next step
+  return make("div", {}, make("h1", {}, t("collections.title")), settings.writable ? dropZone(settings, signal) : null, place);
 }
 
 function collectionCard(collection, settings) {

@@ -3,6 +3,7 @@
 import { address, keepInAddress } from "../address.js";
 import { download } from "../api.js";
 import { announce, make } from "../dom.js";
+import { editAll } from "../edits.js";
 import { labelColumn, titleOf } from "../labels.js";
 import { noteParts } from "../notes.js";
 import { attempt, button, confirmed, emptyState, field, linkButton, select, storyLink } from "../parts.js";
@@ -44,7 +45,7 @@ function lists(collection, signal) {
         names.length > 1 || chosen.length ? button(t("work.delete_list"), () => remove(name), { class: "quiet", id: "delete-list" }) : null),
       chosen.length === 0
         ? emptyState(t("list.none"), t("list.none_text"), linkButton(t("nav.search"), address(name, "search")), linkButton(t("nav.map"), address(name, "map")))
-        : make("div", { class: "beside" }, storyTable(collection, chosen), selectionPanel(collection, drawn.signal))]);
+        : make("div", { class: "beside" }, make("div", { class: "wide" }, storyTable(collection, chosen), editAll(collection, chosen)), selectionPanel(collection, drawn.signal))]);
     if (focused) document.getElementById(focused)?.focus();
   };
   whenChosen(draw, signal);
@@ -79,7 +80,7 @@ function storyTable(collection, stories) {
   }
   columns.push({ name: t("notes.title"), value: (story) => notesOf(collection.name, story.id).length, cell: (story) => [
     tags(story), " ", notesOf(collection.name, story.id).map((note) => note.text).filter(Boolean).join(" · ")] });
-  return make("div", { class: "wide" }, sortableTable(columns, stories));
+  return sortableTable(columns, stories);
 }
 
 // Notes --------------------------------------------------------------------------------------------------------------
@@ -151,6 +152,10 @@ function changeText(change, titles) {
       const count = change.add.length ? counted("work.added", change.add.length, { list }) : counted("work.removed", change.remove.length, { list });
       const names = [...change.add, ...change.remove].slice(0, 3).map(title).join(", ");
       return `${count} ${names}`;
+    }
+    case "edit": {
+      const values = Object.entries(change.values).map(([column, value]) => `${column} ${value || "–"}`).join(", ");
+      return t("edit.change", { values, stories: change.ids.length === 1 ? title(change.ids[0]) : counted("stories", change.ids.length) });
     }
     case "note":
       return t(change.text || change.tags.length ? "work.note" : "work.note_removed", { title: title(change.id) });

@@ -4,6 +4,7 @@ import { address } from "../address.js";
 import { get, path } from "../api.js";
 import { make } from "../dom.js";
 import { confoundNote } from "../confounds.js";
+import { editButton } from "../edits.js";
 import { titleOf } from "../labels.js";
 import { markedText, notesPanel } from "../notes.js";
 import { linkButton, listButton, metadataLine, storyLink } from "../parts.js";
@@ -19,6 +20,7 @@ export async function storyView({ collection, ids, params, signal }) {
   const passage = { start: Number(params.get("from")), end: Number(params.get("to")), kind: "passage" };
   mark();
   whenChanged(mark, signal);
+  const form = make("div", {});
   if (passage.end > passage.start) setTimeout(() => text.querySelector("mark.passage")?.scrollIntoView({ block: "center" }));
   const view = make("div", { class: "reading" },
     make("article", {},
@@ -27,8 +29,8 @@ export async function storyView({ collection, ids, params, signal }) {
       make("p", { class: "meta" }, counted("words", story.words)),
       make("p", { class: "actions" },
         linkButton(t("story.like"), address(collection.name, "search", [], { like: story.id })),
-        listButton(collection, story, signal)),
-      text, notesPanel(collection, story, text, signal)),
+        listButton(collection, story, signal), editButton(collection, story, form)),
+      form, text, notesPanel(collection, story, text, signal)),
     make("aside", { "aria-labelledby": "nearest" },
       make("h2", { id: "nearest" }, t("story.nearest")),
       story.nearest.length === 0 ? make("p", {}, t("story.alone")) : null,
