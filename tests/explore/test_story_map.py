@@ -1,28 +1,33 @@
 """Groups, their names, links and drawings of small collections of known shape; the pages in a browser."""
 
-import json
 import re
-import shutil
 import unicodedata
+from base64 import b64encode
+from hashlib import sha256
+from urllib.parse import quote
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Browser
 from measured import similarities_of
+from page_files import carried, needs_browser, opened, saved
 from refusals import refused
 
 from narrlit.encoding.loading import load
-from narrlit.explore import story_map as module
 from narrlit.explore.agreement import neighbor_agreement
-from narrlit.explore.map_page import CHARACTERS, map_page, write_map_svg
+from narrlit.explore.explanation import explain
+from narrlit.explore.map_drawing import write_map_svg
+from narrlit.explore.map_page import CHARACTERS, map_page, matched_pairs
+from narrlit.explore.mapping import map_stories
 from narrlit.explore.story_map import arrange_stories, central_stories, name_groups
+from narrlit.library.collection import Collection
 from narrlit.library.story_frame import plain
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FACTS = {"model": "minilm", "accuracy": "none"}
 WORDS = [("ship", "storm"), ("dragon", "castle"), ("trial", "judge")]
 
 
@@ -36,10 +41,6 @@ def collection(size=3, groups=3, seed=0):
     frame["type"] = np.arange(len(texts)) // size % 3
     frame["year"] = np.arange(len(texts)) + 1900.5
     return frame, (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-
-
-def data_of(page):
-    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
 def test_a_dendrogram_finds_the_groups_and_puts_each_together():
@@ -57,8 +58,9 @@ def test_a_dendrogram_finds_the_groups_and_puts_each_together():
         )
     )
 
-    leaves = data_of(map_page(result, "x", []))["order"]
-    assert result.groups[leaves].tolist() == sorted(result.groups)
+    leaves = carried(map_page(result, "x", FACTS))["answers"]["map"]["tree"]["order"]
+    groups = dict(zip(result.frame["id"], result.groups.tolist(), strict=True))
+    assert [groups[id] for id in leaves] == sorted(result.groups)
 
     similarities = vectors[order] @ vectors[order].T
     for story, near in enumerate(result.neighbors):
@@ -80,51 +82,59 @@ def test_names_are_words_only_of_the_group_and_central_stories_are_in_it():
         assert central[group] == rows[np.argmax(vectors[rows] @ vectors[rows].mean(axis=0))]
 
 
-def test_best_matches_of_near_stories_are_linked_in_order(minilm_encoder):
-    slipper = "On the third night of the ball the poor girl ran down the palace stairs at midnight and lost a slipper."
-    rain = "It rained all evening in the valley, and the river rose until the fields on both its banks were flooded."
-    bread = "Anna bought a loaf of dark bread and a pound of butter from the baker at the corner of the market square."
-    shoe = "When the clock struck twelve the girl fled from the dance, and one of her shoes was left on the steps."
-    rates = "The central bank lowered its interest rates again in the spring, as most of the analysts had expected."
-    trains = "Trains to the north were late for the fourth week in a row because a bridge was being repaired there."
-    stories = minilm_encoder.passages([f"{slipper} {rain}", f"{bread} {shoe}", f"{rates} {trains}"])
-    links = module.link_passages(stories, np.array([[1], [0], [0]]))
+def test_a_page_carries_the_links_of_all_pairs_of_few_stories_and_of_near_ones_of_many(monkeypatch):
+    frame, _ = collection()
+    stories = Collection.of(frame, load("minilm"))
+    neighbors = np.array([[(row + 1) % 9] for row in range(9)])
 
-    assert set(links) == {(0, 1), (0, 2)}
+    assert len(matched_pairs(stories, neighbors)) == 9 * 8 // 2
 
-    first, second, match = max(links[0, 1], key=lambda link: link[2])
-    assert stories[0].texts[first] == slipper
-    assert stories[1].texts[second] == shoe
-    assert 0.1 < match < 1
+    monkeypatch.setattr("narrlit.explore.map_page.ALL_PAIRS", 5)
+    pairs = matched_pairs(stories, neighbors)
+    assert set(pairs) == {(row, row + 1) for row in range(8)} | {(0, 8)}
+
+    pair = pairs[0, 1]
+    assert pair.similarity == pytest.approx(explain("s0", "s1", stories=stories).similarity)
+
+    data = carried(map_page(map_stories(stories, k=1).arranged, "x", FACTS, None, pairs))
+    [first, second, share, _, _] = data["pairs"]["0-1"]["links"][0]
+    assert share == round(pair.links["share"].iloc[0], 4)
+    for row, number in ((0, first), (1, second)):
+        start, end = data["stories"][row]["passages"][number]
+        assert frame["text"][row][start:end] == pair.passages[row][number]
 
 
-def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not():
+@pytest.mark.long
+@needs_browser
+def test_numbers_color_a_map_also_as_texts_and_names_that_all_differ_do_not(tmp_path):
     frame, vectors = collection()
     frame["told"] = [str(1800 + row) for row in range(len(frame))]
     frame["file_name"] = [f"{row}.txt" for row in range(len(frame))]
-    page = map_page(arrange_stories(plain(frame), similarities_of(vectors), k=2), "x", [])
-    assert [column["name"] for column in data_of(page)["columns"]] == ["groups", "type", "year", "told"]
-
-
-@pytest.fixture(scope="module")
-def minilm_encoder():
-    return load("minilm")
+    page = map_page(arrange_stories(plain(frame), similarities_of(vectors), k=2), "x", FACTS)
+    path = tmp_path / "map.html"
+    path.write_text(page, encoding="utf-8")
+    with opened(path) as shown:
+        shown.wait_for_selector(".leaves")
+        assert shown.locator("#color option").all_inner_texts() == ["groups found", "type", "year", "told"]
 
 
 def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
     frame, vectors = collection()
     result = arrange_stories(frame, similarities_of(vectors), k=4)
     compared = neighbor_agreement(similarities_of(vectors), "type", frame["type"].astype(str).tolist(), 2)
-    page = map_page(result, ATTACK, [("Model", ATTACK)], compared, None, None)
+    page = map_page(result, ATTACK, {"model": ATTACK}, compared)
 
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
 
-    data = data_of(page)
-    assert data["stories"][0]["text"] == [frame["text"][0]]
-    assert data["stories"][0]["label"].startswith("Anna met")
-    assert abs(data["similarities"][1][2] - 1000 * float(vectors[1] @ vectors[2])) < 0.51  # rounded, in float32
-    assert [column["name"] for column in data["columns"] if column["first"]] == ["type"]
+    data = carried(page)
+    assert data["stories"][0]["text"] == frame["text"][0]
+    assert data["stories"][0]["title"].startswith("Anna met")
+    assert data["answers"]["map"]["color"] == "type"
+
+    drawn = data["answers"]["map"]
+    first, second = (drawn["tree"]["order"].index(f"s{row}") for row in (1, 2))
+    assert abs(drawn["similarities"][first][second] - float(vectors[1] @ vectors[2])) < 1e-4
 
     write_map_svg(result, tmp_path / "map.svg")
     drawing = (tmp_path / "map.svg").read_text()
@@ -132,15 +142,27 @@ def test_pages_hold_texts_escaped_and_write_a_drawing(tmp_path):
 
     write_map_svg(result, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
+    assert drawing.count("#08306b") >= 1  # the darkest cell
+
+
+def test_only_the_script_and_the_style_of_a_page_are_allowed():
+    frame, vectors = collection()
+    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), ATTACK, FACTS)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+
+    assert policy.startswith("default-src 'none'; ")
+    for tag, rule in (("script", "script-src"), ("style", "style-src")):
+        [content] = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        assert f"{rule} 'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'" in policy
 
 
 def test_texts_of_a_large_page_are_cut(monkeypatch):
     frame, vectors = collection()
     monkeypatch.setattr("narrlit.explore.map_page.CHARACTERS", 9 * 20)
-    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "x", [])
+    data = carried(map_page(arrange_stories(frame, similarities_of(vectors), k=2), "x", FACTS))
 
-    assert data_of(page)["stories"][0]["text"] == [frame["text"][0][:19] + "…"]
-    assert "first 20 characters" in page
+    assert data["stories"][0]["text"] == frame["text"][0][:19] + "…"
+    assert data["cut"] == 20
     assert CHARACTERS > 10**6
 
 
@@ -178,84 +200,155 @@ def test_copies_of_one_text_are_drawn(tmp_path):
         "tags": [["x"]] * 3,
     }
     result = arrange_stories(pd.DataFrame(columns), similarities_of(vectors))
-    data = data_of(map_page(result, "x", []))
+    data = carried(map_page(result, "x", FACTS))
 
-    assert data["similarity"] == [[1, 1]] * 3
-    assert data["columns"][1]["values"] == ["", "", 2]
+    assert [[near[1] for near in story["near"]] for story in data["stories"]] == [[1, 1]] * 3
+    assert [story["metadata"].get("length") for story in data["stories"]] == [None, None, 2]
 
     write_map_svg(result, tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().count("And so it is.") == 3
 
 
-@pytest.mark.long
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the pages were opened in no browser")
-@pytest.mark.parametrize("kind", ["dendrogram", "plane"])
-def test_in_a_browser_pages_log_no_error_show_texts_and_fit_a_phone(kind, tmp_path):
-    frame, vectors = collection(size=3 if kind == "dendrogram" else 120)
-    result = arrange_stories(frame, similarities_of(vectors), k=3)
+@pytest.fixture(scope="module")
+def tree_file(tmp_path_factory):
+    """A map of nine stories with hostile texts."""
+    return written(collection(size=3), tmp_path_factory.mktemp("tree"))
 
-    assert (result.arrangement.points is None) == (kind == "dendrogram")
 
-    links = {}
-    for story, neighbors in enumerate(result.neighbors.tolist()):
-        links |= {(story, other): [(0, 0, 0.2)] for other in neighbors if story < other}
-    sentences = [text.split(". ") for text in frame["text"]]
-    page = map_page(result, ATTACK, [("Model", "none")], None, sentences, links)
-    path = tmp_path / "map.html"
+@pytest.fixture(scope="module")
+def plane_file(tmp_path_factory):
+    """A map of 360 stories."""
+    return written(collection(size=120), tmp_path_factory.mktemp("plane"))
+
+
+def written(stories, folder):
+    """Write a map; a browser opens it with the colors of the types."""
+    frame, vectors = stories
+    similarities = similarities_of(vectors)
+    compared = neighbor_agreement(similarities, "type", frame["type"].astype(str).tolist(), 2)
+    page = map_page(arrange_stories(frame, similarities, k=3), ATTACK, FACTS, compared)
+    path = folder / "map.html"
     path.write_text(page, encoding="utf-8")
-    write_map_svg(result, tmp_path / "map.svg")
-    browser = Browser(CHROMIUM, tmp_path)
-    try:
-        for width in (1280, 400):
-            browser(
-                "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
-            )
-            browser("Page.navigate", url=path.as_uri())
-            browser.wait(
-                "document.readyState == 'complete' && document.querySelectorAll('#chosen article').length == 2"
-            )
-            assert browser.value("document.documentElement.scrollWidth") <= width
-        x, y = browser.value(CELL if kind == "dendrogram" else POINT)
-        for event in ("mousePressed", "mouseReleased"):
-            browser("Input.dispatchMouseEvent", type=event, x=x, y=y, button="left", clickCount=1)
-        shown = "document.querySelector('#chosen article h3').textContent == 'Tale 4 $x$ <b>'"
-        browser.wait(shown)
-        assert "onerror" in browser.value("document.querySelector('#chosen .text').textContent")
-        assert browser.value("document.querySelectorAll('#chosen .linked').length") == 2
-        assert browser.value("document.querySelectorAll('img').length") == 0
-        browser.value("document.getElementById('search').value = 'dragon'; search()")
-        assert browser.value("document.getElementById('matches').textContent").startswith(f"{len(frame) // 3} found")
-    finally:
-        browser.close()
-
-    assert browser.problems() == []
-    assert {url for url in browser.requested() if not url.startswith("data:")} == {path.as_uri()}
+    return path
 
 
-CELL = """(() => {  // of story 4 and its nearest
-  const box = document.querySelector(".heat canvas").getBoundingClientRect();
-  scrollTo(0, box.y);
-  const at = document.querySelector(".heat canvas").getBoundingClientRect();
-  const place = (story) => (data.order.indexOf(story) + 0.5) / data.order.length;
-  return [at.x + at.width * place(data.near[4][0]), at.y + at.height * place(4)];
-})()"""
-POINT = """(() => {
-  document.querySelector(".plane").scrollIntoView();
-  const [root] = Bokeh.index.roots;
-  const points = Bokeh.documents[0].get_model_by_name("points").data;
-  const box = root.canvas_view.el.getBoundingClientRect();
-  return [box.x + root.frame.x_scale.compute(points.x[4]), box.y + root.frame.y_scale.compute(points.y[4])];
-})()"""
+@pytest.mark.long
+@needs_browser
+def test_a_tree_shows_a_story_with_its_nearest_ones_and_finds_words(tree_file):
+    with opened(tree_file) as page:
+        page.locator(".leaves").get_by_role("button", name="Tale 4 $x$ <b>").click()
+        page.wait_for_selector(".near-stories h3")
+        assert "onerror=alert(1)" in page.locator(".near-stories .text").inner_text()
+        assert page.locator(".near-stories .nearest li").count() == 3
+        assert page.locator(".leaves .near").count() == 3
+        assert page.locator("img").count() == 0
+
+        page.fill("#find", "dragon")
+        page.locator(".matches", has_text="3 stories").wait_for()
+        assert page.locator(".leaves .faded").count() == 6
+        page.fill("#find", "")
+        page.locator(".leaves .faded").first.wait_for(state="detached")
+        page.locator(".key").get_by_role("button", name="2", exact=True).click()
+        assert page.locator(".leaves .faded").count() == 3
+
+        # A cell leads to its two stories, and back.
+        page.locator(".heat").click(position={"x": 40, "y": 6})
+        page.wait_for_selector("h1:has-text(' beside ')")
+        page.go_back()
+        page.wait_for_selector(".leaves")
+
+
+@pytest.mark.long
+@needs_browser
+def test_a_plane_shows_the_story_that_is_clicked_and_moves_by_keys(plane_file):
+    with opened(plane_file) as page:
+        page.wait_for_selector(".plane canvas")
+        page.wait_for_timeout(300)
+        points = carried(plane_file.read_text(encoding="utf-8"))["answers"]["map"]["points"]
+        x, y = placed(points[4], points, page.locator(".plane canvas").bounding_box())
+        page.mouse.move(x, y)
+        tip = page.locator(".plane .tip")
+        assert re.search(r"Tale \d+ \$x\$ <b>", tip.inner_text())
+        assert "Anna met a" in tip.inner_text()
+        page.mouse.click(x, y)
+        page.wait_for_selector(".near-stories h3")
+        assert page.locator(".near-stories .nearest li").count() == 3
+
+        before = saved(page, "#save-svg")[1]
+        page.locator(".plane canvas").focus()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_timeout(100)
+        assert saved(page, "#save-svg")[1] != before
+
+
+def placed(point, points, box):
+    """The pixels of a point in a canvas that shows all, with a margin of 36 pixels."""
+    across, up = ([each[axis] for each in points] for axis in "xy")
+    width, height = max(across) - min(across), max(up) - min(up)
+    size = min((box["width"] - 72) / width, (box["height"] - 72) / height)
+    x = box["x"] + box["width"] / 2 + (point["x"] - min(across) - width / 2) * size
+    y = box["y"] + box["height"] / 2 - (point["y"] - min(up) - height / 2) * size
+    return x, y
+
+
+@pytest.mark.long
+@needs_browser
+@pytest.mark.parametrize("picture", ["tree", "plane"])
+def test_pictures_are_saved_with_colors_cells_and_titles(tree_file, picture):
+    with opened(tree_file) as page:
+        page.wait_for_selector(".leaves")
+        page.locator("#picture").select_option(picture)
+        page.wait_for_timeout(300)
+        name, drawing = saved(page, "#save-svg")
+        assert name.startswith("map of ")
+        assert name.endswith(".svg")
+        text = drawing.decode()
+        root = ElementTree.fromstring(text)
+        assert {"#332288", "rgb(51, 34, 136)"} & set(re.findall(r'fill="([^"]+)"', text))
+        if picture == "tree":
+            assert "Tale 4 $x$ &lt;b&gt;" in text
+            assert text.count("shape-rendering") > 3
+        else:
+            assert len(root.findall(".//{*}circle")) == 9
+        name, content = saved(page, "#save-png")
+        assert name.endswith(".png")
+        assert content.startswith(b"\x89PNG")
+        assert len(content) > 5000
+
+
+@pytest.mark.long
+@needs_browser
+@pytest.mark.parametrize("place", ["map", "map?picture=plane", "agreement", "story/s4", "compare/s4/s3"])
+@pytest.mark.parametrize(("theme", "language", "title"), [("light", "en-US", "narrlit"), ("dark", "de-DE", "narrlit")])
+def test_a_file_fits_a_phone_in_both_languages(tree_file, place, theme, language, title):
+    name = quote(ATTACK, safe="")
+    options = {"viewport": {"width": 380, "height": 800}, "is_mobile": True, "color_scheme": theme, "locale": language}
+    with opened(tree_file, f"#/{name}/{place}", **options) as page:
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 380
+        assert page.evaluate("document.documentElement.lang") == language[:2]
+        assert title in page.title()
+        assert page.locator("img").count() == 0
+
+
+@pytest.mark.long
+@needs_browser
+def test_a_file_keeps_its_list(tree_file):
+    with opened(tree_file) as page:
+        page.locator(".leaves button").first.click()
+        page.get_by_role("heading", name="1 story on my list").wait_for()
+        page.reload()
+        page.get_by_role("heading", name="1 story on my list").wait_for()
 
 
 def test_integers_on_the_page_keep_their_digits():
     frame, vectors = collection()
     posts = [1234567890123456789, 1234567890123456789, None, 2**53, 1890, 1890.0, 0.5, True, 7]
     frame["post"] = pd.Series(posts, dtype=object)
-    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "t", {})
-    [column] = [column for column in data_of(page)["columns"] if column["name"] == "post"]
+    page = map_page(arrange_stories(frame, similarities_of(vectors), k=2), "t", FACTS)
+    values = [story["metadata"].get("post") for story in carried(page)["stories"]]
     big = "1234567890123456789"
-    assert repr(column["values"]) == repr([big, big, "", 2**53, 1890, 1890, 0.5, "True", 7])
+    assert repr(values) == repr([big, big, None, 2**53, 1890, 1890, 0.5, "True", 7])
 
 
 def test_the_words_of_decomposed_texts_name_their_group():

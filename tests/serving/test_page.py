@@ -332,7 +332,12 @@ def test_the_tree_selects_by_title_branch_and_color(page, site):
     expect(page.get_by_role("heading", name="1 story on my list")).to_be_visible()
     page.locator(".leaves").get_by_role("button", name="Cinderella").click()
     expect(page.get_by_role("heading", name="0 stories on my list")).to_be_visible()
-    page.locator(".key").get_by_role("button", name="Germany").click()
+    page.locator(".key").get_by_role("button", name="Germany", exact=True).click()
+    faded = page.locator(".leaves .faded")
+    assert faded.count() > 1
+    page.locator(".key").get_by_role("button", name="Germany", exact=True).click()
+    expect(faded).to_have_count(0)
+    page.locator(".key").get_by_role("button", name="my list: Germany").click()
     count = page.locator(".chosen li").count()
     assert count > 1
     page.locator(".branches g").last.dispatch_event("click")
@@ -340,8 +345,30 @@ def test_the_tree_selects_by_title_branch_and_color(page, site):
 
     page.locator("#color").select_option("atu")
     assert "color=atu" in page.url
-    page.locator(".heat canvas").click(position={"x": 40, "y": 6})
+    page.locator(".heat").click(position={"x": 40, "y": 6})
     expect(page.get_by_role("heading", level=1)).to_contain_text(" beside ")
+
+
+def test_a_map_finds_words_in_texts_and_shows_the_nearest_stories(page, site):
+    visit(page, site, "tree")
+    page.fill("#find", "glass")  # in no title
+    expect(page.locator(".matches")).to_contain_text("Cinderella")
+    page.locator(".matches").get_by_role("button", name="Cinderella").click()
+    nearest = httpx.get(f"{site}/collections/tales/stories/cinderella").json()["nearest"]
+    expect(page.locator(".near-stories .nearest li")).to_have_count(len(nearest))
+    expect(page.locator(".leaves .near")).to_have_count(len(nearest))
+
+
+@pytest.mark.parametrize("picture", ["tree", "plane"])
+def test_a_map_is_saved_as_a_picture(page, site, picture):
+    visit(page, site, picture)
+    with page.expect_download() as saved:
+        page.click("#save-svg")
+    drawing = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert drawing.count("<circle" if picture == "plane" else "<text") >= 24
+    with page.expect_download() as saved:
+        page.click("#save-png")
+    assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
 def test_pairs_are_decided_with_keys_and_undone(page, site):
@@ -463,13 +490,17 @@ def test_the_strongest_links_come_first_and_their_shares_are_of_100_percent(page
     visit(page, site, "#/tales/compare/cupid_and_psyche/east_of_the_sun")
     body = {"left": {"id": "cupid_and_psyche"}, "right": {"id": "east_of_the_sun"}}
     answer = httpx.post(f"{site}/collections/tales/explain", json=body).json()
-    shares = sorted((link["share"] / answer["score"] for link in answer["links"]), reverse=True)
+    links = sorted(answer["links"], key=lambda link: -link["share"])
+    shares = [link["share"] / answer["score"] for link in links]
     assert sum(shares) == pytest.approx(1)
     assert len(shares) > 10
     cells = page.locator(".links tbody td:last-child")
     expect(cells).to_have_count(10)
     page.locator(".more-links").click()
-    expect(cells).to_have_text([f"{share:.0%}" for share in shares])
+    arrows = {"both": "↔", "a to b": "→", "b to a": "←"}
+    expect(cells).to_have_text(
+        [f"{share:.0%} {arrows[link['direction']]}" for share, link in zip(shares, links, strict=True)]
+    )
 
     page.get_by_role("button", name="Both texts in full").click()
     expect(page.locator(".row.linked").first).to_be_visible()

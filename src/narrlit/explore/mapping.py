@@ -12,13 +12,15 @@ from narrlit.console import counted
 from narrlit.data.writers import write_table
 from narrlit.errors import OptionError, printable
 from narrlit.explore.agreement import Agreement, neighbor_agreement
-from narrlit.explore.map_page import map_page, write_map_svg
-from narrlit.explore.story_map import StoryMap, arrange_stories, link_passages
+from narrlit.explore.map_drawing import write_map_svg
+from narrlit.explore.map_page import map_page, matched_pairs
+from narrlit.explore.story_map import StoryMap, arrange_stories
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_writable
 from narrlit.library.collection import Collection, column_values
 from narrlit.measures.names import DESCRIPTIONS
 from narrlit.models.checkpoints import read_record
 from narrlit.models.coverage import language_warning
+from narrlit.pages import in_frame
 from narrlit.statistics.diagnostics import SimilarityDiagnostics
 from narrlit.statistics.evaluations import estimate_of
 
@@ -57,13 +59,11 @@ class CollectionMap:
     def html(self) -> str:
         """The map as a self-contained HTML page, with links between passages of near stories."""
         encoder = self.collection.encoder
-        sentences, links = None, None
+        pairs = None
         if self.arranged.arrangement.tree is not None and encoder.facts.reads == "text":
-            passages = self.collection.passages
-            sentences = [story.texts for story in passages]
-            links = link_passages(passages, self.arranged.neighbors)
+            pairs = matched_pairs(self.collection, self.arranged.neighbors)
         name = Path(self.collection.about["source"]).name
-        return map_page(self.arranged, f"Map of {name}", self._facts(), self.agreement, sentences, links)
+        return map_page(self.arranged, name, self.facts, self.agreement, pairs)
 
     def write(self, path: str | Path) -> list[Path]:
         """Write NAME.html, NAME-neighbors.csv, NAME-groups.csv and NAME.svg, a picture for articles.
@@ -104,23 +104,23 @@ class CollectionMap:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return self.html
+        return in_frame(self.html)
 
-    def _facts(self) -> list[tuple[str, str]]:
-        """Return names and sentences for the head of the page: model, measure, stories, languages, accuracy."""
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the map was made from: model, measure, words read, languages, accuracy, hubs."""
         about, measure = self.collection.about, self.collection.measure
         languages = Counter(about["languages"]).most_common()
         checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"
         warning = language_warning(self.collection.encoder.facts.vocabulary, about["languages"])
-        return [
-            ("Model", about["model"]),
-            ("Measure", f"{measure}: {DESCRIPTIONS[measure]}"),
-            ("Stories", f"{len(self.collection):,}"),
-            ("Read", f"{100 * about['share_read']:.4g} % of the words"),
-            ("Languages", f"{checked} of the stories checked" + (f"; {warning}" if warning else "")),
-            ("Accuracy", self.accuracy),
-            ("Hubs", " ".join(self.diagnostics.warnings) or str(self.diagnostics)),
-        ]
+        return {
+            "model": about["model"],
+            "measure": f"{measure}: {DESCRIPTIONS[measure]}",
+            "read": f"{100 * about['share_read']:.4g} % of the words",
+            "languages": f"{checked} of the stories checked" + (f"; {warning}" if warning else ""),
+            "accuracy": self.accuracy,
+            "hubs": " ".join(self.diagnostics.warnings) or str(self.diagnostics),
+        }
 
 
 def map_stories(

@@ -14,7 +14,7 @@ from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.explore.bibliography import write_bibliography
 from narrlit.explore.graph import write_graph
-from narrlit.explore.map_page import write_map_svg
+from narrlit.explore.map_drawing import write_map_svg
 from narrlit.explore.pairs import similar_pairs
 from narrlit.explore.story_map import arrange_stories
 from narrlit.files import atomic_path, check_writable, write_text

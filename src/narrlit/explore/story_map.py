@@ -1,4 +1,4 @@
-"""Map of a collection: a dendrogram of few stories or a plane of many, with named groups and linked passages."""
+"""Map of a collection: a dendrogram of few stories or a plane of many, with named groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import silhouette_score
 
 from narrlit.data.schema import FloatArray, Floats, IntArray, normal_form
-from narrlit.encoding.story_encoder import Passages
 from narrlit.errors import DataError, OptionError, printable
-from narrlit.library.story_frame import centered_passages, passage_vectors
 from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.matching import in_order, match_shares, matches
 from narrlit.optional import require
 
 IN_DENDROGRAM = 300
@@ -34,8 +31,6 @@ UMAP_NEIGHBORS = 15
 """Number of nearest stories, including the story itself, that determine the position of a story in the plane."""
 CENTRAL_SAMPLE = 200
 """Maximum number of stories with which those of a group are compared to find the most central one."""
-Links = dict[tuple[int, int], list[tuple[int, int, float]]]
-"""Linked passages (passage of i, passage of j, match from 0 to 1) of pairs of stories (i, j)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,27 +324,3 @@ def name_groups(texts: Sequence[str], groups: IntArray) -> list[str]:
         words = vocabulary[strongest[weights[strongest] > 0]]
         names.append(", ".join(words) or f"group {len(names) + 1}")
     return names
-
-
-def link_passages(stories: Sequence[Passages], indices: IntArray) -> Links:
-    """Link passages of each story with their best matches in its neighbors, in the order of both stories.
-
-    Args:
-        stories: passages of N stories.
-        indices: (N, k) neighbors.
-
-    Returns:
-        For each pair i < j, the linked passages (passage of i, passage of j, match from 0 to 1).
-    """
-    passages = passage_vectors(stories)
-    compared = centered_passages(passages, passages.vectors.mean(axis=0, dtype=np.float32))
-    pairs = set[tuple[int, int]]()
-    for story, neighbors in enumerate(indices.tolist()):
-        for neighbor in neighbors:
-            pairs.add((min(story, neighbor), max(story, neighbor)))
-    links = {}
-    for i, j in sorted(pairs):
-        weights = matches(compared.story(i), compared.story(j))
-        selected = in_order(match_shares(weights))
-        links[i, j] = [(first, second, float(weights[first, second])) for first, second in selected]
-    return links

@@ -1,6 +1,8 @@
 // Requests to the server, relative to the address of the page.
 
-import { messageText } from "./texts.js";
+import { carried, carriedAnswer } from "./carried.js";
+import { saveFile } from "./saving.js";
+import { messageText, t } from "./texts.js";
 
 /** An answer that is no success, with what is wrong in the reader's language. */
 export class ApiError extends Error {
@@ -30,8 +32,15 @@ async function messageOf(response) {
 }
 
 async function json(method, path, options) {
+  if (carried) return answerOf(path, options.body);
   const response = await request(method, path, options);
   return response.status === 204 ? null : response.json();
+}
+
+function answerOf(path, body) {
+  const answer = carriedAnswer(path, body);
+  if (answer === undefined) throw new ApiError(404, t("error.not_carried"));
+  return answer;
 }
 
 export const get = (path, signal) => json("GET", path, { signal });
@@ -47,6 +56,7 @@ export function path(...parts) {
 
 /** Get what the server computes in the background: ask again while it answers 202. */
 export async function getComputed(address, signal, pause) {
+  if (carried) return answerOf(address);
   for (;;) {
     const response = await request("GET", address, { signal });
     const answer = await response.json();
@@ -58,12 +68,9 @@ export async function getComputed(address, signal, pause) {
 /** Post a request and save the file that the server answers. */
 export async function download(method, address, body) {
   const response = await request(method, address, { body });
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = fileName(response.headers.get("Content-Disposition") ?? "");
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  return link.download;
+  const name = fileName(response.headers.get("Content-Disposition") ?? "");
+  saveFile(await response.blob(), name);
+  return name;
 }
 
 function fileName(disposition) {

@@ -1,7 +1,8 @@
 // Stories as points of a plane on a canvas: move, zoom, click and lasso.
 
-import { color, make } from "./dom.js";
+import { color, make, makeSvg } from "./dom.js";
 import { titleOf } from "./labels.js";
+import { drawingOf, keyOf } from "./map_drawing.js";
 import { button } from "./parts.js";
 import { t } from "./texts.js";
 
@@ -26,21 +27,23 @@ const AROUND = [
 /** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
-/** Draw a map as a plane. Returns its element, recolor(colors) and mark(), which follows the list of stories. */
-export function planeOf(map, actions) {
-  const plane = new Plane(map, actions);
-  return { element: plane.element, recolor: (colors) => plane.recolor(colors), mark: () => plane.draw() };
-}
+/** Pixels by which an arrow key moves the plane. */
+const STEP = 60;
+const FONT = "600 13px system-ui, sans-serif";
 
-class Plane {
+/** A plane: its element; recolor(colors), mark(), fade(faded) and focus(story, others) change it, svg(key) draws it. */
+export class Plane {
   constructor({ points, groups }, actions) {
     this.points = points;
     this.actions = actions;
     this.labels = labelsOf(points, groups);
     this.colors = points.map(() => "gray");
+    this.faded = points.map(() => false);
+    this.lines = [];
     this.view = { zoom: 1, x: 0, y: 0 };
     this.lasso = null;
-    this.canvas = make("canvas", { role: "img", "aria-label": t("map.plane_label") });
+    this.canvas = make("canvas", { role: "img", tabindex: 0, "aria-label": t("map.plane_label") });
+    this.tip = make("div", { class: "tip", hidden: true });
     this.readout = make("p", { class: "readout", "aria-live": "off" }, t("map.plane_hint"));
     this.mode = button(t("map.lasso"), () => this.setLassoMode(!this.lassoMode), { "aria-pressed": "false", id: "lasso" });
     const controls = make("p", { class: "actions" },
@@ -48,7 +51,7 @@ class Plane {
       button("+", () => this.zoomAt(1.4), { "aria-label": t("map.zoom_in") }),
       button("−", () => this.zoomAt(1 / 1.4), { "aria-label": t("map.zoom_out") }),
       button(t("map.all"), () => this.reset()));
-    this.element = make("div", { class: "plane" }, controls, this.canvas, this.readout);
+    this.element = make("div", { class: "plane" }, controls, this.canvas, this.tip, this.readout);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
@@ -61,6 +64,22 @@ class Plane {
 
   recolor(colors) {
     this.colors = colors;
+    this.draw();
+  }
+
+  mark() {
+    this.draw();
+  }
+
+  /** Fade stories, by their places among the points. */
+  fade(faded) {
+    this.faded = faded;
+    this.draw();
+  }
+
+  /** Join a story with its nearest ones. */
+  focus(point, others) {
+    this.lines = others.map((other) => [point, other]);
     this.draw();
   }
 
@@ -128,13 +147,14 @@ class Plane {
     const project = this.projection();
     this.places = this.points.map(project);
     const isCrowded = this.points.length > CROWDED;
+    this.drawLines(brush, project);
     if (!isCrowded) this.drawLabels(brush, project, AROUND, this.places);
-    const largest = Math.max(2, Math.min(7, 90 / Math.sqrt(this.points.length)));
-    const radius = largest * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
+    const radius = this.radius();
     const chosen = [];
     for (const [shade, places] of byColor(this.colors)) {
       brush.fillStyle = shade;
       for (const place of places) {
+        if (this.faded[place]) continue;
         if (this.actions.isChosen(this.points[place])) chosen.push(place);
         else drawPoint(brush, this.places[place], radius);
       }
@@ -148,15 +168,29 @@ class Plane {
     if (isCrowded) this.drawLabels(brush, project, [ABOVE], []);
   }
 
+  radius() {
+    const largest = Math.max(2, Math.min(7, 90 / Math.sqrt(this.points.length)));
+    return largest * Math.min(1.6, Math.max(1, this.view.zoom ** 0.3));
+  }
+
+  /** Faded stories as small points, and lines from a story to its nearest ones. */
+  drawLines(brush, project) {
+    brush.fillStyle = color("--line");
+    this.faded.forEach((isFaded, place) => isFaded && drawPoint(brush, this.places[place], 2));
+    brush.strokeStyle = color("--ink");
+    brush.lineWidth = 1.2;
+    brush.beginPath();
+    for (const [point, other] of this.lines) {
+      brush.moveTo(...project(point));
+      brush.lineTo(...project(other));
+    }
+    brush.stroke();
+  }
+
   /** Names of groups, the largest first, each where it touches no other and the fewest points. */
-  drawLabels(brush, project, positions, points) {
+  placedLabels(brush, project, positions, points) {
     const width = this.canvas.clientWidth;
-    brush.font = "600 13px system-ui, sans-serif";
-    brush.textAlign = "center";
-    brush.lineJoin = "round";
-    brush.lineWidth = 4;
-    brush.strokeStyle = color("--paper");
-    brush.fillStyle = color("--ink");
+    brush.font = FONT;
     const drawn = [];
     for (const label of this.labels) {
       const half = brush.measureText(label.text).width / 2 + 4;
@@ -164,13 +198,24 @@ class Plane {
       if (across < 0 || across > width) continue;
       const boxes = positions.map((position) => {
         const x = across + position.halves * half + position.right;
-        return { x: Math.max(half, Math.min(width - half, x)), y: down + position.down, half };
+        return { text: label.text, x: Math.max(half, Math.min(width - half, x)), y: down + position.down, half };
       });
       const best = leastCovering(boxes.filter((box) => !drawn.some((other) => touch(box, other))), points);
-      if (best === undefined) continue;
-      drawn.push(best);
-      brush.strokeText(label.text, best.x, best.y);
-      brush.fillText(label.text, best.x, best.y);
+      if (best !== undefined) drawn.push(best);
+    }
+    return drawn;
+  }
+
+  drawLabels(brush, project, positions, points) {
+    this.named = this.placedLabels(brush, project, positions, points);
+    brush.textAlign = "center";
+    brush.lineJoin = "round";
+    brush.lineWidth = 4;
+    brush.strokeStyle = color("--paper");
+    brush.fillStyle = color("--ink");
+    for (const { text, x, y } of this.named) {
+      brush.strokeText(text, x, y);
+      brush.fillText(text, x, y);
     }
   }
 
@@ -193,6 +238,7 @@ class Plane {
   pointAt([x, y]) {
     let [best, least] = [undefined, REACH ** 2];
     this.places?.forEach(([px, py], place) => {
+      if (this.faded[place]) return;
       const distance = (px - x) ** 2 + (py - y) ** 2;
       if (distance < least) [best, least] = [this.points[place], distance];
     });
@@ -201,15 +247,19 @@ class Plane {
 
   listen() {
     const { canvas } = this;
+    const fingers = new Map();
     let from = null;
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
-      from = { at: [event.offsetX, event.offsetY], view: this.view };
-      if (this.lassoMode || event.shiftKey) this.lasso = [from.at];
+      this.tip.hidden = true;
+      fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
+      from = { at: [event.offsetX, event.offsetY], view: this.view, isPinch: fingers.size > 1 };
+      this.lasso = !from.isPinch && (this.lassoMode || event.shiftKey) ? [from.at] : null;
     });
     canvas.addEventListener("pointermove", (event) => {
       const at = [event.offsetX, event.offsetY];
       if (from === null) return this.point(at);
+      if (fingers.size === 2) return this.pinch(fingers, event.pointerId, at);
       if (this.lasso) {
         this.lasso.push(at);
         return this.refresh();
@@ -219,21 +269,47 @@ class Plane {
     });
     canvas.addEventListener("pointerup", (event) => {
       const at = [event.offsetX, event.offsetY];
+      fingers.delete(event.pointerId);
       const { lasso } = this;
-      const moved = from ? Math.hypot(at[0] - from.at[0], at[1] - from.at[1]) : 0;
+      const moved = from && !from.isPinch ? Math.hypot(at[0] - from.at[0], at[1] - from.at[1]) : Infinity;
       [from, this.lasso] = [null, null];
-      if (lasso && lasso.length > 2) this.actions.add(this.points.filter((_, place) => isInside(this.places[place], lasso)));
+      if (lasso && lasso.length > 2) this.actions.add(this.points.filter((_, place) => !this.faded[place] && isInside(this.places[place], lasso)));
       else if (moved < 4) this.click(at);
       this.draw();
     });
     canvas.addEventListener("pointercancel", () => {
+      fingers.clear();
       [from, this.lasso] = [null, null];
       this.draw();
     });
+    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoomAt(1.0015 ** -event.deltaY, [event.offsetX, event.offsetY]);
     }, { passive: false });
+    canvas.addEventListener("keydown", (event) => {
+      const move = (x, y) => {
+        this.view = { ...this.view, x: this.view.x + x, y: this.view.y + y };
+        this.draw();
+      };
+      const keys = { ArrowLeft: () => move(STEP, 0), ArrowRight: () => move(-STEP, 0), ArrowUp: () => move(0, STEP), ArrowDown: () => move(0, -STEP),
+        "+": () => this.zoomAt(1.4), "-": () => this.zoomAt(1 / 1.4), 0: () => this.reset() };
+      if (!keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+  }
+
+  /** Zoom by the distance of two fingers, around the middle between them. */
+  pinch(fingers, id, at) {
+    const distance = () => {
+      const [[x, y], [otherX, otherY]] = fingers.values();
+      return Math.hypot(x - otherX, y - otherY);
+    };
+    const before = distance();
+    fingers.set(id, at);
+    const [[x, y], [otherX, otherY]] = fingers.values();
+    this.zoomAt(distance() / Math.max(before, 1), [(x + otherX) / 2, (y + otherY) / 2]);
   }
 
   click(at) {
@@ -241,10 +317,33 @@ class Plane {
     if (point) this.actions.toggle(point);
   }
 
+  /** Show the title and the beginning of the story at a place. */
   point(at) {
     const point = this.pointAt(at);
     this.readout.textContent = point ? titleOf(this.actions.collection, point) : t("map.plane_hint");
     this.canvas.classList.toggle("pointing", point !== undefined);
+    this.tip.hidden = point === undefined;
+    if (point === undefined) return;
+    this.tip.replaceChildren(make("b", {}, titleOf(this.actions.collection, point)), make("br"), point.beginning);
+    const { offsetLeft, offsetTop, clientWidth } = this.canvas;
+    this.tip.style.left = `${offsetLeft + Math.max(0, Math.min(at[0] + 14, clientWidth - this.tip.offsetWidth))}px`;
+    this.tip.style.top = `${offsetTop + at[1] + 18}px`;
+  }
+
+  /** The plane as a drawing of its own, as it is shown: points, names of groups, and what the colors mean. */
+  svg(key) {
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const isInside = ([x, y]) => x >= 0 && x <= width && y >= 0 && y <= height;
+    const [radius, ink, project] = [this.radius(), color("--ink"), this.projection()];
+    const dots = this.places.map(([cx, cy], place) => isInside([cx, cy]) && !this.faded[place]
+      ? makeSvg("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: radius, fill: this.colors[place],
+        ...(this.actions.isChosen(this.points[place]) ? { stroke: ink, "stroke-width": 2 } : {}) }) : null);
+    const lines = this.lines.map(([point, other]) => [project(point), project(other)]).filter((ends) => ends.every(isInside))
+      .map(([[x1, y1], [x2, y2]]) => makeSvg("line", { x1, y1, x2, y2, stroke: ink }));
+    const names = this.named.map(({ text, x, y }) => makeSvg("text", { x, y, "text-anchor": "middle", "font-weight": 600, "font-size": 13,
+      fill: ink, stroke: color("--paper"), "stroke-width": 4, "paint-order": "stroke", "stroke-linejoin": "round" }, text));
+    const legend = keyOf(key, height + 12, width);
+    return drawingOf([lines, dots.filter(Boolean), names, legend.element], width, height + 12 + legend.height);
   }
 }
 

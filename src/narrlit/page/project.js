@@ -2,6 +2,7 @@
 // change is shown at once, too, and sent in order.
 
 import { ApiError, get, path, post } from "./api.js";
+import { carried, keepProject } from "./carried.js";
 import { announce } from "./dom.js";
 import { messageText, t } from "./texts.js";
 
@@ -24,6 +25,7 @@ export const projectOf = (name) => projects.get(name) ?? EMPTY;
 
 function keep(name, project) {
   projects.set(name, project);
+  if (carried) keepProject(project);
   changes.dispatchEvent(new Event("change"));
 }
 

@@ -2,6 +2,7 @@
 
 import { address } from "./address.js";
 import { download, path } from "./api.js";
+import { carried } from "./carried.js";
 import { announce, make } from "./dom.js";
 import { titleOf } from "./labels.js";
 import { attempt, button, linkButton, storyLink } from "./parts.js";
@@ -42,7 +43,7 @@ function drawn(collection) {
     make("p", { class: "actions" },
       second ? linkButton(t("list.compare"), address(name, "compare", [first.id, second.id])) : null,
       button(t("list.clear"), () => removeStories(name, chosenStories(name)), { class: "quiet" })),
-    exports(collection, stories)];
+    carried ? null : exports(collection, stories)];
 }
 
 function exports(collection, stories) {

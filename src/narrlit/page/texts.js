@@ -43,9 +43,9 @@ export function ordinal(n) {
 
 export const percent = (share) => share.toLocaleString(language, { style: "percent", maximumFractionDigits: 0 });
 
-/** Write a similarity with three decimals. */
-export function decimals(value) {
-  return value.toLocaleString(language, { minimumFractionDigits: 3, maximumFractionDigits: 3 });
+/** Write a similarity, with three decimals. */
+export function decimals(value, digits = 3) {
+  return value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 /** Write a time in the unit that suits it. */

@@ -7,6 +7,7 @@ from narrlit.experiments.retrieval import retrieval
 from narrlit.explore.agreement import neighbor_agreement
 from narrlit.explore.concordance import occurrences
 from narrlit.explore.confounds import confounds
+from narrlit.explore.map_answer import Value
 from narrlit.explore.pairs import retelling_groups, unrelated_similarity
 from narrlit.serving.analysis_models import (
     ChanceAnswer,
@@ -26,7 +27,6 @@ from narrlit.serving.analysis_models import (
     SurpriseSide,
     ValueAnswer,
 )
-from narrlit.serving.collection_models import Value
 from narrlit.serving.results import ResultKey, Results
 from narrlit.serving.shelf import Snapshot
 from narrlit.serving.workers import Workers

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from narrlit.explore.map_answer import Value
 from narrlit.serving.analysis import concordance
 from narrlit.serving.analysis_models import (
     ColumnAgreementAnswer,
@@ -13,7 +14,7 @@ from narrlit.serving.analysis_models import (
     RankingAnswer,
     RetellingsAnswer,
 )
-from narrlit.serving.collection_models import Computing, Value
+from narrlit.serving.collection_models import Computing
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import computing_answer
 from narrlit.serving.state import ServerOf

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from narrlit.explore.confounds import ConfoundKind
-from narrlit.serving.collection_models import Metadata
+from narrlit.explore.map_answer import Metadata
 
 
 class ChanceAnswer(BaseModel):

@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, Field
 
+from narrlit.explore.map_answer import Metadata
 from narrlit.explore.matched_pair import Likeness
 from narrlit.explore.pair_decisions import ANONYMOUS, Decision
-from narrlit.serving.collection_models import Metadata
 from narrlit.statistics.estimates import Estimate
 
 MOST_PAIRS = 200

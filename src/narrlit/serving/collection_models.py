@@ -2,21 +2,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from narrlit.data.writers import is_exact
+from narrlit.explore.map_answer import Metadata, Value
 from narrlit.explore.matched_pair import Likeness, likeness
+from narrlit.explore.passages import PlacedPassage
 from narrlit.measures.names import MeasureName
-from narrlit.serving.passages import PlacedPassage
 
-
-def _exact(value: str | int | float | bool | None) -> str | int | float | bool | None:
-    """Return a value for JSON; integers are text if they are other numbers to a program in JavaScript."""
-    return value if not isinstance(value, int) or is_exact(value) else str(value)
-
-
-Value = Annotated[str | int | float | bool | None, PlainSerializer(_exact, when_used="json")]
-Metadata = dict[str, Value]
 MOST_HITS = 500
 MOST_LISTED = 1000
 
@@ -196,12 +188,16 @@ class ExplainedSide(BaseModel):
 
 
 class ExplainedLink(BaseModel):
-    """Link between passages, which are counted from 0; the shares add up to the score."""
+    """Link between passages, which are counted from 0; the shares add up to the score.
+
+    A link leads from a passage to its best match: `a to b` from the left one, or `both`.
+    """
 
     left: int
     right: int
     similarity: float
     share: float
+    direction: Literal["both", "a to b", "b to a"]
 
 
 class ExplainAnswer(BaseModel):
@@ -210,6 +206,7 @@ class ExplainAnswer(BaseModel):
     Attributes:
         similarity: the score, minus the mean hubness of both stories.
         score: sum of the shares.
+        hubness: mean similarity of each story with its ten nearest ones.
         alike: word for the similarity; null of fewer than ten others.
         closer: numbers of other stories that are more similar to the left one than the right one is, and to the right.
         others: number of other stories.
@@ -220,47 +217,13 @@ class ExplainAnswer(BaseModel):
 
     similarity: float
     score: float
+    hubness: tuple[float, float] | None
     alike: Likeness | None
     closer: tuple[int, int]
     others: int
     left: ExplainedSide
     right: ExplainedSide
     links: list[ExplainedLink]
-
-
-class MapPoint(BaseModel):
-    """Story in the plane; group 0 is no group."""
-
-    id: str
-    title: str
-    x: float
-    y: float
-    group: int
-    metadata: Metadata
-
-
-class MapGroup(BaseModel):
-    """Group of stories, with words that more of its stories use than others do."""
-
-    number: int
-    label: str
-    count: int
-
-
-class MapTree(BaseModel):
-    """Dendrogram: joins (branch, branch, height, number of stories) as SciPy numbers them, and the order of leaves."""
-
-    merges: list[tuple[int, int, float, int]]
-    order: list[str]
-
-
-class MapAnswer(BaseModel):
-    """Map of a collection; of up to 300 stories with a tree, and similarities in its order."""
-
-    points: list[MapPoint]
-    groups: list[MapGroup]
-    tree: MapTree | None
-    similarities: list[list[float]] | None
 
 
 class Computing(BaseModel):

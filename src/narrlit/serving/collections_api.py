@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from narrlit.data.schema import normal_form
+from narrlit.explore.map_answer import MapAnswer, Value
 from narrlit.explore.selection import select
 from narrlit.serving import searching
 from narrlit.serving.collection_models import (
@@ -16,14 +17,12 @@ from narrlit.serving.collection_models import (
     ExplainAnswer,
     ExplainBody,
     ExportBody,
-    MapAnswer,
     SearchAnswer,
     SearchBody,
     SettingsAnswer,
     StoryAnswer,
     StoryList,
     StorySummary,
-    Value,
 )
 from narrlit.serving.files import content_of, file_answer
 from narrlit.serving.maps import map_of, with_metadata

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel
 
+from narrlit.explore.map_answer import Metadata
 from narrlit.explore.pair_decisions import Decision
 from narrlit.explore.project import Change, EditChange, ListChange, NoteChange, SettingChange, SettingName
-from narrlit.serving.collection_models import Metadata
 
 
 class ChangeBody(

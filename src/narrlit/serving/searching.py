@@ -8,6 +8,7 @@ import pandas as pd
 from narrlit.data.schema import Story
 from narrlit.errors import printable
 from narrlit.explore.explanation import explain
+from narrlit.explore.passages import context, place, place_all
 from narrlit.serving.collection_models import (
     ComparedSide,
     Copy,
@@ -22,7 +23,6 @@ from narrlit.serving.collection_models import (
     Standing,
     StoryAnswer,
 )
-from narrlit.serving.passages import context, place, place_all
 from narrlit.serving.shelf import ServedCollection, Snapshot, similar_rows
 from narrlit.serving.standing import standings
 
@@ -90,7 +90,13 @@ def explain_pair(collection: ServedCollection, body: ExplainBody) -> ExplainAnsw
     links = []
     for link in pair.links.itertuples():
         links.append(
-            ExplainedLink(left=link.passage_a - 1, right=link.passage_b - 1, similarity=link.match, share=link.share)
+            ExplainedLink(
+                left=link.passage_a - 1,
+                right=link.passage_b - 1,
+                similarity=link.match,
+                share=link.share,
+                direction=link.direction,
+            )
         )
     sides = []
     for side, story, passages in zip((body.left, body.right), (left, right), pair.passages, strict=True):
@@ -100,6 +106,7 @@ def explain_pair(collection: ServedCollection, body: ExplainBody) -> ExplainAnsw
     return ExplainAnswer(
         similarity=pair.similarity,
         score=pair.score,
+        hubness=pair.hubness,
         alike=pair.likeness,
         closer=pair.closer,
         others=pair.background[0],

@@ -17,6 +17,7 @@ import pandas as pd
 from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
+from narrlit.explore.map_answer import Value
 from narrlit.explore.project import SUFFIX, EditChange, Project, ValueChange, adopt_decisions
 from narrlit.files import exclusive
 from narrlit.library.collection import Collection
@@ -24,7 +25,7 @@ from narrlit.library.conditions import quoted
 from narrlit.library.index import Index
 from narrlit.library.options import index_at
 from narrlit.library.story_frame import metadata_columns
-from narrlit.serving.collection_models import CountedValue, Value
+from narrlit.serving.collection_models import CountedValue
 from narrlit.serving.problems import RefusedError, missing
 
 NAME = re.compile(r"\w[\w .()'-]{0,79}")

@@ -8,10 +8,10 @@ from fastapi import Depends, Request
 
 from narrlit import __version__
 from narrlit.errors import printable
+from narrlit.explore.map_answer import MapAnswer
 from narrlit.serving.analysis import Analyses
 from narrlit.serving.batching import Batcher
 from narrlit.serving.checking import Checking
-from narrlit.serving.collection_models import MapAnswer
 from narrlit.serving.encoders import SharedEncoder
 from narrlit.serving.imports import Imports
 from narrlit.serving.metrics import ServerMetrics

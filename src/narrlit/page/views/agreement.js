@@ -2,6 +2,7 @@
 
 import { address } from "../address.js";
 import { getComputed, path } from "../api.js";
+import { carried } from "../carried.js";
 import { confoundName, confoundsOf } from "../confounds.js";
 import { make, makeSvg, pause } from "../dom.js";
 import { titleOf } from "../labels.js";
@@ -15,7 +16,8 @@ const WIDTH = 240;
 
 export async function agreementView({ collection, params, signal }) {
   const view = make("div", {}, make("h1", {}, t("agreement.title")), make("p", {}, t("agreement.about")));
-  const columns = collection.columns.filter((column) => column.distinct > 1 && column.values[0]?.count > 1);
+  const columns = collection.columns.filter(({ name, distinct, values }) =>
+    distinct > 1 && values[0]?.count > 1 && (carried === null || name in carried.answers.agreement));
   if (columns.length === 0) {
     view.append(emptyState(t("catalog.no_column"), t("agreement.no_column_text"), linkButton(t("nav.collections"), "#/")));
     return view;
@@ -27,7 +29,7 @@ export async function agreementView({ collection, params, signal }) {
   const base = path("collections", collection.name);
   view.append(make("div", { class: "tools" },
     field(t("catalog.column"), select(names.map((name) => [name, name]), column, (chosen) => open({ column: chosen }), { id: "column" })),
-    field(t("ranking.control"), select([["", t("ranking.no_control")], ...names.filter((name) => name !== column).map((name) => [name, name])],
+    carried ? null : field(t("ranking.control"), select([["", t("ranking.no_control")], ...names.filter((name) => name !== column).map((name) => [name, name])],
       control, (chosen) => open({ control: chosen }), { id: "control" }))));
   const query = new URLSearchParams({ column });
   view.append(computed(getComputed(`${base}/agreement?${query}`, signal, pause), (answer) => agreementParts(collection, answer), signal));
@@ -41,7 +43,8 @@ export async function agreementView({ collection, params, signal }) {
 function computed(promise, draw, signal) {
   const place = make("section", {}, progressBar(null, t("agreement.computing")));
   promise.then((answer) => place.replaceChildren(...draw(answer)), (error) => {
-    if (!signal.aborted) place.replaceChildren(errorBox(error));
+    if (carried) place.remove();  // a file carries the agreement alone
+    else if (!signal.aborted) place.replaceChildren(errorBox(error));
   });
   return place;
 }
@@ -68,7 +71,8 @@ function agreementParts(collection, { column, partners, shares, values, surprise
   ];
 }
 
-function shareText(column, partners, { neighbors, share, chance, low, high, possible }) {
+/** How many nearest stories share a value, and how many would by chance. */
+export function shareText(column, partners, { neighbors, share, chance, low, high, possible }) {
   const values = { column, partners: number(partners), neighbors: number(neighbors), share: percent(share), chance: percent(chance), low: percent(low), high: percent(high) };
   const text = t(neighbors === 1 ? "agreement.nearest" : "agreement.several", values);
   return possible < 1 ? `${text} ${t("agreement.possible", { possible: percent(possible) })}` : text;

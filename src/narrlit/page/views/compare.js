@@ -4,12 +4,12 @@ import { address, keepInAddress } from "../address.js";
 import { path, post } from "../api.js";
 import { make } from "../dom.js";
 import { titleOf } from "../labels.js";
-import { linkTable, shareText } from "../links.js";
+import { arrowOf, linkTable, shareText } from "../links.js";
 import { parallelRows } from "../parallel.js";
 import { button, emptyState, linkButton, storyLink } from "../parts.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { chosenStories } from "../selection.js";
-import { counted, number, t, term } from "../texts.js";
+import { counted, decimals, number, t, term } from "../texts.js";
 
 export async function compareView({ collection, ids, params, signal }) {
   if (ids.length < 2) return noPair(collection);
@@ -17,17 +17,32 @@ export async function compareView({ collection, ids, params, signal }) {
   const explanation = await post(`${path("collections", collection.name)}/explain`, body, signal);
   const stories = [explanation.left, explanation.right].map(({ title, metadata }, side) => ({ id: ids[side], title, metadata }));
   const titles = stories.map((story) => titleOf(collection, story));
+  const heading = make("h1", {}, t("compare.title", { left: titles[0], right: titles[1] }));
+  if (!explanation.closer) return unlinked(collection, stories, heading, explanation);
   const { closer, similarity } = explanation;
   const values = { others: number(explanation.others), left: titles[0], right: titles[1], left_closer: number(closer[0]), right_closer: number(closer[1]) };
   const finding = explanation.alike ? t("compare.finding", { model: collection.model, alike: alikeText(explanation.alike) }) : null;
-  const view = make("div", {},
-    make("h1", {}, t("compare.title", { left: titles[0], right: titles[1] })),
+  const view = make("div", {}, heading,
     finding ? make("p", { class: "finding" }, finding) : null,
     make("p", {}, t("standing.closer", values)),
     similarityLine([""], similarity, similarity),
-    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), "."));
+    explanation.hubness ? make("p", { class: "meta" }, t("compare.terms", termsOf(explanation))) : null,
+    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), ". ", term("term.direction"), "."));
   view.append(scaleNote(collection, view, signal), ...pictures(collection, stories, titles, explanation, params));
   return view;
+}
+
+/** How the similarity follows from the score. */
+function termsOf({ score, hubness: [left, right], similarity }) {
+  return { score: decimals(score), left: decimals(left), right: decimals(right), half: decimals((left + right) / 2), similarity: decimals(similarity) };
+}
+
+/** Two stories of a file that does not contain their links. */
+function unlinked(collection, stories, heading, { left, right, similarity }) {
+  return make("div", {}, heading,
+    similarity === null ? null : similarityLine([""], similarity, similarity),
+    make("p", {}, t("compare.not_linked")),
+    edition(collection, stories, { left, right, links: [], score: 0 }));
 }
 
 /** The strongest links, or both texts: the choice is in the address. */
@@ -78,7 +93,7 @@ function editionRow(row, drawing) {
   if (!row.link) return make("div", { class: "row gap" }, sides[0], make("div", { class: "share" }), sides[1]);
   const strength = row.link.share / drawing.strongest;
   const share = make("div", { class: "share" },
-    make("i", { "aria-hidden": "true" }), make("span", { class: "unseen" }, t("compare.share")), ` ${shareText(row.link, drawing.score)}`);
+    make("i", { "aria-hidden": "true" }), make("span", { class: "unseen" }, t("compare.share")), ` ${shareText(row.link, drawing.score)} ${arrowOf(row.link)}`);
   return make("div", { class: "row linked", styles: { "--strength": strength } }, sides[0], share, sides[1]);
 }
 
