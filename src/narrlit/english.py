@@ -491,6 +491,7 @@ SENTENCES = {
     "broken_decision": "{path}:{line}: {problem}; correct or remove the line",
     "no_neighbor": "a single story has no neighbor: give two stories or more",
     "reserved_output_column": "{source}: rename column {name}, which is reserved for the output",
+    "alignment_of_two": "{path}: TEI has the links of two stories: explain two, or write .html",
     "margins_need_third": "margins need a third story: explain(anchor, a, b)",
     "collection_has_model": "{--stories} is a collection with its own encoder: name no other",
     "blank_text": "story {id} is blank: give a text with words",

@@ -1,5 +1,6 @@
 """Export of chosen stories: tables, graphs, bibliographies and lists."""
 
+import json
 from types import SimpleNamespace
 
 import networkx as nx
@@ -11,6 +12,7 @@ from refusals import refused
 
 from narrlit.data.readers import read_rows
 from narrlit.explore.bibliography import entry_keys, write_bibliography
+from narrlit.explore.graph import write_palladio
 from narrlit.explore.selection import select
 from narrlit.library.story_frame import plain
 
@@ -111,6 +113,64 @@ def test_a_bibliography_has_an_entry_for_each_story(tales, tmp_path):
         "@misc{wolf,\n  title = {The Wolf},\n  author = {Perrault},\n  year = {1697},\n  note = {atu: 333},\n}\n"
         "\n@misc{bank,\n  title = {50 \\% of \\{all\\}},\n  year = {2020},\n  note = {atu: @SUM},\n}\n"
     )
+
+
+TRANSLATED = plain(
+    pd.DataFrame(
+        {
+            "id": ["a", "b"],
+            "title": ["Der Wolf", ""],
+            "text": ["A wolf.", "A sea."],
+            "Author": ["Perrault, Charles", None],
+            "Translator": ["Andrew Lang; Robert Samber", "Übersetzer-Kollektiv"],
+            "Jahr": [1697.0, None],
+            "book": ["Contes", None],
+            "source": ["https://example.org/a", "Gutenberg #7"],
+            "lat": [48.8, None],
+            "lon": [2.1, None],
+        }
+    )
+)
+
+
+def test_translators_are_in_bibtex_ris_and_csl_json(tmp_path):
+    for name in ("x.bib", "x.ris", "x.json"):
+        write_bibliography(tmp_path / name, TRANSLATED)
+
+    bibtex = (tmp_path / "x.bib").read_text(encoding="utf-8")
+    assert bibtex.startswith("@incollection{a,")
+    assert "  translator = {Andrew Lang and Robert Samber},\n  year = {1697},\n  booktitle = {Contes},\n" in bibtex
+    ris = (tmp_path / "x.ris").read_bytes().decode()
+    assert ris.startswith(
+        "TY  - CHAP\r\nID  - a\r\nTI  - Der Wolf\r\nAU  - Perrault, Charles\r\nA4  - Lang, Andrew\r\n"
+        "A4  - Samber, Robert\r\nPY  - 1697\r\nT2  - Contes\r\nUR  - https://example.org/a\r\n"
+    )
+    assert "N1  - source: Gutenberg #7" in ris  # no address
+    first, second = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    assert first["translator"] == [{"family": "Lang", "given": "Andrew"}, {"family": "Samber", "given": "Robert"}]
+    assert (first["issued"], first["container-title"]) == ({"date-parts": [[1697]]}, "Contes")
+    assert (second["title"], second["translator"]) == ("b", [{"literal": "Übersetzer-Kollektiv"}])
+
+
+def test_a_table_for_palladio_has_both_directions_and_coordinates(tales, tmp_path):
+    pairs = pd.DataFrame({"id_a": ["a"], "id_b": ["b"], "similarity": [0.123456]})
+    same = TRANSLATED.assign(title=["The Wolf", "The Wolf"])
+    write_palladio(tmp_path / "x.csv", same, pairs)
+    table = pd.read_csv(tmp_path / "x.csv")
+
+    assert table[["Story", "Similar story"]].values.tolist() == [
+        ["The Wolf (a)", "The Wolf (b)"],
+        ["The Wolf (b)", "The Wolf (a)"],
+    ]
+    assert table.loc[0, ["Similarity", "Coordinates", "Translator"]].tolist() == [
+        0.1235,
+        "48.8,2.1",
+        "Andrew Lang; Robert Samber",
+    ]
+    select(tales, ["wolf", "hood", "sea"]).write(tmp_path / "chosen.palladio.csv")
+    assert "Similar story" in (tmp_path / "chosen.palladio.csv").read_text(encoding="utf-8")
+    select(tales, ["wolf"]).write(tmp_path / "chosen.csl.json")
+    assert json.loads((tmp_path / "chosen.csl.json").read_text(encoding="utf-8"))[0]["title"] == "The Wolf"
 
 
 def test_special_characters_do_not_end_an_entry(tmp_path):

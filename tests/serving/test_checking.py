@@ -1,8 +1,10 @@
 """Pairs to check, catalogs and exports over HTTP: decisions are kept, and their tables are data for other commands."""
 
+import codecs
 import io
 import json
 import shutil
+from xml.etree import ElementTree
 
 import httpx
 import networkx as nx
@@ -259,7 +261,7 @@ def test_a_column_that_can_not_be_learned_is_refused_when_that_is_known(client):
 # Exports -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", ["csv", "xlsx", "graphml", "svg", "bibtex", "txt"])
+@pytest.mark.parametrize("format", ["csv", "xlsx", "graphml", "palladio", "svg", "bibtex", "ris", "csl", "txt"])
 def test_chosen_stories_are_exported(client, format, tmp_path):
     ids = ["ye_xian", "cinderella", "rhodopis"]
     answer = client.post("/collections/tales/export", json={"ids": ids, "format": format})
@@ -268,6 +270,7 @@ def test_chosen_stories_are_exported(client, format, tmp_path):
     assert answer.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''tales.")
     content = answer.content
     if format == "csv":
+        assert content.startswith(codecs.BOM_UTF8)  # Excel reads UTF-8 by it
         assert pd.read_csv(io.BytesIO(content))["id"].tolist() == ids
     elif format == "xlsx":
         assert openpyxl.load_workbook(io.BytesIO(content)).active.max_row == 4
@@ -276,10 +279,41 @@ def test_chosen_stories_are_exported(client, format, tmp_path):
     elif format == "svg":
         assert b"Cinderella" in content
         assert b"<script" not in content
+    elif format == "palladio":
+        table = pd.read_csv(io.BytesIO(content))
+        assert list(table) == ["Story", "Similar story", "Similarity", "id", "country", "atu"]
+        assert set(table["Story"]) == set(table["Similar story"]) == {"Ye Xian", "Cinderella", "Rhodopis"}
     elif format == "bibtex":
         assert content.count(b"@misc{") == 3
+    elif format == "ris":
+        assert content.count(b"TY  - CHAP\r\n") == content.count(b"ER  - \r\n") == 3
+    elif format == "csl":
+        assert [item["title"] for item in json.loads(content)] == ["Ye Xian", "Cinderella", "Rhodopis"]
     else:
         assert content.decode().splitlines()[0] == "1. Ye Xian (ye_xian)"
+
+
+def test_a_comparison_is_saved_as_tei_with_the_links_that_are_explained(client):
+    body = {"left": {"id": "cinderella"}, "right": {"id": "ye_xian"}}
+    explained = client.post("/collections/tales/explain", json=body).json()
+    answer = client.post("/collections/tales/alignment", json=body)
+    assert answer.headers["Content-Disposition"].endswith("cinderella-ye_xian.xml")
+    tei = {"tei": "http://www.tei-c.org/ns/1.0"}
+    root = ElementTree.fromstring(answer.content)
+    passages = root.findall(".//tei:seg", tei)
+    assert len(passages) == len(explained["left"]["passages"]) + len(explained["right"]["passages"])
+    links = {link.get("target"): float(link.get("n")) for link in root.iterfind(".//tei:link", tei)}
+    for link in explained["links"]:
+        target = f"#a.{link['left'] + 1} #b.{link['right'] + 1}"
+        assert links[target] == pytest.approx(link["share"] / explained["score"], abs=1e-4)
+    assert sum(links.values()) == pytest.approx(1, abs=1e-2)
+    assert [title.text for title in root.iterfind(".//tei:bibl/tei:title", tei)] == ["Cinderella", "Ye Xian"]
+    assert [note.text for note in root.iterfind(".//tei:bibl/tei:note", tei)] == [
+        "country: France; atu: 510A",
+        "country: China; atu: 510A",
+    ]
+    text = {"left": {"text": "A shoe."}, "right": {"id": "ye_xian"}}
+    assert client.post("/collections/tales/alignment", json=text).status_code == 404
 
 
 def test_an_export_that_can_not_be_made_is_refused(client):

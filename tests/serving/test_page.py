@@ -316,7 +316,7 @@ def test_a_lasso_puts_stories_on_the_list(page, site):
     expect(page.get_by_role("link", name="My list (0)")).to_be_visible()
 
 
-@pytest.mark.parametrize("form", ["csv", "xlsx", "graphml", "svg", "bibtex", "txt"])
+@pytest.mark.parametrize("form", ["csv", "xlsx", "graphml", "palladio", "svg", "bibtex", "ris", "csl", "txt"])
 def test_every_export(page, site, form):
     visit(page, site, "tree")
     for title in ("Cinderella", "Ye Xian", "Rhodopis"):
@@ -507,6 +507,14 @@ def test_the_strongest_links_come_first_and_their_shares_are_of_100_percent(page
     assert "view=texts" in page.url
     page.reload()
     expect(page.locator(".row.linked").first).to_be_visible()
+
+
+def test_a_comparison_is_saved_as_tei(page, site):
+    visit(page, site, "compare")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as TEI").click()
+    assert saved.value.suggested_filename == "feather_robe-swan_maiden.xml"
+    assert "<linkGrp" in Path(saved.value.path()).read_text(encoding="utf-8")
 
 
 def test_groups_follow_the_threshold(page, site):

@@ -15,6 +15,7 @@ from narrlit.data.views import StoryViews, ViewFiles
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError
+from narrlit.explore.alignment import write_alignment
 from narrlit.explore.explanation_page import page_links, parallel_edition
 from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
@@ -120,7 +121,16 @@ class Explanation:
         return [f"{verdict}: similarity {near.similarity:.3f} against {far.similarity:.3f}.", *notes]
 
     def write(self, path: str | Path) -> None:
-        """Write the explanation as a self-contained HTML file."""
+        """Write the explanation as a self-contained HTML file or, if the path ends in .xml, as TEI with the links.
+
+        Raises:
+            OptionError: if a triple is to be written as TEI, which aligns two stories.
+        """
+        if Path(path).suffix == ".xml":
+            if self.other is not None:
+                raise OptionError("alignment_of_two", path=path)
+            write_alignment(path, self.pair, self.model)
+            return
         with atomic_path(path) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
 

@@ -13,7 +13,7 @@ from narrlit.data.schema import IntArray, normal_form
 from narrlit.data.writers import OUTPUT_SUFFIXES, write_table
 from narrlit.errors import OptionError, nearest, printable
 from narrlit.explore.bibliography import write_bibliography
-from narrlit.explore.graph import write_graph
+from narrlit.explore.graph import write_graph, write_palladio
 from narrlit.explore.map_drawing import write_map_svg
 from narrlit.explore.pairs import similar_pairs
 from narrlit.explore.story_map import arrange_stories
@@ -22,7 +22,7 @@ from narrlit.library.collection import Collection
 from narrlit.library.story_frame import rows_by_id
 from narrlit.measures.collection import CollectionSimilarity
 
-SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".txt")
+SELECTION_SUFFIXES = (*OUTPUT_SUFFIXES, ".graphml", ".svg", ".bib", ".ris", ".csl.json", ".palladio.csv", ".txt")
 WIDTH = 60
 """Characters of a title that are printed."""
 
@@ -75,8 +75,9 @@ class Selection:
 
         - .csv, .tsv, .xlsx, .jsonl, .parquet: all columns. No cell runs as a formula in a spreadsheet program.
         - .graphml: a graph of the nearest neighbors, with their similarities, for Gephi and other programs.
+        - .palladio.csv: the same pairs as a table for Palladio.
         - .svg: a dendrogram or, of more than 300 stories, a scatter plot.
-        - .bib: a bibliography in the form of BibTeX.
+        - .bib, .ris, .csl.json: references in the form of BibTeX, RIS or CSL JSON (Zotero, Pandoc), with translators.
         - .txt: a numbered list of titles.
 
         Raises:
@@ -85,14 +86,17 @@ class Selection:
         """
         target = Path(path)
         check_writable(target, *SELECTION_SUFFIXES)
-        match target.suffix:
+        suffix = next((suffix for suffix in SELECTION_SUFFIXES[::-1] if target.name.endswith(suffix)), target.suffix)
+        match suffix:
+            case ".palladio.csv":
+                write_palladio(target, self.frame, self.neighbors())
             case ".graphml":
                 write_graph(target, self.frame, self.neighbors())
             case ".svg":
                 arranged = arrange_stories(self.frame, self.similarities)
                 with atomic_path(target) as temporary:
                     write_map_svg(arranged, temporary)
-            case ".bib":
+            case ".bib" | ".ris" | ".csl.json":
                 write_bibliography(target, self.frame)
             case ".txt":
                 write_text(target, f"{self}\n")

@@ -13,8 +13,11 @@ const FORMATS = [
   ["csv", "export.csv"],
   ["xlsx", "export.xlsx"],
   ["graphml", "export.graphml"],
+  ["palladio", "export.palladio"],
   ["svg", "export.svg"],
   ["bibtex", "export.bibtex"],
+  ["ris", "export.ris"],
+  ["csl", "export.csl"],
   ["txt", "export.txt"],
 ];
 

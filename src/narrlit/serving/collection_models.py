@@ -236,4 +236,4 @@ class ExportBody(BaseModel):
     """Stories to export, all if there are no ids, and the format of the file."""
 
     ids: list[str] | None = None
-    format: Literal["csv", "xlsx", "graphml", "svg", "bibtex", "txt"]
+    format: Literal["csv", "xlsx", "graphml", "palladio", "svg", "bibtex", "ris", "csl", "txt"]

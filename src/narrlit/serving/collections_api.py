@@ -114,6 +114,14 @@ async def explain_stories(name: str, body: ExplainBody, request: Request, server
     return await while_connected(request, server.workers.run(searching.explain_pair, collection, body))
 
 
+@router.post("/collections/{name}/alignment", response_class=Response)
+async def align_stories(name: str, body: ExplainBody, request: Request, server: ServerOf) -> Response:
+    """Return two stories of a collection with the links between their passages as a TEI file."""
+    collection = server.shelf.get(name)
+    content = await while_connected(request, server.workers.run(searching.align_pair, collection, body))
+    return file_answer(content, f"{body.left.id}-{body.right.id}", "xml")
+
+
 @router.get("/collections/{name}/map", response_model=MapAnswer, responses={202: {"model": Computing}})
 async def draw_map(
     name: str, request: Request, server: ServerOf, groups: Annotated[int | None, Query(ge=2, le=500)] = None
@@ -129,7 +137,7 @@ async def draw_map(
 async def export_stories(name: str, body: ExportBody, request: Request, server: ServerOf) -> Response:
     """Export stories of a collection as a file."""
     collection = server.shelf.get(name)
-    suffix = "bib" if body.format == "bibtex" else body.format
+    suffix = {"bibtex": "bib", "csl": "csl.json", "palladio": "palladio.csv"}.get(body.format, body.format)
     content = await while_connected(request, server.workers.run(_exported, collection, body.ids, suffix))
     return file_answer(content, name, suffix)
 

@@ -1,5 +1,6 @@
 """Files that a server answers with."""
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,10 @@ MEDIA_TYPES = {
     "graphml": "application/graphml+xml; charset=utf-8",
     "svg": "image/svg+xml; charset=utf-8",
     "bib": "application/x-bibtex; charset=utf-8",
+    "ris": "application/x-research-info-systems; charset=utf-8",
+    "csl.json": "application/vnd.citationstyles.csl+json; charset=utf-8",
+    "palladio.csv": "text/csv; charset=utf-8",
+    "xml": "application/tei+xml; charset=utf-8",
     "txt": "text/plain; charset=utf-8",
 }
 """Media types by the suffix of the file."""
@@ -38,7 +43,8 @@ def content_of(write: Callable[[Path], object], suffix: str) -> bytes:
         except NarrlitError as error:
             error.values["path"] = path.name
             raise
-        return path.read_bytes()
+        content = path.read_bytes()
+        return BOM_UTF8 + content if suffix == "csv" else content  # without it, Excel reads another encoding
 
 
 def file_answer(content: bytes, name: str, suffix: str) -> Response:

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from narrlit.data.schema import Story
 from narrlit.errors import printable
+from narrlit.explore.alignment import write_alignment
 from narrlit.explore.explanation import explain
 from narrlit.explore.passages import context, place, place_all
 from narrlit.serving.collection_models import (
@@ -23,6 +25,7 @@ from narrlit.serving.collection_models import (
     Standing,
     StoryAnswer,
 )
+from narrlit.serving.files import content_of
 from narrlit.serving.shelf import ServedCollection, Snapshot, similar_rows
 from narrlit.serving.standing import standings
 
@@ -114,6 +117,21 @@ def explain_pair(collection: ServedCollection, body: ExplainBody) -> ExplainAnsw
         right=sides[1],
         links=links,
     )
+
+
+def align_pair(collection: ServedCollection, body: ExplainBody) -> bytes:
+    """Write the links between the passages of two stories of the collection as TEI."""
+    with collection.lock:
+        snapshot = collection.snapshot()
+        rows = [snapshot.row_of(str(side.id)) for side in (body.left, body.right)]
+        left, right = _side(snapshot, body.left), _side(snapshot, body.right)
+        explanation = explain(left, right, stories=snapshot.stories)
+        described = snapshot.collection.frame.iloc[rows]
+
+    def write(path: Path) -> None:
+        write_alignment(path, explanation.pair, explanation.model, described)
+
+    return content_of(write, "xml")
 
 
 def _results(

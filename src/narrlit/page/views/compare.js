@@ -1,12 +1,13 @@
 // Two stories: their strongest links first, or as a parallel edition, in which linked passages share a row.
 
 import { address, keepInAddress } from "../address.js";
-import { path, post } from "../api.js";
-import { make } from "../dom.js";
+import { download, path, post } from "../api.js";
+import { carried } from "../carried.js";
+import { announce, make } from "../dom.js";
 import { titleOf } from "../labels.js";
 import { arrowOf, linkTable, shareText } from "../links.js";
 import { parallelRows } from "../parallel.js";
-import { button, emptyState, linkButton, storyLink } from "../parts.js";
+import { attempt, button, emptyState, linkButton, storyLink } from "../parts.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { chosenStories } from "../selection.js";
 import { counted, decimals, number, t, term } from "../texts.js";
@@ -60,7 +61,18 @@ function pictures(collection, stories, titles, explanation, params) {
   draw(params.get("view") === "texts" ? "texts" : "strongest");
   const [left, right] = stories;
   return [make("p", { class: "actions", role: "group", "aria-label": t("compare.view") }, controls,
-    linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { id: "swap" })), place];
+    linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { id: "swap" }),
+    carried ? null : saveButton(collection, stories)), place];
+}
+
+/** A button that saves both texts with their links as TEI. */
+function saveButton(collection, [left, right]) {
+  const place = make("span", {});
+  place.append(button(t("export.tei"), () => attempt(place, async () => {
+    const file = await download("POST", `${path("collections", collection.name)}/alignment`, { left: { id: left.id }, right: { id: right.id } });
+    announce(t("export.saved", { file }));
+  }), { "data-format": "tei" }));
+  return place;
 }
 
 function strongest(titles, explanation) {
