@@ -217,6 +217,7 @@ def many(tiny, tmp_path_factory):
     return narrlit.Collection.read(folder / "stories.jsonl", encoder), index, rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(many, measure):
     of_file, of_index, rows = many
@@ -228,3 +229,10 @@ def test_a_file_and_an_index_of_the_same_stories_have_the_same_similarities(many
     some = np.arange(0, 1500, 50)
     every = np.arange(1500)
     np.testing.assert_allclose(stored.between(rows[some], rows), in_memory.between(some, every), atol=1e-6)
+
+    if measure == "lexical":  # only an index chooses candidates by their words
+        return
+    query = of_file.frame["text"][7]
+    results, same_results = (stories.search(query, 5, measure=measure).table() for stories in many[:2])
+    assert results["id"].tolist() == same_results["id"].tolist()
+    np.testing.assert_allclose(results["similarity"], same_results["similarity"], atol=1e-6)
