@@ -336,6 +336,20 @@ def test_a_collection_has_the_passages_of_the_index(made, copied, memory):
     np.testing.assert_allclose(matrix, memory.similarities.matrix(), atol=2e-3)
 
 
+def test_a_story_of_one_passage_is_embedded_once(tiny, tmp_path, monkeypatch):
+    items = []
+
+    def noting(encoder, stories, *options):
+        items.extend(stories)
+        return embed_stories(encoder, stories, *options)
+
+    monkeypatch.setattr("narrlit.models.embedding.embed_stories", noting)
+    index = Index.create(tmp_path / "i", ["A fox seeks a crown.", "A well is dry."], load(tiny()))
+    assert len(items) == index.coverage.texts == 2
+    texts = [passages.texts for passages in index.collection().passages]
+    assert texts == [["A fox seeks a crown."], ["A well is dry."]]
+
+
 def test_a_model_of_sentences_has_no_passages(tales, tiny, tmp_path):
     index = Index.create(tmp_path / "i", tales[:3], load(tiny(), missing_views="positional", fusion="equal"))
     assert index.collection().measure == "csls"

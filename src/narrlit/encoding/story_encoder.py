@@ -347,11 +347,17 @@ class StoryEncoder:
             ModelError: if the model can't embed single texts.
         """
         self.require_text()
-        prepared = self.prepare(stories)
-        split = [split_passages(story.text) for story in prepared]
-        items: list[StoryOrText] = [*prepared, *chain.from_iterable(split)]
-        vectors = self.embed_prepared(items, [role] * len(items))
-        return vectors[: len(prepared)], _grouped(split, vectors[len(prepared) :])
+        vectors, passages, _ = self.read_with_passages(self.prepare(stories), role)
+        return vectors, passages
+
+    def read_with_passages(
+        self, stories: Sequence[Story], role: Role = "story"
+    ) -> tuple[FloatArray, list[Passages], Coverage]:
+        """Embed N prepared stories and their passages together; also return the coverage of the distinct stories."""
+        split = [split_passages(story.text) for story in stories]
+        items: list[StoryOrText] = [*stories, *chain.from_iterable(split)]
+        vectors, coverage = self.read(items, [role] * len(items), covered=len(stories))
+        return vectors[: len(stories)], _grouped(split, vectors[len(stories) :]), coverage
 
     def require_text(self) -> None:
         """Raise ModelError if the model can't embed single texts."""
@@ -367,10 +373,21 @@ class StoryEncoder:
         return self.read(items, roles, progress)[0]
 
     def read(
-        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool = False
+        self,
+        items: Sequence[StoryOrText],
+        roles: Sequence[Role],
+        progress: bool = False,
+        covered: int | None = None,
     ) -> tuple[FloatArray, Coverage]:
-        """Embed N prepared items, each in its role, (N, D); also return the coverage of the distinct items."""
-        vectors, coverage = self._vectors(items, roles, progress)
+        """Embed N prepared items, each in its role, (N, D); also return a coverage.
+
+        Args:
+            items: the items.
+            roles: role of each item.
+            progress: show a progress bar on stderr.
+            covered: number of items, from the first on, whose coverage is returned, each distinct one once; None: all.
+        """
+        vectors, coverage = self._vectors(items, roles, progress, covered)
         self._coverage += coverage
         if self.affine_map is None or not len(vectors):
             return vectors, coverage
@@ -497,7 +514,7 @@ class StoryEncoder:
         return copy
 
     def _vectors(
-        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool
+        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool, covered: int | None = None
     ) -> tuple[FloatArray, Coverage]:
         """Embed N items without post-processing, (N, D); each item is embedded once per prompt."""
         facts = self.facts
@@ -513,7 +530,8 @@ class StoryEncoder:
             vectors, readings = self._computed(requests, progress)
         else:
             vectors, readings = self._cached(self.cache, requests, progress)
-        return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings)
+        distinct = len(set(positions[:covered]))  # the first ones, as positions count them in their order
+        return vectors[np.array(positions, dtype=np.int64)], Coverage.of_rows(readings[:distinct])
 
     def _computed(self, requests: Sequence["_Request"], progress: bool) -> tuple[FloatArray, Readings]:
         """Embed items with the model; also return the coverage of each."""

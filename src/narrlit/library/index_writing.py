@@ -188,9 +188,11 @@ def _removed_if_empty(storage: IndexStorage) -> Iterator[None]:
 
 def embed_with_passages(encoder: StoryEncoder, stories: Sequence[Story]) -> EmbeddedStories:
     """Embed prepared stories and their passages."""
+    if encoder.facts.reads == "text":
+        vectors, passages, coverage = encoder.read_with_passages(stories)
+        return EmbeddedStories(unit_vectors(vectors), passages, coverage)
     vectors, coverage = encoder.read(stories, ["story"] * len(stories))
-    passages = encoder.passages_prepared(stories) if encoder.facts.reads == "text" else None
-    return EmbeddedStories(unit_vectors(vectors), passages, coverage)
+    return EmbeddedStories(unit_vectors(vectors), None, coverage)
 
 
 def span_end(words: Sequence[int], start: int, size: int) -> int:

@@ -19,8 +19,12 @@ class SharedEncoder(StoryEncoder):
         self._turn = threading.Lock()
 
     def read(
-        self, items: Sequence[StoryOrText], roles: Sequence[Role], progress: bool = False
+        self,
+        items: Sequence[StoryOrText],
+        roles: Sequence[Role],
+        progress: bool = False,
+        covered: int | None = None,
     ) -> tuple[FloatArray, Coverage]:
         """Embed as `StoryEncoder.read` does, when no other thread does."""
         with self._turn:
-            return super().read(items, roles, progress)
+            return super().read(items, roles, progress, covered)
