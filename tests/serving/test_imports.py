@@ -1,5 +1,6 @@
 """Imports: files are understood before they are embedded, and nothing is lost or doubled."""
 
+import asyncio
 import contextlib
 import io
 import json
@@ -23,6 +24,7 @@ from narrlit.serving.import_models import FileRecord, ImportRecord
 from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
 from narrlit.serving.understanding import collected, understand
+from narrlit.serving.worker_process import WorkerProcess
 
 KING = "A king fell ill, and his three sons rode out to find the water of life. The youngest brought it home. " * 3
 FOX = "A fox tricked a crow out of her cheese by praising her voice, and she dropped it. He ate it at once. " * 3
@@ -217,6 +219,17 @@ def reading_workers():
             if "narrlit.serving.reading_worker" in command and int(parent[1]) == os.getpid():
                 workers.append(process)
     return workers
+
+
+def test_threads_of_workers_wait_without_computing():
+    async def environment():
+        worker = await WorkerProcess.start("narrlit.serving.embedding_worker", "{}")
+        try:
+            return Path(f"/proc/{worker._process.pid}/environ").read_text().split("\0")
+        finally:
+            await worker.stop()
+
+    assert "OMP_WAIT_POLICY=PASSIVE" in asyncio.run(environment())
 
 
 def test_names_with_steps_upwards_stay_in_the_folder(client):

@@ -37,6 +37,7 @@ class WorkerProcess:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             limit=LONGEST_LINE,
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # threads that wait leave the processors to the server
         )
         worker = cls(process)
         if process.stdin is not None:
