@@ -132,7 +132,9 @@ def page_file(title: str, carried: Mapping[str, object]) -> str:
 
 def in_frame(page: str, height: int = 800) -> str:
     """Put a page into a frame of a notebook, `height` pixels high."""
-    return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: {height}px; border: 0"></iframe>'
+    # Its addresses are those of the frame, not of the notebook.
+    framed = page.replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+    return f'<iframe srcdoc="{escape(framed)}" style="width: 100%; height: {height}px; border: 0"></iframe>'
 
 
 def bundle(entry: str) -> str:

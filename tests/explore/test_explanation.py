@@ -1,30 +1,30 @@
 """Explanations: links whose shares add up to the similarity, in a collection and outside."""
 
-import shutil
+import itertools
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 import pytest
-from browser import Browser
+from page_files import CHROMIUM, carried, needs_browser, opened
 from refusals import refused
 
 from narrlit import Collection, explain, load
 from narrlit.data.schema import Story, Views
 from narrlit.data.tales import sample_tales
 from narrlit.explore.explanation import Explanation
-from narrlit.explore.explanation_page import parallel_edition
 from narrlit.explore.faithfulness import DeletionCurve, _remaining
 from narrlit.explore.matched_pair import MatchedPair
 from narrlit.measures.corrections import centered
 from narrlit.measures.matching import match_score, matches
+from narrlit.pages import bundle
 from narrlit.preprocessing.passages import split_passages
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
 ROUNDING = 1e-6  # of sums of some twenty shares in float32
 ATTACK = "<img src=x onerror=alert(1)></p><script>alert(2)</script>{{ 7 * 7 }}"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHASE = "Guards chased the girl through the snow all night, until she knocked at the door of a monastery in the hills."
 BREAD = "A hungry girl stole a loaf of bread from the kitchen of a rich lord while his servants were at their dinner."
 MONK = "An old monk hid her in his cellar behind the barrels and told the guards that he had seen nobody that night."
@@ -251,7 +251,8 @@ def test_leaving_out_strong_passages_is_compared_with_random_ones(encoder):
 
     assert curve["cosine"][1] == pytest.approx(shortened[0] @ shortened[1], abs=1e-5)
     assert "the score falls from" in str(result).replace("\n", " ")
-    assert "What remains without passages" in result.html
+    shown = carried(result.html)["pairs"]["0-1"]["deletion"]
+    assert [row["cosine"] for row in shown] == curve["cosine"].tolist()
 
 
 def test_at_least_one_passage_is_left_out_and_one_remains():
@@ -278,74 +279,110 @@ def hostile():
     weights = np.zeros((4, 4))
     weights[0, 1], weights[1, 0], weights[2, 2] = 0.8, 0.7, 0.3
     views = Views(ATTACK, "They walk.", "They rest.")
-    stories = (Story("One", " ".join(texts), views), Story(ATTACK, " ".join(texts), views))
+    stories = [Story(id, " ".join(texts), views) for id in ("One", ATTACK, f"Other {ATTACK}")]
     curve = DeletionCurve(pd.DataFrame([{"removed": x, "score": 0.1, "score_random": 0.2} for x in (0, 0.5)]))
     curve.frame["cosine"] = curve.frame["cosine_random"] = 0.5
-    pair = MatchedPair(stories, (texts, texts), weights, (0.1, 0.2), (24, "sample tales"), (1, 2), curve)
-    return Explanation("m", pair, pair)
+    fields = ((texts, texts), weights, (0.1, 0.2), (24, "other stories of the collection"), (1, 2), curve)
+    return Explanation(
+        "m", MatchedPair((stories[0], stories[1]), *fields), MatchedPair((stories[0], stories[2]), *fields)
+    )
 
 
-def test_a_page_has_every_passage_once_and_every_link():
-    pair = hostile().pair
-    rows = parallel_edition(pair)
-    for side, texts in enumerate(pair.passages):
-        assert [cell.text for row in rows for cell in row.sides[side]] == texts
-
-    shown = {row.link.ends for row in rows if row.link is not None}
-    attached = set()
-    for row in rows:
-        for cell in row.sides[0]:
-            attached |= {link.ends for link in cell.links}
-
-    ends = set(zip(pair.links.passage_a, pair.links.passage_b, strict=True))
-
-    assert {(1, 2), (3, 3)} <= shown
-    assert shown.isdisjoint(attached)
-    assert shown | attached == ends
-    assert (2, 1) in attached
+@pytest.fixture
+def page_file(tmp_path):
+    hostile().write(tmp_path / "page.html")
+    return tmp_path / "page.html"
 
 
-def test_html_is_escaped_and_runs_no_script(tmp_path):
+def test_a_file_carries_texts_and_no_markup():
     result = hostile()
-    for page in (result.html, result._repr_html_()):
-        assert "<script" not in page
-        assert "<img" not in page
-        assert " id=" not in page
-        assert "&lt;img" in page
-        assert "{{ 7 * 7 }}" in page
-        assert page.count("They rest.") == 4
+    assert "<img" not in result.html
+    assert "{{ 7 * 7 }}" in result.html
     assert "default-src 'none'" in result.html
-    assert "<html" not in result._repr_html_()
 
-    result.write(tmp_path / "e.html")
-    assert (tmp_path / "e.html").read_text(encoding="utf-8") == result.html
+    data = carried(result.html)
+    assert [story["text"].count(ATTACK) for story in data["stories"]] == [4, 4, 4]
+    links = data["pairs"]["0-1"]["links"]
+    shares = result.pair.links["share"]
+    assert [link[2] for link in links] == pytest.approx(shares.tolist(), abs=1e-4)
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    shown = hostile()._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "<img" not in shown
+    assert "<script" not in shown
 
 
 @pytest.mark.long
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-@pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_in_a_browser(width, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_text(hostile().html, encoding="utf-8")
-    page = Browser(CHROMIUM, tmp_path / "profile")
-    try:
-        page("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600)
-        page("Page.navigate", url=path.as_uri())
-        page.wait("document.querySelector('.nx-link') !== null && document.readyState == 'complete'")
-        assert page.value("document.documentElement.scrollWidth <= innerWidth")
-        columns = page.value(
-            "getComputedStyle(document.querySelector('.nx-link')).gridTemplateColumns.split(' ').length"
-        )
-        assert columns == (3 if width > 640 else 1)
-        page.value("document.querySelector('.nx-m2-1').scrollIntoView({block: 'center'})")
-        box = page.value("(({x, y}) => [x, y])(document.querySelector('.nx-m2-1').getBoundingClientRect())")
-        page("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + 20, y=box[1] + 8)
-        outlined = (
-            "[...document.querySelectorAll('.nx-m2-1')].filter((e) => getComputedStyle(e).outlineStyle == 'solid')"
-        )
-        assert page.wait(f"{outlined}.length") == 4
-        assert all(url.startswith(("file:", "data:")) for url in page.requested())
-        assert not [e for e in page.events if e["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
-    finally:
-        page.close()
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 380])
+def test_a_triple_says_which_story_is_closer_passage_by_passage(width, page_file):
+    with opened(page_file, viewport={"width": width, "height": 900}, is_mobile=width < 600) as page:
+        assert page.locator("h1").inner_text() == f"One beside {ATTACK} and Other {ATTACK}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("img").count() == 0
+        rows = page.locator("main table").first.locator("tbody tr")
+        assert rows.count() == 4
+        differences = rows.locator("td:last-child").all_inner_texts()
+        assert [text.removeprefix("Difference").strip() for text in differences] == ["0.000"] * 4
+        assert page.get_by_role("heading", name="What remains without passages").count() == 2
+        assert page.get_by_text("They rest.").count() == 4
+
+
+@pytest.mark.long
+@needs_browser
+def test_both_texts_have_every_passage_once_and_every_link(page_file):
+    pair = hostile().pair
+    place = f"#/explanation/compare/One/{quote(ATTACK, safe='')}?view=texts"
+    with opened(page_file, place) as page:
+        for side, number in (("first", ":nth-child(1)"), ("second", ":nth-child(3)")):
+            passages = page.locator(f".edition .row:not(.heads) > {number} .passage").all_inner_texts()
+            assert [text.lstrip("1234 ") for text in passages] == pair.passages[side == "second"]
+        others = set(page.locator(".also").evaluate_all("parts => parts.map((part) => part.dataset.link)"))
+        assert page.locator(".row.linked").count() + len(others) == len(pair.links)
+        assert "1-0" in others
+        page.locator(".also").first.hover()
+        assert page.locator(".also.partner").count() == 2
+
+
+@pytest.mark.long
+@needs_browser
+def test_links_in_a_row_of_their_own_have_the_greatest_sum_of_shares_without_crossing():
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as program:
+        browser = program.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.evaluate(f"() => {{ {bundle('parallel.js')}; window.inOrder = modules['parallel.js'].inOrder; }}")
+        for seed in range(6):
+            gains = np.maximum(np.random.default_rng(seed).normal(size=(4, 5)), 0)
+            links = [{"left": i, "right": j, "share": gains[i, j]} for i, j in np.argwhere(gains > 0).tolist()]
+            chosen = page.evaluate("(links) => inOrder(links)", links)
+            assert sum(link["share"] for link in chosen) == pytest.approx(greatest_sum(gains))
+            for link, later in itertools.pairwise(chosen):
+                assert link["left"] < later["left"]
+                assert link["right"] < later["right"]
+        browser.close()
+
+
+def greatest_sum(gains):
+    """The greatest sum of gains in increasing rows and columns, by trying all."""
+    greatest = 0.0
+    for size in range(1, 5):
+        for rows in itertools.combinations(range(4), size):
+            for columns in itertools.combinations(range(5), size):
+                greatest = max(greatest, gains[list(rows), list(columns)].sum())
+    return greatest
+
+
+@pytest.mark.long
+@needs_browser
+def test_a_notebook_frame_follows_links_inside_itself(page_file):
+    notebook = page_file.with_name("notebook.html")
+    notebook.write_text(f"<!doctype html><main><h1>notebook</h1>{hostile()._repr_html_()}</main>", encoding="utf-8")
+    with opened(notebook) as page:
+        frame = page.frame_locator("iframe")
+        frame.locator("h1").wait_for()
+        frame.locator("a.swap").first.click()
+        frame.locator("h1", has_text=f"{ATTACK} beside One").wait_for()
+        assert page.locator("main > h1").inner_text() == "notebook"

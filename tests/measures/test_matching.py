@@ -12,7 +12,6 @@ from narrlit.measures.matching import (
     Matching,
     PassageVectors,
     best_matches,
-    in_order,
     match_score,
     match_scores,
     match_shares,
@@ -86,24 +85,6 @@ def test_exchanging_two_stories_transposes_their_shares():
     assert match_shares(weights.T) == pytest.approx(match_shares(weights).T)
     one_way = np.array([[0.9, 0.6], [0.8, 0.1]])  # the second passage's match is not mutual, in either story
     assert match_shares(one_way) == pytest.approx(np.array([[0.45, 0.15], [0.2, 0]]))
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_pairs_in_order_have_the_greatest_total_gain(seed):
-    gains = np.maximum(np.random.default_rng(seed).normal(size=(4, 5)), 0)
-    greatest = 0.0
-    for size in range(1, 5):
-        for rows in itertools.combinations(range(4), size):
-            for columns in itertools.combinations(range(5), size):
-                greatest = max(greatest, gains[list(rows), list(columns)].sum())
-
-    chosen = in_order(gains)
-
-    assert sum(gains[i, j] for i, j in chosen) == pytest.approx(greatest)
-    assert min(gains[i, j] for i, j in chosen) > 0
-    for (i, j), (later_i, later_j) in itertools.pairwise(chosen):
-        assert i < later_i
-        assert j < later_j
 
 
 def test_scores_are_symmetric(stories):

@@ -16,7 +16,7 @@ from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError
 from narrlit.explore.alignment import write_alignment
-from narrlit.explore.explanation_page import page_links, parallel_edition
+from narrlit.explore.explanation_page import explanation_page
 from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
@@ -24,7 +24,7 @@ from narrlit.files import atomic_path
 from narrlit.library.collection import Collection
 from narrlit.measures.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
-from narrlit.pages import render_page
+from narrlit.pages import in_frame
 
 NUMBERS = (
     "A link joins a passage to its best match in the other story (→, ←; ↔: each is the other's). Its share is the "
@@ -137,20 +137,10 @@ class Explanation:
     @property
     def html(self) -> str:
         """The explanation as a self-contained HTML page."""
-        return self._render("explanation_page.html")
-
-    def _render(self, template: str) -> str:
-        """Render a template."""
-        path = Path(__file__).with_name(template)
-        ids = [self.pair.ids[0]]
-        pairs = []
-        for pair in self.pairs:
-            ids.append(pair.ids[1])
-            pairs.append((pair, parallel_edition(pair), page_links(pair).values()))
-        return render_page(path, [], title=" · ".join(ids), explanation=self, pairs=pairs, numbers=NUMBERS)
+        return explanation_page(self.pairs, self.model, self.measure)
 
     def _repr_html_(self) -> str:
-        return self._render("explanation.html")
+        return in_frame(self.html)
 
     def __str__(self) -> str:
         """Format the explanation for a terminal with 100 columns."""

@@ -1,97 +1,82 @@
-"""Parallel edition of two stories for an HTML page: passages that are linked in the order of both share a row."""
+"""Compared stories as the page reads them, in map.html and explanation.html."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
-from narrlit.explore.explanation_text import ARROWS
+from narrlit.data.schema import Story
 from narrlit.explore.matched_pair import MatchedPair
-from narrlit.measures.matching import in_order
+from narrlit.explore.passages import place_all
+from narrlit.pages import page_file
+
+DIGITS = 4
+"""Digits of similarities and shares in a page."""
 
 
-@dataclass(frozen=True)
-class PageLink:
-    """Link between a passage of each story, as a page shows it.
+def explanation_page(pairs: Sequence[MatchedPair], model: str, measure: str) -> str:
+    """Render a pair of stories, or an anchor with two others, as a page.
 
-    Attributes:
-        ends: numbers of both passages, from 1.
-        texts: texts of both passages.
-        share: share of the score.
-        strength: share divided by the largest share, 0 to 1.
-        arrow: →, ← or ↔.
+    Args:
+        pairs: the pair, or both pairs of the anchor.
+        model: name of the model.
+        measure: measure of the collection.
     """
-
-    ends: tuple[int, int]
-    texts: tuple[str, str]
-    share: float
-    strength: float
-    arrow: str
-
-    @property
-    def name(self) -> str:
-        """Name of the link, by which the page finds both of its passages."""
-        return f"{self.ends[0]}-{self.ends[1]}"
+    first = pairs[0]
+    stories = [_story(first.stories[0], first.passages[0])]
+    stories += [_story(pair.stories[1], pair.passages[1]) for pair in pairs]
+    ids = [story["id"] for story in stories]
+    answers = {f"0-{number}": pair_answer(pair) for number, pair in enumerate(pairs, start=1)}
+    collection = {"name": "explanation", "stories": len(stories), "model": model, "measure": measure, "columns": []}
+    carried = {"view": "compare", "ids": ids, "collection": collection, "answers": {}, "stories": stories}
+    return page_file(" · ".join(ids), {**carried, "pairs": answers})
 
 
-@dataclass(frozen=True)
-class PagePassage:
-    """Passage with its links that have no row of their own.
+def _story(story: Story, passages: Sequence[str]) -> dict[str, Any]:
+    """Describe a story, whose id is its title, with the places of its passages."""
+    text = story.text
+    fields = {"id": story.id, "title": story.id, "text": text, "words": len(text.split()), "metadata": {}, "near": []}
+    return {**fields, "passages": placed_passages(text, passages)}
 
-    Attributes:
-        number: number of the passage, from 1.
-        text: text of the passage.
-        links: the links, largest share first.
+
+def placed_passages(text: str, passages: Sequence[str], limit: int | None = None) -> list[tuple[int, int] | str]:
+    """Find passages in a text: their places in characters, or the passage itself where it stands in none.
+
+    Args:
+        text: text of the story.
+        passages: its passages, in order.
+        limit: characters of the text that the page contains; later passages are left out.
     """
-
-    number: int
-    text: str
-    links: list[PageLink]
-
-
-@dataclass(frozen=True)
-class PageRow:
-    """Passages of both stories side by side: the two of a link, or those between two links."""
-
-    link: PageLink | None
-    sides: tuple[list[PagePassage], list[PagePassage]]
+    places: list[tuple[int, int] | str] = []
+    for placed in place_all(text, passages):
+        if limit is not None and placed.end > limit:
+            break
+        places.append((placed.start, placed.end) if placed.end else placed.text)
+    return places
 
 
-def parallel_edition(pair: MatchedPair) -> list[PageRow]:
-    """Arrange all passages of two stories in rows: links in the order of both stories, and passages between them."""
-    other_links = page_links(pair)
-    row_links = [other_links.pop((i + 1, j + 1)) for i, j in in_order(pair.shares)]
-    first, second = _passages(pair, 0, other_links.values()), _passages(pair, 1, other_links.values())
-    rows: list[PageRow] = []
-    start_first, start_second = 0, 0
-    for link in row_links:
-        end_first, end_second = link.ends
-        passage, match = first[end_first - 1], second[end_second - 1]
-        rows.append(PageRow(None, (first[start_first : end_first - 1], second[start_second : end_second - 1])))
-        rows.append(PageRow(link, ([passage], [match])))
-        start_first, start_second = link.ends
-    rows.append(PageRow(None, (first[start_first:], second[start_second:])))
-    return [row for row in rows if any(row.sides)]
+def pair_answer(pair: MatchedPair, sizes: tuple[int, int] | None = None) -> dict[str, Any]:
+    """Describe two stories and their links.
 
-
-def page_links(pair: MatchedPair) -> dict[tuple[int, int], PageLink]:
-    """Return the links of two stories by the numbers of both passages, largest share first."""
-    largest = pair.links["share"].max()
-    links = {}
-    for row in pair.links.itertuples():
-        ends = (row.passage_a, row.passage_b)
-        links[ends] = PageLink(
-            ends=ends,
-            texts=(row.text_a, row.text_b),
-            share=row.share,
-            strength=row.share / largest,
-            arrow=ARROWS[row.direction],
-        )
-    return links
-
-
-def _passages(pair: MatchedPair, side: int, links: Collection[PageLink]) -> list[PagePassage]:
-    """Return the passages of the first (0) or second story (1), with the links that end at each."""
-    passages = []
-    for number, text in enumerate(pair.passages[side], start=1):
-        own_links = [link for link in links if link.ends[side] == number]
-        passages.append(PagePassage(number, text, own_links))
-    return passages
+    Args:
+        pair: the stories.
+        sizes: numbers of passages of both that the page contains; links with others are left out. None: all.
+    """
+    most_first, most_second = sizes or (len(pair.passages[0]), len(pair.passages[1]))
+    links = []
+    for link in pair.links.itertuples():
+        if link.passage_a <= most_first and link.passage_b <= most_second:
+            shares = (round(link.share, DIGITS), round(link.match, DIGITS))
+            links.append((link.passage_a - 1, link.passage_b - 1, *shares, link.direction))
+    answer: dict[str, Any] = {
+        "similarity": round(pair.similarity, DIGITS),
+        "score": round(pair.score, DIGITS),
+        "alike": pair.likeness,
+        "closer": pair.closer,
+        "others": pair.background[0],
+        "hubness": pair.hubness and [round(float(hub), DIGITS) for hub in pair.hubness],
+        "links": links,
+    }
+    if pair.deletion is not None:
+        answer["deletion"] = pair.deletion.frame.to_dict("records")
+    if pair.views:
+        answer["views"] = pair.views
+    return answer

@@ -12,10 +12,10 @@ from narrlit.data.schema import IntArray, Story
 from narrlit.data.writers import is_exact
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
+from narrlit.explore.explanation_page import DIGITS, pair_answer, placed_passages
 from narrlit.explore.map_answer import Metadata, map_answer
 from narrlit.explore.matched_pair import Background, ComparedStory, Likeness, MatchedPair, likeness
 from narrlit.explore.pairs import ROUNDING
-from narrlit.explore.passages import place_all
 from narrlit.explore.story_map import StoryMap
 from narrlit.library.collection import Collection
 from narrlit.library.story_frame import metadata_columns
@@ -25,8 +25,6 @@ CHARACTERS = 5_000_000
 """Maximum number of characters of all texts in a page, which keeps it below 10 MB."""
 ALL_PAIRS = 50
 """Maximum number of stories of which a page carries the links of all pairs; of more, those of near stories."""
-DIGITS = 4
-"""Digits of similarities and shares in a page."""
 
 
 def map_page(
@@ -128,11 +126,6 @@ def _stories(
         near = []
         for rank, other in enumerate(story_map.neighbors[row].tolist()):
             near.append((other, round(float(story_map.similarities[row, rank]), DIGITS), alike[row][rank]))
-        passages: list[tuple[int, int] | str] = []
-        for placed in place_all(text, passages_of.get(row, [])):
-            if placed.end > limit:
-                break
-            passages.append((placed.start, placed.end) if placed.end else placed.text)
         stories.append(
             {
                 "id": id,
@@ -141,7 +134,7 @@ def _stories(
                 "words": len(text.split()),
                 "metadata": metadata[row],
                 "near": near,
-                "passages": passages,
+                "passages": placed_passages(text, passages_of.get(row, []), limit),
             }
         )
     return stories
@@ -184,30 +177,6 @@ def matched_pairs(collection: Collection, neighbors: IntArray) -> dict[tuple[int
     for id, text, passages in zip(collection.frame["id"], collection.frame["text"], collection.passages, strict=True):
         compared.append(ComparedStory.of(Story(id, text), passages, background))
     return {(i, j): MatchedPair.of(compared[i], compared[j], background) for i, j in sorted(chosen)}
-
-
-def pair_answer(pair: MatchedPair, sizes: tuple[int, int] | None = None) -> dict[str, Any]:
-    """Describe two stories and their links for the page.
-
-    Args:
-        pair: the stories.
-        sizes: numbers of passages of both that the page contains; links with others are left out. None: all.
-    """
-    most_first, most_second = sizes or (len(pair.passages[0]), len(pair.passages[1]))
-    links = []
-    for link in pair.links.itertuples():
-        if link.passage_a <= most_first and link.passage_b <= most_second:
-            shares = (round(link.share, DIGITS), round(link.match, DIGITS))
-            links.append((link.passage_a - 1, link.passage_b - 1, *shares, link.direction))
-    return {
-        "similarity": round(pair.similarity, DIGITS),
-        "score": round(pair.score, DIGITS),
-        "alike": pair.likeness,
-        "closer": pair.closer,
-        "others": pair.background[0],
-        "hubness": pair.hubness and [round(float(hub), DIGITS) for hub in pair.hubness],
-        "links": links,
-    }
 
 
 def _agreement_answer(agreement: Agreement, stories: Sequence[Mapping[str, Any]]) -> dict[str, object]:

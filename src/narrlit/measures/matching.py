@@ -126,34 +126,6 @@ def match_shares(weights: Floats) -> Floats:
     return shares
 
 
-def in_order(gains: Floats) -> list[tuple[int, int]]:
-    """Select pairs of passages in the order of both stories, each passage at most once, with the greatest total gain.
-
-    Args:
-        gains: (S, T) gain of each pair, at least 0; pairs without gain are not selected.
-
-    >>> in_order(np.array([[0, 0.5, 0], [0.9, 0, 0], [0, 0, 0.3]]))
-    [(1, 0), (2, 2)]
-    """
-    first, second = gains.shape
-    best = np.zeros((first + 1, second + 1))  # [i, j]: greatest sum among the first i and j passages
-    for i in range(first):
-        with_passage = np.maximum(best[i, 1:], best[i, :-1] + gains[i])
-        best[i + 1, 1:] = np.maximum.accumulate(with_passage)
-    # Trace back from the end, skipping passages that do not increase the sum.
-    selected: list[tuple[int, int]] = []
-    i, j = first, second
-    while i and j:
-        if best[i, j] == best[i - 1, j]:
-            i -= 1
-        elif best[i, j] == best[i, j - 1]:
-            j -= 1
-        else:
-            i, j = i - 1, j - 1
-            selected.append((i, j))
-    return selected[::-1]
-
-
 def match_score(one: Floats, other: Floats, matching: Matching = Matching()) -> float:
     """Score two stories by the mean weight of the best matches of passages, averaged over both directions.
 

@@ -2,7 +2,7 @@
 
 import { make } from "./dom.js";
 import { button } from "./parts.js";
-import { number, percent, t, term } from "./texts.js";
+import { decimals, number, percent, t, term } from "./texts.js";
 
 /** Links that are shown at first. */
 const SHOWN = 10;
@@ -21,7 +21,7 @@ export function linkTable({ left, right, links, score }, [leftName, rightName], 
   const row = (link) => make("tr", {},
     both ? make("td", { "data-name": leftName }, passage(left, link.left)) : null,
     make("td", { "data-name": rightName }, passage(right, link.right)),
-    make("td", { "data-name": t("term.share_short"), class: "similarity" },
+    make("td", { "data-name": t("term.share_short"), class: "similarity", title: decimals(link.share) },
       make("i", { styles: { "--share": link.share / most }, "aria-hidden": "true" }), ` ${shareText(link, score)} ${both ? arrowOf(link) : ""}`));
   const body = make("tbody", {}, sorted.slice(0, SHOWN).map(row));
   const head = make("tr", {}, both ? make("th", {}, leftName) : null, make("th", {}, rightName), make("th", {}, term("term.share_short")));

@@ -40,11 +40,12 @@ function drawn(collection) {
   if (stories.length === 0) return [heading, make("p", {}, t("list.how"))];
   const items = stories.slice(0, SHOWN).map((story) => make("li", {}, storyLink(collection, story),
     button("×", () => toggle(name, story), { class: "quiet", "aria-label": t("list.remove", { title: titleOf(collection, story) }) })));
-  const [first, second] = stories;
+  const [first, second, third] = stories;
   return [heading, make("ol", { class: "chosen" }, items),
     stories.length > SHOWN ? make("p", {}, counted("list.more", stories.length - SHOWN)) : null,
     make("p", { class: "actions" },
       second ? linkButton(t("list.compare"), address(name, "compare", [first.id, second.id])) : null,
+      third ? linkButton(t("list.compare_three"), address(name, "compare", [first.id, second.id, third.id])) : null,
       button(t("list.clear"), () => removeStories(name, chosenStories(name)), { class: "quiet" })),
     carried ? null : exports(collection, stories)];
 }

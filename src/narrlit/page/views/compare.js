@@ -10,27 +10,93 @@ import { parallelRows } from "../parallel.js";
 import { attempt, button, emptyState, linkButton, storyLink } from "../parts.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { chosenStories } from "../selection.js";
-import { counted, decimals, number, t, term } from "../texts.js";
+import { sortableTable } from "../tables.js";
+import { counted, decimals, number, percent, t, term } from "../texts.js";
+
+/** The measure whose similarities are sums of links. */
+const MEASURE = "passages";
+const ASPECTS = { theme: "aspect.theme", action: "aspect.action", outcome: "aspect.outcome" };
 
 export async function compareView({ collection, ids, params, signal }) {
   if (ids.length < 2) return noPair(collection);
+  if (ids.length > 2) return tripleView({ collection, ids, params, signal });
+  const compared = await comparisonOf(collection, ids, signal);
+  const heading = make("h1", {}, t("compare.title", { left: compared.titles[0], right: compared.titles[1] }));
+  if (!compared.explanation.closer) return unlinked(collection, compared.stories, heading, compared.explanation);
+  const view = make("div", {}, heading, ...pairParts(collection, compared, params));
+  view.querySelector(".similarity").after(scaleNote(collection, view, signal));
+  return view;
+}
+
+/** Two stories with their titles, and the links between them. */
+async function comparisonOf(collection, ids, signal) {
   const body = { left: { id: ids[0] }, right: { id: ids[1] } };
   const explanation = await post(`${path("collections", collection.name)}/explain`, body, signal);
   const stories = [explanation.left, explanation.right].map(({ title, metadata }, side) => ({ id: ids[side], title, metadata }));
-  const titles = stories.map((story) => titleOf(collection, story));
-  const heading = make("h1", {}, t("compare.title", { left: titles[0], right: titles[1] }));
-  if (!explanation.closer) return unlinked(collection, stories, heading, explanation);
-  const { closer, similarity } = explanation;
+  return { stories, explanation, titles: stories.map((story) => titleOf(collection, story)) };
+}
+
+/** What is said of two stories, and their links. */
+function pairParts(collection, { stories, explanation, titles }, params) {
+  const { closer, similarity, hubness } = explanation;
   const values = { others: number(explanation.others), left: titles[0], right: titles[1], left_closer: number(closer[0]), right_closer: number(closer[1]) };
   const finding = explanation.alike ? t("compare.finding", { model: collection.model, alike: alikeText(explanation.alike) }) : null;
-  const view = make("div", {}, heading,
+  return [
     finding ? make("p", { class: "finding" }, finding) : null,
-    make("p", {}, t("standing.closer", values)),
+    make("p", {}, t(hubness ? "standing.closer" : "standing.closer_tales", values)),
     similarityLine([""], similarity, similarity),
-    explanation.hubness ? make("p", { class: "meta" }, t("compare.terms", termsOf(explanation))) : null,
-    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), ". ", term("term.direction"), "."));
-  view.append(scaleNote(collection, view, signal), ...pictures(collection, stories, titles, explanation, params));
-  return view;
+    hubness ? make("p", { class: "meta" }, t("compare.terms", termsOf(explanation))) : null,
+    collection.measure === MEASURE ? null : make("p", { class: "meta" }, t("compare.measure", { measure: collection.measure })),
+    make("p", {}, counted("compare.links", explanation.links.length), " ", term("term.share"), ". ", term("term.direction"), "."),
+    ...pictures(collection, stories, titles, explanation, params),
+    deletionPart(explanation.deletion), viewsPart(explanation.views, titles)].filter(Boolean);
+}
+
+/** Why a story is closer to one of two others: its passages by what they add to both similarities, and both pairs. */
+async function tripleView({ collection, ids: [anchor, ...others], params, signal }) {
+  const pairs = await Promise.all(others.slice(0, 2).map((id) => comparisonOf(collection, [anchor, id], signal)));
+  const [first, second] = pairs.map((pair) => pair.titles[1]);
+  const [title] = pairs[0].titles;
+  const [near, far] = [...pairs].sort((one, other) => other.explanation.similarity - one.explanation.similarity);
+  const shares = pairs.map(({ explanation }) => explanation.left.passages.map((_, place) =>
+    explanation.links.filter((link) => link.left === place).reduce((sum, link) => sum + link.share, 0)));
+  const rows = pairs[0].explanation.left.passages.map(({ text }, place) =>
+    ({ place, text, first: shares[0][place], second: shares[1][place], difference: shares[0][place] - shares[1][place] }));
+  rows.sort((one, other) => other.difference - one.difference);
+  const sign = (value) => `${value > 0 ? "+" : ""}${decimals(value)}`;
+  return make("div", {}, make("h1", {}, t("compare.triple", { anchor: title, first, second })),
+    make("p", { class: "finding" }, t("compare.nearer", { model: collection.model, anchor: title, near: near.titles[1], far: far.titles[1],
+      similarity: decimals(near.explanation.similarity), other: decimals(far.explanation.similarity) })),
+    make("h2", {}, t("compare.passages", { anchor: title })), make("p", { class: "meta" }, t("compare.passages_text")),
+    make("div", { class: "wide" }, sortableTable([
+      { name: title, value: (row) => row.place, cell: (row) => [make("span", { class: "number" }, row.place + 1), row.text] },
+      { name: first, value: (row) => row.first, cell: (row) => decimals(row.first) },
+      { name: second, value: (row) => row.second, cell: (row) => decimals(row.second) },
+      { name: t("compare.difference"), value: (row) => row.difference, cell: (row) => sign(row.difference) },
+    ], rows)),
+    pairs.map((pair) => make("section", {}, make("h2", {}, t("compare.title", { left: pair.titles[0], right: pair.titles[1] })),
+      ...pairParts(collection, pair, params))));
+}
+
+/** What remains of the similarity without the passages that add most to it. */
+function deletionPart(rows) {
+  if (!rows) return null;
+  const column = (key, name) => ({ name: t(key), value: (row) => row[name], cell: (row) => decimals(row[name]) });
+  return make("section", {}, make("h2", {}, t("compare.deletion")), make("p", { class: "meta" }, t("compare.deletion_text")),
+    make("div", { class: "wide" }, sortableTable([
+      { name: t("compare.left_out"), value: (row) => row.removed, cell: (row) => percent(row.removed) },
+      column("compare.score", "score"), column("compare.score_random", "score_random"),
+      column("compare.cosine", "cosine"), column("compare.cosine_random", "cosine_random"),
+    ], rows)));
+}
+
+/** Theme, action and outcome of both stories, where they were written. */
+function viewsPart(views, titles) {
+  if (!views?.length) return null;
+  return make("section", {}, make("h2", {}, t("compare.views")), make("table", { class: "links" },
+    make("thead", {}, make("tr", {}, make("th", {}), titles.map((title) => make("th", {}, title)))),
+    make("tbody", {}, views.map(([aspect, texts]) => make("tr", {}, make("th", { scope: "row" }, t(ASPECTS[aspect])),
+      texts.map((text, side) => make("td", { "data-name": titles[side] }, text)))))));
 }
 
 /** How the similarity follows from the score. */
@@ -48,7 +114,7 @@ function unlinked(collection, stories, heading, { left, right, similarity }) {
 
 /** The strongest links, or both texts: the choice is in the address. */
 function pictures(collection, stories, titles, explanation, params) {
-  const place = make("div", { id: "links" });
+  const place = make("div", { class: "linked-passages" });
   const kinds = [["strongest", "compare.strongest"], ["texts", "compare.texts"]];
   const draw = (shown) => {
     for (const control of controls) control.setAttribute("aria-pressed", control.dataset.view === shown);
@@ -61,7 +127,7 @@ function pictures(collection, stories, titles, explanation, params) {
   draw(params.get("view") === "texts" ? "texts" : "strongest");
   const [left, right] = stories;
   return [make("p", { class: "actions", role: "group", "aria-label": t("compare.view") }, controls,
-    linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { id: "swap" }),
+    linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { class: "button swap" }),
     carried ? null : saveButton(collection, stories)), place];
 }
 
