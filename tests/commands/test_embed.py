@@ -143,6 +143,9 @@ def test_stories_in_other_languages_are_reported_for_a_model_of_one(narrlit, tin
     assert "warning: 33 % of the stories are not in English (de), and the model has" in narrlit(*embed).err
 
     monkeypatch.setattr("narrlit.models.coverage.MULTILINGUAL", 1)
+    assert "warning: the stories are in several languages (67 % en, 33 % de)" in narrlit(*embed).err
+
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [german, german]))
     assert "warning" not in narrlit(*embed).err
 
     monkeypatch.undo()

@@ -3,7 +3,7 @@
 import zipfile
 
 import pytest
-from documents import write_pdf_columns
+from documents import write_pdf_columns, write_pdf_turned, write_pdf_vertical
 from refusals import refused
 
 from narrlit.data.readers import read_stories
@@ -218,6 +218,22 @@ def test_running_heads_of_pages_are_left_out(tmp_path):
     assert "Tales of the North" not in text
     assert text.count("A fox saw") == 4
     assert notes == ["left_out_heads"]
+
+
+def test_vertical_columns_are_read_from_right_to_left(tmp_path):
+    write_pdf_vertical(tmp_path / "a.pdf", ["onceafoxsawgrapes", "highonavineinautumn", "andleapedforthem"])
+    text, _, _, notes = story(tmp_path / "a.pdf")
+    assert "".join(text.split()) == "onceafoxsawgrapeshighonavineinautumnandleapedforthem"
+    assert max(map(len, text.split())) > 10
+    assert notes == []
+
+
+def test_turned_labels_are_left_out_and_counted(tmp_path):
+    lines = ["A fox saw ripe grapes on a vine", "and leaped again and again."]
+    write_pdf_turned(tmp_path / "a.pdf", lines, label="Share of grapes")
+    text, _, _, notes = story(tmp_path / "a.pdf")
+    assert " ".join(text.split()) == " ".join(lines)
+    assert notes == ["left_out_turned"]
 
 
 LONG = " ".join([KING, FOX, "Then both of them went home and told it to their children."] * 2)

@@ -57,6 +57,20 @@ def write_pdf_columns(path, pages, head):
     _write_pages(path, streams)
 
 
+def write_pdf_vertical(path, columns):
+    """Write a page whose characters stand below one another, in columns from right to left."""
+    shown = ""
+    for column, text in enumerate(columns):
+        for row, character in enumerate(text):
+            shown += f"BT /F1 12 Tf 1 0 0 1 {500 - 24 * column} {700 - 12 * row} Tm ({character}) Tj ET\n"
+    _write_pages(path, [shown])
+
+
+def write_pdf_turned(path, lines, label):
+    """Write a page of lines with a label at its margin that is turned by a quarter."""
+    _write_pages(path, [_shown(lines, 72, 720) + f"BT /F1 12 Tf 0 1 -1 0 40 300 Tm ({label}) Tj ET\n"])
+
+
 def _shown(lines, x, y):
     shown = " T* ".join(f"({line}) Tj" for line in lines)
     return f"BT /F1 12 Tf 14 TL {x} {y} Td {shown} ET\n"

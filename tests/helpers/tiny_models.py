@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.models import Normalize, Pooling, Transformer
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -112,6 +112,32 @@ def trained_tokenizer(kind):
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=pad, padding_side=side, model_max_length=128, eos_token=last
     )
+
+
+@torch.random.fork_rng(devices=[])
+def write_multilingual_model(folder):
+    """Write a random model of XLM-R's architecture that tells stories of all scripts apart; return its folder.
+
+    Each character of Unicode's first 65,536 is a token, normalized as those of XLM-R.
+    """
+    names = ["<s>", "<pad>", "</s>", "<unk>"]
+    characters = [chr(code) for code in range(0x21, 0xFFFF) if not 0xD800 <= code <= 0xDFFF]
+    tokenizer = Tokenizer(models.Unigram([(token, -1.0) for token in names + characters], unk_id=3))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    ids = [(name, number) for number, name in enumerate(names)]
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ids)
+    special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **special)
+    torch.manual_seed(4)
+    shape = {**SIZES, "vocab_size": len(fast), "pad_token_id": 1, "max_position_embeddings": 520}
+    transformer = XLMRobertaModel(XLMRobertaConfig(**shape))
+    torch.nn.init.normal_(transformer.get_input_embeddings().weight)
+    transformer.save_pretrained(folder / "base")
+    fast.save_pretrained(folder / "base")
+    modules = [Transformer(str(folder / "base")), Pooling(WIDTH, pooling_mode="mean"), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+    return str(folder / "model")
 
 
 def tiny_transformer(kind, tokenizer):

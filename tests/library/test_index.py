@@ -719,6 +719,8 @@ def test_a_condition_with_a_parameter_is_refused(made, where):
 def test_values_that_are_not_text_are_refused(made, tiny, tmp_path):
     with refused("unknown_story"):
         made.like("\udce9").table()
+    with refused("text_not_unicode"):
+        made.search("K\udcf6nig")
     with refused("folder_name_encoding"):
         Index.create(tmp_path / "caf\udce9", ["A king."], tiny())
 
@@ -761,7 +763,7 @@ def test_decomposed_ids_columns_and_words_are_found(mac, tiny, tmp_path):
         assert (found.id[0], found.similarity[0] > 0.1) == ("König", True)
     left_out = index.search("DER\u00a0KÖNIG  weinte.", leave_out_text=True).table().id
     assert "König" not in left_out.tolist()
-    assert index.collection()["König"].text == decomposed("Der König weinte.")
+    assert index.collection()["König"].text == "Der König weinte."
 
 
 def test_a_story_whose_id_is_decomposed_replaces_the_same_story(mac, tiny, tmp_path):
@@ -796,6 +798,18 @@ def test_words_that_are_decomposed_are_found_in_a_large_index(mac, tiny, tmp_pat
     for query in ("Königs König", decomposed("König")):
         rows = index._storage.snapshot().by_words(query, 1)
         assert [index._storage.snapshot().ids[row] for row in rows] == ["König"]
+
+
+def test_words_without_spaces_are_found_in_a_large_index(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(index_storage, "COMPARED_ALL", 1)
+    texts = {
+        "鸦": "有一天乌鸦在山上的树上看见一块肉，就飞下来吃。",
+        "狐": "有一天狐狸在山下的路上看见一个农夫，就跑进树林。",
+    }
+    stories = [{"id": id, "text": 5 * text} for id, text in texts.items()]
+    snapshot = Index.create(tmp_path / "i", stories, tiny())._storage.snapshot()
+    for query, id in (("狐", "狐"), ("农夫", "狐"), ("飞下来", "鸦")):
+        assert [snapshot.ids[row] for row in snapshot.by_words(query, 1)] == [id]
 
 
 def test_integers_with_gaps_keep_their_digits(mac, tmp_path):

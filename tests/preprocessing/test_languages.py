@@ -9,7 +9,10 @@ GERMAN = "Als der Winter kam, zog der Schmied mit seiner Tochter in die Stadt, d
 def test_languages_are_detected_if_a_text_is_long_enough():
     assert detect_language(ENGLISH) == "en"
     assert detect_language(GERMAN) == "de"
+    assert detect_language("有一天乌鸦在山上的树上看见一块肉，就飞下来吃。") == "zh"
+    assert detect_language("كان يا ما كان ثعلب جائع. هل رأى الثعلب الغراب؟ نعم، رأى غرابا على شجرة.") == "ar"
     assert detect_language("Oslo, Bergen, Trondheim") is None
+    assert detect_language("狐狸看见乌鸦。") is None
 
 
 def test_languages_of_many_texts_are_those_of_an_evenly_spaced_sample():

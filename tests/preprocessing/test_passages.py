@@ -23,6 +23,21 @@ def test_a_long_sentence_is_a_passage_by_itself():
     assert split_passages(f"He rose early. {long} He slept.") == ["He rose early.", long, "He slept."]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "between"),
+    [
+        ("有一天狐狸在山上看见一只乌鸦。", ""),
+        ("एक दिन लोमड़ी ने पेड़ पर कौआ देखा।", " "),
+        ("วันหนึ่งหมาจิ้งจอกเห็นอีกาบนต้นไม้", " "),
+    ],
+)
+def test_stories_in_scripts_without_periods_have_passages_of_about_as_many_words(sentence, between):
+    passages = split_passages(between.join([sentence] * 12))
+    assert len(set(map(len, passages[:-1]))) == 1
+    assert 3 <= len(passages) <= 6
+    assert between.join(passages) == between.join([sentence] * 12)
+
+
 def test_a_text_without_a_sentence_is_a_passage():
     assert split_passages("...") == ["..."]
     assert split_passages("") == [""]

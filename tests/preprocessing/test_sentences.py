@@ -102,6 +102,23 @@ TABLE = {
         "Élan!| Évora came.",
         "He paid.| $5 was enough.",
     ],
+    "stops of other scripts": [
+        "狐走了。|狼留下！|为什么？|没人知道",
+        "狐は言った。|「帰れ！」と狼は言った。|「いやだ。」|狐は去った。",
+        "狐は３．５円を払った．|去った。",
+        "狐说了……然后走了!|他笑了",
+        "लोमड़ी आई।| वह गई॥| क्यों? |कोई नहीं।",
+        "جاء الثعلب؟| نعم۔| ثم رحل، وقال: نعم.",
+        "ቀበሮ መጣ።| ሄደ።",
+        "មាន\u200bកញ្ជ្រោង។ |វា\u200bទៅ។",
+        "มีหมาจิ้งจอก| มันหิวมาก| ทุกๆ วันมันเดิน ๕ ลี้",
+        "Ήρθε η αλεπού;| Ναι.",
+        "მელა მოვიდა.| ის წავიდა.",
+    ],
+    "quotes of other languages": [
+        "„Komm mit!“| Dann ging er.| »Nein!«| Sie blieb.| »Ja«, rief er.",
+        "« Viens ! »| Puis il partit.| « Non. »| Elle resta.",
+    ],
 }
 ROWS = [(name, row) for name, rows in TABLE.items() for row in rows]
 

@@ -85,7 +85,7 @@ def test_the_settings_name_limits_and_no_path(client):
 def test_stories_are_listed_in_parts_by_ids_and_by_columns(client):
     part = get(client, "/collections/tales/stories", offset=20, limit=10)
     assert (part["total"], len(part["stories"])) == (24, 4)
-    assert {"id", "title", "words", "metadata"} == set(part["stories"][0])
+    assert {"id", "title", "words", "characters", "metadata"} == set(part["stories"][0])
 
     chosen = get(client, "/collections/tales/stories", filter=["atu:510A"])
     assert [story["title"] for story in chosen["stories"]] == ["Cinderella", "Ye Xian", "Rhodopis"]

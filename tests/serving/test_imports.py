@@ -107,7 +107,7 @@ def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, t
     }
     assert ready["stories"] == 8
     assert found["tales/king.txt"]["preview"][0]["title"] == "The Water of Life"
-    assert found["tales/king.txt"]["language"] == "en"
+    assert found["tales/king.txt"]["languages"] == {"en": 1}
     assert found["tales/table.csv"]["columns"] == ["nr", "story", "what"]
     assert found["tales/table.csv"]["chosen"] == {"text": "story", "title": None, "id": None}
     assert found["tales/picture.png"]["warnings"][0]["code"] == "unknown_type"

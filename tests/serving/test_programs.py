@@ -122,14 +122,57 @@ def test_rerank_puts_the_most_similar_document_first(client, version):
         ("/v1/embeddings", {"input": "x", "encoding_format": "hex"}, "encoding_format"),
         ("/v1/similarity", {"texts": []}, "texts"),
         ("/v1/rerank", {"query": "x", "documents": ["y"], "top_n": 0}, "top_n"),
+        ("/v1/embeddings", {"input": ["cut \ud83d"]}, "input"),
+        ("/v1/similarity", {"texts": ["x"], "others": ["\udfff"]}, "others"),
+        ("/v1/rerank", {"query": "x", "documents": [{"text": "\ud83d"}]}, "documents"),
     ],
 )
 def test_invalid_requests_name_the_field(client, path, body, parameter):
-    answer = client.post(path, json=body)
+    answer = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
     error = answer.json()["error"]
     assert answer.status_code == 400
     assert error["parameter"] == error["param"] == parameter
     assert error["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "optional"),
+    [
+        ("/v1/embeddings", {"input": "a fox"}, ["model", "encoding_format", "dimensions", "user"]),
+        ("/v1/similarity", {"texts": ["a fox", "a hen"]}, ["others", "model"]),
+        ("/v1/rerank", {"query": "a fox", "documents": ["a hen"]}, ["model", "top_n", "return_documents"]),
+    ],
+)
+def test_null_stands_for_the_default_of_a_field(client, path, body, optional):
+    answers = [client.post(path, json={**body, **dict.fromkeys(fields)}).json() for fields in ([], optional)]
+    for answer in answers:
+        answer.pop("id", None)
+    assert answers[0] == answers[1]
+    assert "error" not in answers[0]
+
+
+def test_the_dimension_of_the_model_may_be_named(client):
+    answer = client.post("/v1/embeddings", json={"input": "a fox", "dimensions": 384}).json()
+    assert len(answer["data"][0]["embedding"]) == 384
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "remedy"),
+    [
+        ('{"input":', "application/json", "the body is no JSON"),
+        ('{"input": "a fox"}', "application/x-www-form-urlencoded", "Content-Type: application/json"),
+    ],
+)
+def test_a_body_that_is_no_json_is_refused_with_what_to_do(client, content, kind, remedy):
+    answer = client.post("/v1/embeddings", content=content, headers={"content-type": kind})
+    assert answer.status_code == 400
+    assert remedy in answer.json()["error"]["message"]
+    assert answer.json()["error"]["parameter"] is None
+
+
+def test_programs_that_watch_the_server_ask_for_the_head_alone(client):
+    answer = client.head("/health")
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]])

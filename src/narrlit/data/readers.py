@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -35,6 +36,7 @@ from narrlit.data.schema import (
     TrainingExamples,
     Triple,
     Triples,
+    composed,
     normal_form,
     normal_text,
 )
@@ -90,7 +92,7 @@ def _kind(value: object) -> str | None:
     return kind
 
 
-Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Text = Annotated[str, StringConstraints(pattern=r"\S"), AfterValidator(composed)]
 Name = Annotated[Annotated[str, Field(coerce_numbers_to_str=True)] | None, BeforeValidator(_filled)]
 Label = Annotated[bool | None, BeforeValidator(_stripped)]
 NegativeKind = Annotated[str | None, BeforeValidator(_kind)]

@@ -401,6 +401,11 @@ def a_comes_first(anchor: str) -> bool:
     return sha256(anchor.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
 
 
+def composed(text: str) -> str:
+    """Compose letters and their marks (Unicode's NFC), as every text that is read."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def normal_form(text: str) -> str:
     r"""Normalize the characters of a text for comparison: Unicode's NFC, and the ordinary space for other spaces.
 
@@ -409,7 +414,7 @@ def normal_form(text: str) -> str:
     >>> normal_form("Ma\u0308rchen\u00a07") == "M\u00e4rchen 7"
     True
     """
-    return text if text.isascii() else _SPACE.sub(" ", unicodedata.normalize("NFC", text))
+    return text if text.isascii() else _SPACE.sub(" ", composed(text))
 
 
 def normal_text(text: str) -> str:

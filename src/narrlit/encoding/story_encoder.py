@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrlit.console import counted, say
-from narrlit.data.schema import FloatArray, Story, Triples, normal_text, triple_cosines
+from narrlit.data.schema import FloatArray, Story, Triples, composed, normal_text, triple_cosines
 from narrlit.embedding_cache.shards import Readings, read_arrays, read_facts
 from narrlit.embedding_cache.space import EmbeddingSpace, model_identity
 from narrlit.encoding.exported import ExportedEncoder, export_folder, is_exported
@@ -634,8 +634,18 @@ def unit_vectors(vectors: FloatArray) -> FloatArray:
 
 
 def _story(item: StoryOrText) -> Story:
-    """Return a story unchanged, and a text as a story."""
-    return Story("", item) if isinstance(item, str) else item
+    """Return a story unchanged, and a text, with composed letters, as a story.
+
+    Raises:
+        OptionError: if the text is not Unicode, as words of a terminal with another encoding.
+    """
+    if not isinstance(item, str):
+        return item
+    try:
+        item.encode()
+    except UnicodeEncodeError as error:
+        raise OptionError("text_not_unicode", text=printable(item, 60)) from error
+    return Story("", composed(item))
 
 
 def _grouped(split: Sequence[list[str]], vectors: FloatArray) -> list[Passages]:

@@ -20,6 +20,7 @@ from narrlit.explore.story_map import StoryMap
 from narrlit.library.collection import Collection
 from narrlit.library.story_frame import metadata_columns
 from narrlit.pages import page_file
+from narrlit.preprocessing.words import num_characters, num_words
 
 CHARACTERS = 5_000_000
 """Maximum number of characters of all texts in a page, which keeps it below 10 MB."""
@@ -131,7 +132,8 @@ def _stories(
                 "id": id,
                 "title": title or story_map.labels[row],
                 "text": text if len(text) <= limit else printable(text, limit),
-                "words": len(text.split()),
+                "words": num_words(text),
+                "characters": num_characters(text),
                 "metadata": metadata[row],
                 "near": near,
                 "passages": placed_passages(text, passages_of.get(row, []), limit),

@@ -42,9 +42,9 @@ def context(text: str, passage: PlacedPassage) -> tuple[str, str]:
     start, end = max(0, passage.start - CONTEXT), passage.end + CONTEXT
     before, after = text[start : passage.start], text[passage.end : end]
     if start > 0:
-        before = "… " + before.partition(" ")[2]
+        before = "… " + (before.partition(" ")[2] or before)
     if end < len(text):
-        after = after.rpartition(" ")[0] + " …"
+        after = (after.rpartition(" ")[0] or after) + " …"
     return before, after
 
 

@@ -3,7 +3,6 @@
 Letters in shapes: N stories of the index, R rows of some of them, S passages of a story, D dimension.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -161,11 +160,8 @@ class IndexSnapshot(StoryStore):
         """
         from lancedb.query import MatchQuery
 
-        text = normal_form(text)
-        decomposed = unicodedata.normalize("NFD", text)  # LanceDB divides decomposed words of stories at their accents
-        words = text if text == decomposed else f"{text} {decomposed}"
         with guarded(self.path):
-            query = self.table.search(MatchQuery(words, "text"), query_type="fts")
+            query = self.table.search(MatchQuery(normal_form(text), "text"), query_type="fts")
             query = query if where is None else query.where(where)
             best = query.select(["id", "_score"]).limit(limit).to_arrow()
             return self._rows_of(best)

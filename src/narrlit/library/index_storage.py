@@ -25,6 +25,7 @@ from narrlit.library.stored_snapshot import STORED, is_current, read_snapshot, w
 from narrlit.library.story_frame import DIGEST, PASSAGE_TEXTS, PASSAGES, VECTOR
 from narrlit.models.coverage import Coverage
 from narrlit.optional import require
+from narrlit.preprocessing.languages import UNSPACED_LANGUAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -258,7 +259,16 @@ class IndexStorage:
                 languages = self.record.languages or {}
                 most_frequent = max(languages, key=languages.__getitem__, default="en")
                 english = most_frequent == "en"  # the language of stems and stop words
-                self._table.create_index("text", config=FTS(stem=english, remove_stop_words=english))
+                config = FTS(stem=english, remove_stop_words=english)
+                if most_frequent in UNSPACED_LANGUAGES:
+                    config = FTS(
+                        base_tokenizer="ngram",
+                        ngram_min_length=1,
+                        ngram_max_length=2,
+                        stem=False,
+                        remove_stop_words=False,
+                    )
+                self._table.create_index("text", config=config)
         if self.record.vectors in QUANTIZED:
             self._quantize()
         copy = self.path / STORED

@@ -21,6 +21,7 @@ from narrlit.errors import DataError, NarrlitError, on_interrupt
 from narrlit.library.collection import languages
 from narrlit.library.index_storage import EmbeddedStories, IndexStorage
 from narrlit.library.story_frame import DIGEST, content_digests, stories_of, story_frame
+from narrlit.preprocessing.words import num_words
 
 SECONDS_PER_SPAN = 1.5
 """Seconds to embed and commit a span; a process that is killed loses at most one span."""
@@ -79,7 +80,7 @@ class NewStories:
 
     def words(self, positions: Sequence[int]) -> list[int]:
         """Count the words of some of the stories."""
-        return [len(self.attached[position].text.split()) for position in positions]
+        return [num_words(self.attached[position].text) for position in positions]
 
     def prepared(self, positions: Sequence[int], encoder: StoryEncoder) -> list[Story]:
         """Prepare some of the stories for the model; only a few at a time, because finding names takes long."""

@@ -22,6 +22,7 @@ from narrlit.measures.matching import Matching, matches
 from narrlit.measures.readers import passage_reader
 from narrlit.measures.representations import Contents
 from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.words import num_words
 
 OF_VECTORS = ("csls", "centered", "cosine")
 """Measures by which a query is compared with all stories, however large the index is."""
@@ -131,7 +132,7 @@ class MeasuredStories:
         nearest = self._nearest_candidates(query, allowed, limit, where)
         text = query.contents.texts[0]
         uses_words = self.fit.measure.measure in READ_WORDS and self.store.has_word_index
-        if not uses_words or len(text.split()) > WORDS_OF_QUERY:
+        if not uses_words or num_words(text) > WORDS_OF_QUERY:
             return nearest
         by_words = self.store.by_words(text, limit * CANDIDATES_BY_WORDS // CANDIDATES, where)
         return np.union1d(nearest, np.intersect1d(by_words, allowed))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from narrlit.console import say
 from narrlit.data.readers import read_stories
 from narrlit.data.rows import Layout
-from narrlit.data.schema import Story, normal_form
+from narrlit.data.schema import Story, composed, normal_form
 from narrlit.errors import OptionError, nearest, printable
+from narrlit.preprocessing.words import num_words
 
 if TYPE_CHECKING:
     from narrlit.library.collection import Collection
@@ -75,8 +76,8 @@ class StoryFinder:
             return self.stories[id]
         if os.path.exists(word) and not os.path.isdir(word):  # noqa: PTH110, PTH112 (a text is longer than Path accepts)
             return self._only_story(word)
-        if len(word.split()) >= FEWEST_WORDS:
-            return Story(printable(word, 40), word)
+        if num_words(word) >= FEWEST_WORDS:
+            return Story(printable(word, 40), composed(word))
         if self.source is None:
             raise OptionError("no_story_nor_ids", word=word)
         near = nearest(word, self.stories)

@@ -16,7 +16,7 @@ from narrlit.data.schema import Floats
 from narrlit.measures.corrections import centered, mean_of
 from narrlit.measures.matching import Matching, PassageVectors
 from narrlit.measures.representations import Contents, Fused, MatchedPassages, Representation, Scale, Vectors, Words
-from narrlit.statistics.words import StopWords, lower_case, stop_words_of, vectorizer_for
+from narrlit.statistics.words import ANALYSIS, StopWords, stop_words_of, vectorizer_for
 
 HASHED_WORDS = 2**18
 """Number of columns for words that are in no reference."""
@@ -129,7 +129,7 @@ class WordReader(Reader):
         from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.preprocessing import normalize
 
-        words_of = CountVectorizer(stop_words=self.stop_words, preprocessor=lower_case).build_analyzer()
+        words_of = CountVectorizer(stop_words=self.stop_words, **ANALYSIS).build_analyzer()
         num_known = len(self.words)
         columns: list[int] = []
         counts: list[int] = []

@@ -79,10 +79,14 @@ class Coverage:
 
 MULTILINGUAL = 60_000
 """Vocabulary size from which a model is assumed to be multilingual; BERT's English vocabulary has 30,522 tokens."""
+MIXED_SHARE = 0.05
+"""Share of texts in other languages than the most frequent one, from which a collection is mixed."""
 
 
 def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | None:
-    """Warn about texts in languages that an encoder can't read, assuming that a small vocabulary is English only.
+    """Warn about texts in languages that an encoder can't read, and of texts in several.
+
+    A small vocabulary is assumed to be English only.
 
     Args:
         vocabulary: number of tokens in the encoder's vocabulary.
@@ -91,13 +95,19 @@ def language_warning(vocabulary: int, languages: Mapping[str, int]) -> str | Non
     Returns:
         One line, or None if there is nothing to warn about.
     """
+    total = sum(languages.values())
     not_english = Counter({language: count for language, count in languages.items() if language != "en"})
-    if not not_english or vocabulary >= MULTILINGUAL:
+    if not_english and vocabulary < MULTILINGUAL:
+        most_frequent = ", ".join(language for language, _ in not_english.most_common(5))
+        return (
+            f"warning: {100 * not_english.total() / total:.0f} % of the stories are not in English "
+            f"({most_frequent}), and the model has a vocabulary of one language ({vocabulary:,} tokens): use a "
+            "multilingual model, such as sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
+        )
+    shares = ", ".join(f"{100 * count / total:.0f} % {name}" for name, count in Counter(languages).most_common(5))
+    if total - max(languages.values(), default=0) < MIXED_SHARE * max(total, 1):
         return None
-    percentage = 100 * not_english.total() / sum(languages.values())
-    most_frequent = ", ".join(language for language, _ in not_english.most_common(5))
     return (
-        f"warning: {percentage:.0f} % of the stories are not in English ({most_frequent}), and the model "
-        f"has a vocabulary of one language ({vocabulary:,} tokens): use a multilingual model, such as "
-        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
+        f"warning: the stories are in several languages ({shares}): versions in two of them are found if the model "
+        "was trained on translations, but not by their words (measures fused and lexical)"
     )

@@ -11,6 +11,7 @@ from narrlit.data.schema import FloatArray
 from narrlit.errors import DataError, OptionError, printable
 from narrlit.models.config import Long, Role
 from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.words import num_words
 
 
 class TextTokenizer(Protocol):
@@ -89,7 +90,7 @@ def tokenize_texts(tokenizer: TextTokenizer, texts: Sequence[str], role: Role) -
     else:
         for row in tokenizer.truncate(ids, texts, role):
             shares[row] = len(ids[row]) / lengths[row]
-    words = np.array([len(text.split()) for text in texts])
+    words = np.array(list(map(num_words, texts)))
     num_texts = np.ones(len(texts))
     readings = np.stack([words, words * shares, num_texts, is_long, shares], axis=1)
     return TokenizedTexts(ids, windows, readings)

@@ -24,6 +24,11 @@ export function counted(key, n, values = {}) {
   return t(`${key}.${n === 1 ? "one" : "other"}`, { n: number(n), ...values });
 }
 
+/** Return the length of a text in words, or in characters for scripts without spaces. */
+export function lengthText({ words, characters }) {
+  return characters ? counted("characters", characters) : counted("words", words);
+}
+
 /** Return the text of a server's message, or its own English words if there is no text of its code. */
 export function messageText({ message, code, values }) {
   const key = `problem.${code}`;

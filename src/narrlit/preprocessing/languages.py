@@ -1,7 +1,6 @@
 """Languages of texts, as ISO 639-1 codes."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,22 +8,29 @@ from typing import Any
 
 from py3langid import langid
 
+from narrlit.preprocessing.words import num_words
+
+UNSPACED_LANGUAGES = ("zh", "ja", "th", "lo", "km", "my", "bo", "dz")
+"""Languages that put no spaces between words."""
 LARGEST_SAMPLE, BEGINNING = 200, 2000
 """Maximum number of texts whose language is detected, evenly spaced, and number of characters of each."""
 FEWEST_WORDS, LEAST_PROBABILITY = 8, 0.95
 """Minimum number of words, and minimum probability, for a language to be detected."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> Any:
-    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    identifier = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    # Stories are hardly ever written in these, but they would take probability from Chinese and Arabic.
+    spoken = ("wuu", "yue", "ary", "arz")
+    identifier.set_languages([code for code in identifier.nb_classes if code not in spoken])
+    return identifier
 
 
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
     """Detect the language of a text; None if the text is too short or ambiguous."""
-    if len(_WORD.findall(text)) < FEWEST_WORDS:
+    if num_words(text) < FEWEST_WORDS:
         return None
     language, probability = _identifier().classify(text)
     return str(language) if probability > LEAST_PROBABILITY else None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from narrlit.preprocessing.sentences import split_sentences
+from narrlit.preprocessing.words import joined_text, num_words
 
 PASSAGE_WORDS = 25
 """Default number of words of a passage."""
@@ -12,7 +13,7 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     """Split a text into passages of whole sentences.
 
     Sentences are added to a passage as long as its length comes closer to the target number of words. A longer sentence
-    is a passage by itself.
+    is a passage by itself. In scripts without spaces, words are estimated by `num_words`.
 
     Args:
         text: text of a story; a paragraph ends a sentence.
@@ -25,17 +26,15 @@ def split_passages(text: str, words: int = PASSAGE_WORDS) -> list[str]:
     ['A king fell ill. His sons rode out.', 'They met a fox who spoke. All came home.']
     """
     passages: list[str] = []
-    current: list[str] = []
     length = 0
     for sentence in split_sentences(text):
-        num_words = len(sentence.split())
-        if current and abs(length + num_words - words) > abs(length - words):
-            passages.append(" ".join(current))
-            current, length = [], 0
-        current.append(sentence)
-        length += num_words
-    if current:
-        passages.append(" ".join(current))
+        length_of_sentence = num_words(sentence)
+        if not passages or abs(length + length_of_sentence - words) > abs(length - words):
+            passages.append(sentence)
+            length = length_of_sentence
+        else:
+            passages[-1] = joined_text([passages[-1], sentence])
+            length += length_of_sentence
     return passages or [text]
 
 

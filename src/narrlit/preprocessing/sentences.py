@@ -1,10 +1,14 @@
-"""Rule-based sentence splitter for English prose (no model, thousands of stories per second), and segments."""
+"""Rule-based sentence splitter, for English prose and by Unicode for any script (no model), and segments."""
 
 import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
+
+import regex
+
+from narrlit.preprocessing.words import UNSPACED, joined_text
 
 Rounding = Literal["down", "symmetric"]
 """Rounding of segments if the ratios do not give whole numbers of sentences."""
@@ -42,15 +46,24 @@ _SPEECH = _set(  # "Help!" Anna cried
 
 # A blank line, or a line break before a list item: a bullet, "12." or "12)", "b)".
 _BLOCK = re.compile(r"\n[^\S\n]*(?:\n\s*|(?=(?:[-*•‣◦–]|\d{1,2}[.)]|[a-z]\))(?:\s|\Z)))")
-# A stop, the quotes and brackets that it closes, and the optional space after them.
-_STOP = re.compile(r"(\.(?:[^\S\n]\.){2,}|[.!?…]+)([\"'”’»)\]}]*)(\s*)")
-_OPENING = re.compile(r"[\"'“‘«(\[{¿¡–—-]*\s*")
+# A stop, the quotes and brackets that it closes, and the optional space after them. Quotes that open in one language
+# and close in another close before a space. In Thai and Lao, which have no stops, a space is one; in Greek ; is ?.
+_CLOSERS = r"((?:[\"'”’»)\]}」』】》〉）］｝｣]|[“‘«](?=\s|\Z)|[^\S\n]»(?=\s|\Z))*)(\s*)"
+_STOP = re.compile(r"(\.(?:[^\S\n]\.){2,}|[.!?…]+)" + _CLOSERS)
+_STOP_OF_ANY_SCRIPT = regex.compile(
+    r"(\.(?:[^\S\n]\.){2,}|(?:[.!?…\p{Sentence_Break=STerm}།༎]|．(?!\d)|(?<=\p{Greek});)+"
+    r"|(?<=[\p{Thai}\p{Lao}])(?<![\dๆ])(?=[^\S\n]+(?![\dๆ])[\p{Thai}\p{Lao}]))" + _CLOSERS
+)
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u203c\u203d\u2047-\u2049\u2cf9-\U0010ffff]")
+_LATIN_STOPS = re.compile(r"[.!?…\s]+")
+_OPENING = re.compile(r"[\"'“‘«(\[{¿¡–—「『【《〈（［｛-]*\s*")
+_UNSPACED = regex.compile(UNSPACED)
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _LAST_WORD = re.compile(r"[\w.]*\Z")
 _NUMBERING = re.compile(r"\W{0,3}(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})\Z")
 _ACRONYM = re.compile(r"(?:[A-Za-z]{1,2}\.)+[A-Za-z]{1,2}\Z")
 _PRONOUN = re.compile(r"(?:^|\s)[a-z][\w'’]*,?\s+I\Z")
-_CONTINUING = frozenset(",;:.!?…&/)]}")
+_CONTINUING = frozenset(",;:.!?…&/)]}，、；：،؛")
 _LONGEST_ABBREVIATION = 16
 
 
@@ -68,6 +81,9 @@ def split_sentences(text: str) -> list[str]:
     - A sentence continues after a quoted question or exclamation if a speaker follows: "Help!" Anna cried.
     - Without a space, a stop ends a sentence only between a lower-case letter and a capitalized word: "ended.Then".
 
+    The stops of other scripts (。！？।؟۔ and all others of Unicode's property STerm) end a sentence, with or without a
+    space, but for a quotation that と continues; so does ! ? or . before a character of a script without spaces.
+
     >>> split_sentences('Mr. Lee met J. R. R. Tolkien at 5 p.m. "Who are you?" he asked. Nobody... Then he left.')
     ['Mr. Lee met J. R. R. Tolkien at 5 p.m.', '"Who are you?" he asked.', 'Nobody...', 'Then he left.']
     """
@@ -83,7 +99,8 @@ def _split_block(block: str) -> list[str]:
         return []
     starts = [0]
     seen, has_word = 0, False
-    for stop in _STOP.finditer(block):
+    stops = _STOP if _OTHER_SCRIPT.search(block) is None else _STOP_OF_ANY_SCRIPT
+    for stop in stops.finditer(block):
         has_word = has_word or _WORD.search(block, seen, stop.start()) is not None
         seen = stop.end()
         if has_word and seen < len(block) and _ends(block, starts[-1], stop):
@@ -94,17 +111,19 @@ def _split_block(block: str) -> list[str]:
     return [block[start:end].strip() for start, end in pairwise([*starts, len(block)])]
 
 
-def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
+def _ends(block: str, start: int, stop: regex.Match[str]) -> bool:
     """Decide if the sentence that begins at `start` ends with a stop, which is between a word and other text."""
     marks, closers, space = stop.groups()
     opening = _OPENING.match(block, stop.end())
     position = opening.end() if opening else stop.end()
     if _continues(block, stop, position):
         return False
+    if _LATIN_STOPS.fullmatch(marks) is None:
+        return not (closers and block.startswith(("と", "って"), position))
     word = _WORD.match(block, position)
     following = word.group() if word else ""
     if not space and not (block[stop.start() - 1].islower() and _is_capitalized(following)):
-        return False
+        return marks.strip("…") != "" and _UNSPACED.match(block, position) is not None
     if "!" in marks or "?" in marks:
         in_quotes = closers.strip(")]}") != ""
         return not (in_quotes and word and _names_speaker(block, word))
@@ -116,10 +135,11 @@ def _ends(block: str, start: int, stop: re.Match[str]) -> bool:
     return _ends_at_dots(block, start, stop, following, starts)
 
 
-def _continues(block: str, stop: re.Match[str], position: int) -> bool:
+def _continues(block: str, stop: regex.Match[str], position: int) -> bool:
     """Decide if the sentence continues, by the character at `position`, the first after a stop and its quotes."""
     first = block[position : position + 1]
-    if not first or first.islower() or first in _CONTINUING:
+    is_lower_case = first.islower() and first != first.title()  # letters of Georgian have no capitals in sentences
+    if not first or is_lower_case or first in _CONTINUING:
         return True
     return first.isdigit() and block[stop.end()] in "(["  # the year after a title: "Oklahoma! (1955)"
 
@@ -129,7 +149,7 @@ def _is_capitalized(word: str) -> bool:
     return word[:1].isupper() and (word[1:2].islower() or word in ("I", "A"))
 
 
-def _names_speaker(block: str, word: re.Match[str]) -> bool:
+def _names_speaker(block: str, word: regex.Match[str]) -> bool:
     """Return True if one of the next two words is a verb of speaking: "Anna cried", "Anna Lee cried"."""
     position = word.end()
     for _ in range(2):
@@ -142,7 +162,7 @@ def _names_speaker(block: str, word: re.Match[str]) -> bool:
     return False
 
 
-def _ends_at_full_stop(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
+def _ends_at_full_stop(block: str, start: int, stop: regex.Match[str], following: str, starts: bool) -> bool:
     """Decide if a sentence ends with a single period; `starts`: the following word begins sentences, not names."""
     before = stop.start()
     if _NUMBERING.match(block, start, before):
@@ -173,7 +193,7 @@ def _is_abbreviation(word: str) -> bool:
     return word in _CLOSING or is_initial or _ACRONYM.match(word) is not None
 
 
-def _ends_at_dots(block: str, start: int, stop: re.Match[str], following: str, starts: bool) -> bool:
+def _ends_at_dots(block: str, start: int, stop: regex.Match[str], following: str, starts: bool) -> bool:
     """Decide if a sentence ends with an ellipsis; `starts`: the following word begins sentences, not names."""
     marks = stop[1]
     if marks.count(".") > 3 or ("…" in marks and "." in marks):
@@ -204,7 +224,7 @@ def positional_segments(
         rounding: rounding of the segments.
 
     Returns:
-        Text of each segment, with sentences joined by spaces.
+        Text of each segment, with sentences joined by `joined_text`.
 
     Raises:
         ValueError: if there is no sentence, or the ratios are not three positive numbers.
@@ -221,7 +241,7 @@ def positional_segments(
         raise ValueError(f"ratios of theme, action and outcome must be three numbers above 0, not {ratios}")
     n = len(sentences)
     if n < 3:
-        return sentences[0], " ".join(sentences), sentences[-1]
+        return sentences[0], joined_text(sentences), sentences[-1]
 
     def whole_sentences(ratio: float) -> int:
         # Add 1e-9, because 0.29 * 100 is 28.999999999999996 in floating point.
@@ -232,4 +252,6 @@ def positional_segments(
     if rounding == "symmetric":
         outcome = n - whole_sentences(ratios[2])
     outcome = min(max(outcome, action + 1), n - 1)
-    return " ".join(sentences[:action]), " ".join(sentences[action:outcome]), " ".join(sentences[outcome:])
+    segments = sentences[:action], sentences[action:outcome], sentences[outcome:]
+    theme, course, end = map(joined_text, segments)
+    return theme, course, end

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from narrlit.explore.map_answer import Value
 from narrlit.serving.analysis import concordance
@@ -14,6 +14,7 @@ from narrlit.serving.analysis_models import (
     RankingAnswer,
     RetellingsAnswer,
 )
+from narrlit.serving.bodies import RequestBody
 from narrlit.serving.collection_models import Computing
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.results import computing_answer
@@ -24,11 +25,11 @@ LONGEST_PHRASE = 200
 MOST_LINES = 2000
 
 
-class ConcordanceBody(BaseModel):
+class ConcordanceBody(RequestBody):
     """Exact words to find, in stories with some values in their columns."""
 
     phrase: Annotated[str, Field(max_length=LONGEST_PHRASE)]
-    filters: dict[str, list[Value]] = {}
+    filters: dict[str, list[Value]] = Field(default_factory=dict)
     limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = MOST_LINES
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from narrlit.explore.map_answer import Metadata
 from narrlit.explore.matched_pair import Likeness
 from narrlit.explore.pair_decisions import ANONYMOUS, Decision
+from narrlit.serving.bodies import RequestBody
 from narrlit.statistics.estimates import Estimate
 
 MOST_PAIRS = 200
@@ -53,7 +54,7 @@ class PairsAnswer(BaseModel):
     remaining: int
 
 
-class UndoBody(BaseModel):
+class UndoBody(RequestBody):
     """Pair whose decision is withdrawn."""
 
     left: Id
@@ -150,7 +151,7 @@ class CatalogAnswer(BaseModel):
     decided: int
 
 
-class StoryColumn(BaseModel):
+class StoryColumn(RequestBody):
     """Column of a story, for which a value is decided or a decision withdrawn."""
 
     id: Id

@@ -8,6 +8,7 @@ from narrlit.explore.map_answer import Metadata, Value
 from narrlit.explore.matched_pair import Likeness, likeness
 from narrlit.explore.passages import PlacedPassage
 from narrlit.measures.names import MeasureName
+from narrlit.serving.bodies import RequestBody
 
 MOST_HITS = 500
 MOST_LISTED = 1000
@@ -67,6 +68,7 @@ class StorySummary(BaseModel):
     id: str
     title: str
     words: int
+    characters: int | None = None
     metadata: Metadata
 
 
@@ -114,13 +116,13 @@ class StoryAnswer(StorySummary):
     nearest: list[NearStory]
 
 
-class SearchBody(BaseModel):
+class SearchBody(RequestBody):
     """Search by a text or by a story of the collection; `filters` names the values that columns may have."""
 
     query: str | None = None
     like: str | None = None
     k: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    filters: dict[str, list[Value]] = {}
+    filters: dict[str, list[Value]] = Field(default_factory=dict)
     measure: MeasureName | None = None
     fold_copies: bool = True
 
@@ -160,7 +162,7 @@ class SearchAnswer(BaseModel):
     seconds: float
 
 
-class ComparedSide(BaseModel):
+class ComparedSide(RequestBody):
     """Story of an explanation: the id of one in the collection, or a text."""
 
     id: str | None = None
@@ -172,7 +174,7 @@ class ComparedSide(BaseModel):
         return self
 
 
-class ExplainBody(BaseModel):
+class ExplainBody(RequestBody):
     """Two stories to compare."""
 
     left: ComparedSide
@@ -232,7 +234,7 @@ class Computing(BaseModel):
     status: Literal["computing"] = "computing"
 
 
-class ExportBody(BaseModel):
+class ExportBody(RequestBody):
     """Stories to export, all if there are no ids, and the format of the file."""
 
     ids: list[str] | None = None

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from narrlit.data.schema import normal_form
 from narrlit.explore.map_answer import MapAnswer, Value
 from narrlit.explore.selection import select
+from narrlit.preprocessing.words import num_characters
 from narrlit.serving import searching
 from narrlit.serving.collection_models import (
     MOST_LISTED,
@@ -199,8 +200,15 @@ def _list_stories(
     stories = []
     for row in rows[offset : offset + limit]:
         id = str(snapshot.cell(row, "id"))
-        metadata = snapshot.metadata(row)
-        stories.append(StorySummary(id=id, title=snapshot.title(row), words=snapshot.words[row], metadata=metadata))
+        stories.append(
+            StorySummary(
+                id=id,
+                title=snapshot.title(row),
+                words=snapshot.words[row],
+                characters=num_characters(snapshot.text(row)),
+                metadata=snapshot.metadata(row),
+            )
+        )
     return StoryList(total=len(rows), stories=stories)
 
 

@@ -6,13 +6,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from narrlit.encoding.options import Loading
+from narrlit.serving.bodies import RequestBody
 from narrlit.serving.messages import Message
 
 FileKind = Literal["text", "document", "table", "metadata", "archive", "unknown"]
 ImportStatus = Literal["reading", "ready", "embedding", "paused", "done", "failed"]
 
 
-class ChosenColumns(BaseModel):
+class ChosenColumns(RequestBody):
     """Columns of a table that hold text, title and id; None: there is none."""
 
     model_config = ConfigDict(extra="forbid")
@@ -28,6 +29,7 @@ class StoryPreview(BaseModel):
     id: str
     title: str
     words: int
+    characters: int | None = None
     beginning: str
 
 
@@ -39,7 +41,8 @@ class FileAnswer(BaseModel):
         kind: text or document, which is one story; table; metadata, a table of columns for other files.
         stories: number of stories.
         words: number of words.
-        language: most frequent language of its stories, as ISO code.
+        characters: number of characters, by which a length is told in scripts without spaces; null in others.
+        languages: number of its stories by language, as ISO code; of a sample, if there are many.
         columns: columns of a table.
         chosen: columns of text, title and id.
         warnings: what the reader of the page should look at.
@@ -51,7 +54,8 @@ class FileAnswer(BaseModel):
     kind: FileKind = "unknown"
     stories: int = 0
     words: int = 0
-    language: str | None = None
+    characters: int | None = None
+    languages: dict[str, int] = {}
     columns: list[str] = []
     chosen: ChosenColumns = ChosenColumns()
     warnings: list[Message] = []
@@ -192,7 +196,7 @@ class ImportRecord(BaseModel):
         )
 
 
-class ImportChanges(BaseModel):
+class ImportChanges(RequestBody):
     """Corrections of an import before its stories are embedded.
 
     Attributes:
@@ -206,7 +210,7 @@ class ImportChanges(BaseModel):
     name: Annotated[str, Field(max_length=80)] | None = None
 
 
-class StartBody(BaseModel):
+class StartBody(RequestBody):
     """Name of the collection that the stories are added to; None: the proposed one."""
 
     collection: str | None = None

@@ -143,8 +143,15 @@ def install_handlers(app: FastAPI, paths: Callable[[], Mapping[str, str]]) -> No
         hidden = hide(Message(message=refusal.message, values=dict(refusal.values)), paths())
         return answer(replace(refusal, message=hidden.message, values=hidden.values))
 
-    async def on_invalid(_: Request, error: Exception) -> JSONResponse:
-        return answer(_invalid_field(cast("RequestValidationError", error).errors()[0]))
+    async def on_invalid(request: Request, error: Exception) -> JSONResponse:
+        problem = cast("RequestValidationError", error).errors()[0]
+        is_body = tuple(problem["loc"]) == ("body",)
+        if problem["type"] == "json_invalid":
+            return answer(RefusedError(400, "the body is no JSON", code="invalid_request"))
+        if is_body and "json" not in request.headers.get("content-type", ""):
+            message = "the body was not read as JSON; send Content-Type: application/json"
+            return answer(RefusedError(400, message, code="invalid_request"))
+        return answer(_invalid_field(problem))
 
     async def on_http(_: Request, error: Exception) -> JSONResponse:
         return answer(refusal_of_http(cast("HTTPException", error)))

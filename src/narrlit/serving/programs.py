@@ -12,6 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from narrlit.data.schema import FloatArray
 from narrlit.encoding.story_encoder import unit_vectors
+from narrlit.preprocessing.words import num_words
+from narrlit.serving.bodies import RequestBody
 from narrlit.serving.problems import RefusedError
 from narrlit.serving.requests_in_flight import while_connected
 from narrlit.serving.state import Server, ServerOf
@@ -19,14 +21,14 @@ from narrlit.serving.state import Server, ServerOf
 router = APIRouter(tags=["programs"])
 
 
-class EmbeddingRequest(BaseModel):
+class EmbeddingRequest(RequestBody):
     """Request for embeddings.
 
     Attributes:
         input: a text or several.
         model: name of the served model; may be left out.
         encoding_format: numbers as a JSON list, or as little-endian float32 in base64.
-        dimensions: is refused: vectors have the dimension of the model.
+        dimensions: dimension of the model; another one is refused.
         user: is ignored.
     """
 
@@ -88,7 +90,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-class SimilarityRequest(BaseModel):
+class SimilarityRequest(RequestBody):
     """Request for the cosines of texts with `others`, or with each other."""
 
     texts: Annotated[list[str], Field(min_length=1)]
@@ -111,7 +113,7 @@ class Document(BaseModel):
     text: str
 
 
-class RerankRequest(BaseModel):
+class RerankRequest(RequestBody):
     """Request to order documents by their similarity to a query."""
 
     query: str
@@ -146,6 +148,7 @@ class Health(BaseModel):
     version: str
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(server: ServerOf) -> Health:
     """Say that the server answers."""
@@ -161,10 +164,12 @@ async def models(server: ServerOf) -> ModelList:
 @router.post("/v1/embeddings")
 async def embeddings(body: EmbeddingRequest, request: Request, server: ServerOf) -> EmbeddingAnswer:
     """Embed texts, with OpenAI's fields."""
-    if body.dimensions is not None:
-        raise RefusedError(400, "dimensions: this model has one dimension; leave it out", "dimensions")
     texts = [body.input] if isinstance(body.input, str) else body.input
     vectors = await embed_checked(server, request, texts, "input", body.model)
+    dimension = vectors.shape[1]
+    if body.dimensions not in (None, dimension):
+        message = f"dimensions: vectors of this model have a dimension of {dimension}; leave it out"
+        raise RefusedError(400, message, "dimensions")
     data = []
     for index, vector in enumerate(vectors):
         numbers = vector.tolist() if body.encoding_format == "float" else _base64(vector)
@@ -237,7 +242,7 @@ def document_of(value: str | Document) -> Document:
 
 def usage_of(texts: Sequence[str]) -> Usage:
     """Count the words of texts."""
-    words = sum(len(text.split()) for text in texts)
+    words = sum(map(num_words, texts))
     return Usage(prompt_tokens=words, total_tokens=words)
 
 

@@ -11,6 +11,7 @@ from narrlit.errors import printable
 from narrlit.explore.alignment import write_alignment
 from narrlit.explore.explanation import explain
 from narrlit.explore.passages import context, place, place_all
+from narrlit.preprocessing.words import num_characters
 from narrlit.serving.collection_models import (
     ComparedSide,
     Copy,
@@ -79,6 +80,7 @@ def read(collection: ServedCollection, id: str) -> StoryAnswer:
         title=snapshot.title(row),
         text=snapshot.text(row),
         words=snapshot.words[row],
+        characters=num_characters(snapshot.text(row)),
         metadata=snapshot.metadata(row),
         nearest=near,
     )

@@ -25,6 +25,7 @@ from narrlit.library.conditions import quoted
 from narrlit.library.index import Index
 from narrlit.library.options import index_at
 from narrlit.library.story_frame import metadata_columns
+from narrlit.preprocessing.words import num_words
 from narrlit.serving.collection_models import CountedValue
 from narrlit.serving.problems import RefusedError, missing
 
@@ -113,7 +114,7 @@ class Snapshot:
         version = index.version
         stories = index.collection()
         frame = stories.frame
-        words = [len(text.split()) for text in frame["text"]]
+        words = list(map(num_words, frame["text"]))
         columns = []
         for name in metadata_columns(frame):
             cells = [plain_value(value) for value in frame[name]]

@@ -16,6 +16,7 @@ from narrlit.data.schema import normal_form, normal_text
 from narrlit.errors import NarrlitError, printable
 from narrlit.library.story_frame import RESERVED
 from narrlit.preprocessing.languages import detect_languages
+from narrlit.preprocessing.words import num_characters, num_words
 from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord, RowRecord, StoryPreview
 from narrlit.serving.messages import Message, message_of
 
@@ -47,7 +48,7 @@ class FoundStory:
     @property
     def words(self) -> int:
         """Number of words."""
-        return len(self.text.split())
+        return num_words(self.text)
 
     @property
     def row(self) -> dict[str, object]:
@@ -248,16 +249,26 @@ def _column_name(name: str) -> str:
 def _described(found: FoundFile) -> FileRecord:
     """Count the stories of a file and show the first ones."""
     texts = [story.text for story in found.stories]
+    characters = list(map(num_characters, texts))
     languages = detect_languages(texts)
     preview = []
     for story in found.stories[:PREVIEWED]:
         beginning = printable(story.text, BEGINNING)
         title = story.title or story.id
-        preview.append(StoryPreview(id=story.id, title=title, words=story.words, beginning=beginning))
+        preview.append(
+            StoryPreview(
+                id=story.id,
+                title=title,
+                words=story.words,
+                characters=num_characters(story.text),
+                beginning=beginning,
+            )
+        )
     changes = {
         "stories": len(texts),
         "words": sum(story.words for story in found.stories),
-        "language": max(languages, key=languages.__getitem__, default=None),
+        "characters": None if None in characters else sum(filter(None, characters)) or None,
+        "languages": dict(languages),
         "preview": preview,
     }
     return found.record.model_copy(update=changes)
@@ -276,7 +287,7 @@ def _warnings_of_rows(stories: Stories) -> list[Message]:
         message = f"look at the encoding: {counts(report.suspicious)}"
         warnings.append(Message(message=message, code="wrong_characters", values={"n": suspicious}))
     texts = [story.text for story in stories]
-    warnings += _warnings_of_lengths([len(text.split()) for text in texts])
+    warnings += _warnings_of_lengths(list(map(num_words, texts)))
     copies = len(texts) - len(set(map(normal_text, texts)))
     if copies:
         message = f"{counted(copies, 'story')} with the text of another one"
@@ -300,7 +311,7 @@ def _warnings_of_lengths(lengths: Sequence[int]) -> list[Message]:
 
 def _warnings_of_text(text: str) -> list[Message]:
     """Warn of the text of a file that is very short or long, or has titles of several stories."""
-    warnings = _warnings_of_lengths([len(text.split())])
+    warnings = _warnings_of_lengths([num_words(text)])
     titles = titles_inside(text)
     if titles:
         named = "; ".join(titles[:3])

@@ -3,16 +3,14 @@
 Letters in shapes: N stories.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from narrlit.data.schema import Floats, IntArray
+from narrlit.preprocessing.words import WORD, num_characters, num_words
 
-WORD = re.compile(r"\w+(?:['’]\w+)*")
-"""Word of a story's length; inner apostrophes belong to it: "don't" is one word."""
 NEIGHBORS = 10
 """Number k of nearest neighbors for the skewness of the k-occurrence."""
 LARGE_SKEWNESS = 1.2
@@ -79,8 +77,11 @@ def log_lengths(texts: Sequence[str]) -> Floats:
 
 
 def word_counts(texts: Sequence[str]) -> IntArray:
-    """Count the words of each text, (N,)."""
-    return np.array([len(WORD.findall(text)) for text in texts])
+    """Count the words of each text, (N,), without punctuation; in scripts without spaces, they are estimated."""
+    counts = []
+    for text in texts:
+        counts.append(len(WORD.findall(text)) if num_characters(text) is None else num_words(text))
+    return np.array(counts)
 
 
 def k_occurrences(similarities: Floats, k: int = NEIGHBORS) -> IntArray:

@@ -1,7 +1,6 @@
 """Checks of training, validation and test data, for stories that sets share and for shortcuts in their triples."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +26,7 @@ from narrlit.data.row_file import FileRow
 from narrlit.data.rows import Layout, read_rows
 from narrlit.data.schema import normal_text
 from narrlit.data.splits import overlap
+from narrlit.preprocessing.words import index_words
 from narrlit.statistics.baselines import BASELINES, TripleTexts
 from narrlit.statistics.estimates import estimate
 from narrlit.statistics.words import WEIGHTED, stop_words_of
@@ -284,7 +284,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Near:
 
 def _shingles(text: str) -> set[str]:
     """Collect the sequences of three words in a text; a shorter text is one shingle."""
-    words = re.findall(r"\w+", text) or [text]
+    words = index_words(text) or [text]
     count = max(1, len(words) - WORDS_PER_SHINGLE + 1)
     return {" ".join(words[start : start + WORDS_PER_SHINGLE]) for start in range(count)}
 

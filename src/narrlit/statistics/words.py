@@ -4,6 +4,7 @@ Letters in shapes: N stories, Q queries, V words.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from narrlit.data.schema import normal_form
 from narrlit.preprocessing.languages import detect_languages
+from narrlit.preprocessing.words import index_words
 
 WeightedBaseline = Literal["tfidf", "bm25"]
 WEIGHTED: tuple[WeightedBaseline, ...] = get_args(WeightedBaseline)
@@ -45,8 +47,8 @@ def stop_words_text(stop_words: StopWords | None) -> str:
 def vectorizer_for(stories: Sequence[str], kind: WeightedBaseline = "tfidf") -> Any:
     """Return scikit-learn's vectorizer for stories, not fitted yet; None if they have no words, which it rejects.
 
-    A word has two or more characters, in lower case, and is no stop word. TF-IDF has sublinear counts; BM25 begins
-    with plain ones.
+    A word has two or more characters, in lower case, and is no stop word; in scripts without spaces, each character and
+    each two neighbors are words. TF-IDF has sublinear counts; BM25 begins with plain ones.
 
     >>> vectorizer_for(["A wolf ate the girl."]).fit(["A wolf ate the girl."]).get_feature_names_out().tolist()
     ['ate', 'girl', 'wolf']
@@ -54,16 +56,24 @@ def vectorizer_for(stories: Sequence[str], kind: WeightedBaseline = "tfidf") -> 
     from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer  # searches by vectors need none
 
     stop_words = stop_words_of(stories)
-    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words=stop_words, preprocessor=lower_case)
+    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words=stop_words, **ANALYSIS)
     if kind == "bm25":
-        vectorizer = CountVectorizer(stop_words=stop_words, preprocessor=lower_case, dtype=np.float64)
+        vectorizer = CountVectorizer(stop_words=stop_words, dtype=np.float64, **ANALYSIS)
     has_words = any(map(vectorizer.build_analyzer(), stories))
     return vectorizer if has_words else None
 
 
-def lower_case(text: str) -> str:
+def _lower_case(text: str) -> str:
     """Convert a text to the form in which words are compared, in lower case, as scikit-learn does."""
     return normal_form(text).lower()
+
+
+ANALYSIS: dict[str, Any] = {
+    "preprocessor": _lower_case,
+    "tokenizer": partial(index_words, shortest=2),
+    "token_pattern": None,
+}
+"""Options of scikit-learn's vectorizers that divide texts into words."""
 
 
 def lexical_vectors(kind: WeightedBaseline, queries: Sequence[str], stories: Sequence[str]) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from statistics import median
 
 from narrlit.data.documents.document import Block, DocumentText
 from narrlit.data.documents.plain_text import looks_like_title
+from narrlit.preprocessing.words import num_words
 
 LEAST_STORIES = 2
 WORDS_OF_STORY = 60
@@ -39,7 +40,7 @@ class BookSection:
     @property
     def words(self) -> int:
         """Number of words."""
-        return sum(len(block.text.split()) for block in self.blocks)
+        return sum(num_words(block.text) for block in self.blocks)
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _sections(blocks: Sequence[Block], level: int) -> tuple[int, list[BookSectio
         elif is_open:
             sections[-1].blocks.append(block)
         else:
-            before += len(block.text.split())
+            before += num_words(block.text)
     return before, sections
 
 
@@ -142,11 +143,11 @@ def _with_headings(blocks: Sequence[Block]) -> list[Block]:
         if titles:
             is_title = key in titles and number > titles[key]
         else:
-            words_after = sum(len(later.text.split()) for later in blocks[number + 1 : number + 4])
+            words_after = sum(num_words(later.text) for later in blocks[number + 1 : number + 4])
             is_title = looks_like_title(block.text) and min(words_before, words_after) >= WORDS_OF_STORY
             is_title = is_title and not _NUMBER.fullmatch(block.text)
         marked.append(Block(block.text, 1) if is_title else Block(block.text))
-        words_before = 0 if is_title else words_before + len(block.text.split())
+        words_before = 0 if is_title else words_before + num_words(block.text)
     return marked
 
 

@@ -8,6 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import regex
+
+from narrlit.preprocessing.words import UNSPACED, joined_text
+
 NARROWEST, WIDEST = 50, 100
 """Characters of a line between which its break may be that of a program, not of the author."""
 WRAPPED_SHARE = 0.7
@@ -22,6 +26,7 @@ _SENTENCE_END = re.compile(r"""[.!?…:;。！？।॥؟۔։።]["'”’»«)\
 _NUMBERED_LINE = re.compile(r"(?:[\[(-]\s*)?(?:page\s+)?\d{1,4}(?:\s*[\])-]|\s+of\s+\d+)?", re.IGNORECASE)
 _HEAD = re.compile(r"(?:\d{1,4}\s+(?=\D))?(\D.{0,60}?)(?:\s+\d{1,4})?")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_UNSPACED = regex.compile(UNSPACED)
 
 
 def _is_item(line: str) -> bool:
@@ -147,8 +152,7 @@ class Wrapping:
             return False
         full = 0
         for line, following in pairwise(lines):
-            is_wide = unicodedata.east_asian_width(following[0]) in "WF"
-            next_word = following[0] if is_wide else following.split()[0]
+            next_word = following[0] if _UNSPACED.match(following) else following.split()[0]
             full += width_of(line) + 1 + width_of(next_word) >= self.width
         return full >= WRAPPED_SHARE * (len(lines) - 1)
 
@@ -167,6 +171,4 @@ class Wrapping:
             known, divided = self.words[whole.casefold()], self.words[compound.casefold()]
             removes = known > divided if known != divided else self.divides
             return (text[:-1] if removes else text) + line
-        if unicodedata.east_asian_width(text[-1]) in "WF" and unicodedata.east_asian_width(line[0]) in "WF":
-            return text + line
-        return f"{text} {line}"
+        return joined_text([text, line])

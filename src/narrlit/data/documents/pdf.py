@@ -3,7 +3,7 @@
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -21,6 +21,8 @@ MARGIN = 0.12
 HEAD_CHARACTERS = 90
 NARROWEST_COLUMN = 20
 """Characters of a line of the narrowest column."""
+_UNREADABLE = re.compile(r"\(cid:\d+\)")
+"""Character of which the file does not say what it is."""
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _SENTENCE_END = re.compile(r"""[.!?…:。！？।]["'”’»)\]]*$""")
 
@@ -34,12 +36,14 @@ class PageBox:
         size: size of its letters.
         page: number of the page.
         is_margin: it stands at the top or bottom of the page.
+        turned: number of lines that are left out, because they are turned, such as labels of pictures.
     """
 
     text: str
     size: float
     page: int
     is_margin: bool
+    turned: int
 
     @property
     def pattern(self) -> str:
@@ -49,25 +53,45 @@ class PageBox:
 
 def read_pdf(content: bytes) -> DocumentText:
     """Read the paragraphs of a PDF file in reading order."""
-    layout = require("pdfminer.layout", "documents")
-    high_level = require("pdfminer.high_level", "documents")
-    boxes: list[PageBox] = []
-    pages = high_level.extract_pages(io.BytesIO(content), laparams=layout.LAParams())
-    for number, page in enumerate(pages):
-        for element in page:
-            if isinstance(element, layout.LTTextBox):
-                boxes.append(_box(element, page, number))
-    kept, heads = _without_running_heads(boxes)
+    boxes = _boxes_of_pages(content, is_vertical=False)
+    lines = [line for box in boxes for line in box.text.split("\n")]
+    if 2 * sum(len(line) == 1 for line in lines) > len(lines):  # columns of characters, as in Japanese
+        boxes = _boxes_of_pages(content, is_vertical=True)
+    unreadable = sum(len(_UNREADABLE.findall(box.text)) for box in boxes)
+    kept, heads = _without_running_heads([replace(box, text=_UNREADABLE.sub("", box.text)) for box in boxes])
     notes = [ReadingNote.of("left_out_heads", n=heads)] if heads else []
+    turned = sum(box.turned for box in boxes)
+    if turned:
+        notes.append(ReadingNote.of("left_out_turned", n=turned))
+    if unreadable:
+        notes.append(ReadingNote.of("left_out_unreadable", n=unreadable))
     blocks = _blocks(kept)
     return without_license(DocumentText(blocks, titled(blocks, stated_title(_title(content))), notes=notes))
 
 
+def _boxes_of_pages(content: bytes, is_vertical: bool) -> list[PageBox]:
+    """Read the paragraphs of all pages."""
+    layout = require("pdfminer.layout", "documents")
+    high_level = require("pdfminer.high_level", "documents")
+    boxes: list[PageBox] = []
+    pages = high_level.extract_pages(io.BytesIO(content), laparams=layout.LAParams(detect_vertical=is_vertical))
+    for number, page in enumerate(pages):
+        for element in page:
+            if isinstance(element, layout.LTTextBox):
+                boxes.append(_box(element, page, number))
+    return boxes
+
+
 def _box(element: Any, page: Any, number: int) -> PageBox:
-    lines = [line.get_text().replace("\x00", "").translate(_LIGATURES).strip() for line in element]
-    sizes = [character.size for line in element for character in line if hasattr(character, "size")]
+    lines, sizes = [], []
+    for line in element:
+        characters = [character for character in line if hasattr(character, "size")]
+        if 2 * sum(character.upright for character in characters) >= len(characters):
+            lines.append(line.get_text().replace("\x00", "").translate(_LIGATURES).strip())
+            sizes += [character.size for character in characters]
     is_margin = element.y0 > page.y1 - MARGIN * page.height or element.y1 < page.y0 + MARGIN * page.height
-    return PageBox("\n".join(filter(None, lines)), round(median(sizes or [0]), 1), number, is_margin)
+    size, turned = round(median(sizes or [0]), 1), len(list(element)) - len(lines)
+    return PageBox("\n".join(filter(None, lines)), size, number, is_margin, turned)
 
 
 def _title(content: bytes) -> str | None:

@@ -12,6 +12,7 @@ from narrlit.data.documents.document import Block, DocumentText, filled_blocks
 from narrlit.data.documents.license import divided_at_marks, without_license
 from narrlit.data.documents.lines import Wrapping, without_heads
 from narrlit.data.row_file import ReadingNote
+from narrlit.preprocessing.words import WORD, num_words
 
 _BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -32,9 +33,10 @@ def looks_like_title(block: str) -> bool:
     line = block.lstrip("# ")
     if not line or "\n" in line:
         return False
-    is_short = len(line) <= TITLE_CHARACTERS and len(line.split()) <= TITLE_WORDS
-    begins_like_title = line[0].isupper() or line[0].isdigit()
-    return is_short and begins_like_title and line[-1].isalnum()
+    is_short = len(line) <= TITLE_CHARACTERS and num_words(line) <= TITLE_WORDS
+    has_case = line[0].lower() != line[0].upper()
+    begins_like_title = line[0].isupper() or (line[0].isalnum() and not has_case)
+    return is_short and begins_like_title and WORD.match(line[-1]) is not None
 
 
 def read_plain_text(text: str) -> DocumentText:
@@ -48,7 +50,7 @@ def read_plain_text(text: str) -> DocumentText:
     blocks = filled_blocks(map(Block, joined))
     if was_wrapped:
         notes.append(ReadingNote.of("joined_lines"))
-    words_after = sum(len(block.text.split()) for block in blocks[1:4])
+    words_after = sum(num_words(block.text) for block in blocks[1:4])
     if blocks and looks_like_title(blocks[0].text) and words_after >= WORDS_AFTER_TITLE:
         blocks[0] = Block(blocks[0].text, level=1)
     return DocumentText(blocks, document.title, document.columns, [*document.notes, *notes])

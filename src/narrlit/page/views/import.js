@@ -4,7 +4,7 @@ import { address } from "../address.js";
 import { get, patch, path, post, remove } from "../api.js";
 import { announce, make, pause } from "../dom.js";
 import { attempt, button, confirmed, errorBox, field, linkButton, progressBar, select } from "../parts.js";
-import { counted, duration, messageText, number, t } from "../texts.js";
+import { counted, duration, lengthText, messageText, number, t } from "../texts.js";
 
 export const STATUS = {
   reading: "status.reading",
@@ -71,11 +71,23 @@ function failure(state) {
 
 function summary(state) {
   const warned = state.files.filter((file) => file.warnings.length > 0).length;
+  const languages = languagesText(state.files.filter((file) => !file.skipped));
   const skipped = JSON.parse(sessionStorage.getItem(`skipped:${state.id}`) ?? "[]");
   return make("div", {},
     make("p", { class: "finding" }, counted("import.found", state.stories, { words: number(state.words) })),
     make("p", {}, warned ? counted("import.warned", warned) : t("import.look")),
+    languages.includes(",") ? make("p", { class: "warning" }, t("import.languages", { languages })) : null,
     skipped.length ? make("p", { class: "warning" }, t("import.skipped", { files: skipped.slice(0, 10).join(", ") })) : null);
+}
+
+/** Languages of the stories of files, the most frequent first; with their numbers if there are several. */
+function languagesText(files) {
+  const counts = new Map();
+  for (const file of files) {
+    for (const [code, n] of Object.entries(file.languages)) counts.set(code, (counts.get(code) ?? 0) + n);
+  }
+  const sorted = [...counts].sort((one, other) => other[1] - one[1]);
+  return sorted.length === 1 ? sorted[0][0] : sorted.map(([code, n]) => `${code} ${number(n)}`).join(", ");
 }
 
 function startForm(state, redraw) {
@@ -102,7 +114,7 @@ function files(state, redraw) {
 
 function fileCard(state, file, redraw) {
   const card = make("li", { class: file.skipped ? "skipped" : null });
-  const facts = [counted("stories", file.stories), counted("words", file.words), file.language].filter(Boolean);
+  const facts = [counted("stories", file.stories), lengthText(file), languagesText([file])].filter(Boolean);
   const change = (body) => {
     corrections = corrections.then(() => attempt(card, async () => redraw(await patch(path("imports", state.id), body))));
   };
@@ -136,7 +148,7 @@ function columnChoice(file, change) {
 
 function preview(file, files) {
   const rows = file.preview.map((story) => make("li", {},
-    make("b", {}, story.title || story.id), ` (${counted("words", story.words)}) `,
+    make("b", {}, story.title || story.id), ` (${lengthText(story)}) `,
     make("span", { class: "meta" }, story.beginning)));
   const open = files <= 3 || file.warnings.length > 0;
   return make("details", { open }, make("summary", {}, t("import.preview")), make("ul", {}, rows));

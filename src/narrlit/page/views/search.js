@@ -11,7 +11,7 @@ import {
   attempt, button, emptyState, field, linkButton, listButton, metadataLine, select, storyLink,
 } from "../parts.js";
 import { scaleNote, standingLine } from "../standing.js";
-import { counted, number, t, term } from "../texts.js";
+import { counted, lengthText, number, t, term } from "../texts.js";
 
 /** Stories of a page where nothing is searched. */
 const PAGE = 50;
@@ -180,7 +180,7 @@ async function allStories(collection, params, signal) {
     make("ul", { class: "cards" }, stories.map((story) => make("li", {},
       make("h3", {}, storyLink(collection, story)),
       metadataLine(story.metadata, collection),
-      make("p", { class: "meta" }, counted("words", story.words)),
+      make("p", { class: "meta" }, lengthText(story)),
       make("p", { class: "actions" },
         linkButton(t("search.more_like"), address(collection.name, "search", [], { like: story.id }), { "aria-label": `${t("search.more_like")}: ${titleOf(collection, story)}` }),
         listButton(collection, story, signal))))),

@@ -10,7 +10,7 @@ import { markedText, notesPanel } from "../notes.js";
 import { linkButton, listButton, metadataLine, storyLink } from "../parts.js";
 import { notesOf, whenChanged } from "../project.js";
 import { scaleNote, standingLine } from "../standing.js";
-import { counted, t } from "../texts.js";
+import { counted, lengthText, t } from "../texts.js";
 
 export async function storyView({ collection, ids, params, signal }) {
   const story = await get(path("collections", collection.name, "stories", ids[0]), signal);
@@ -26,7 +26,7 @@ export async function storyView({ collection, ids, params, signal }) {
     make("article", {},
       make("h1", {}, story.title || story.id),
       metadataLine(story.metadata),
-      make("p", { class: "meta" }, counted("words", story.words)),
+      make("p", { class: "meta" }, lengthText(story)),
       make("p", { class: "actions" },
         linkButton(t("story.like"), address(collection.name, "search", [], { like: story.id })),
         listButton(collection, story, signal), editButton(collection, story, form)),
