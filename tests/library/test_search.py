@@ -7,6 +7,7 @@ from refusals import refused
 from tiny_models import world_texts
 
 import narrlit
+from narrlit.library import ranking
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,17 @@ def test_results_become_files_and_pages(index, tmp_path):
     nothing = narrlit.search(index, "x", where="country = 'none'")
     assert str(nothing) == "no matching stories"
     assert len(nothing) == 0
+
+
+def test_a_large_collection_in_memory_is_searched_by_words_whatever_the_vectors_are(tiny, monkeypatch):
+    monkeypatch.setattr(ranking, "COMPARED_ALL", 5)
+    monkeypatch.setattr(ranking, "CANDIDATES", 2)
+    animals = ["fox", "hen", "wolf", "crow", "bear", "swan", "hare", "toad", "mouse"]
+    tales = narrlit.Collection.of(
+        [f"{text} A {animal}!" for text, animal in zip(world_texts(3), animals, strict=True)], tiny()
+    )
+    found = [tales.search(animal, 1, measure="lexical").table()["id"][0] for animal in animals]
+    assert found == [str(number) for number in range(1, 10)]
 
 
 def test_mistakes_name_parameters(index, make):

@@ -105,7 +105,10 @@ class MeasuredStories:
         """True if a query is compared with all stories instead of candidates."""
         if len(self.store) <= COMPARED_ALL:
             return True
-        return self.fit.measure.measure in OF_VECTORS and not self.store.has_vector_index
+        measure = self.fit.measure.measure
+        if measure == "lexical":  # nearest vectors are no candidates for words
+            return not self.store.has_word_index
+        return measure in OF_VECTORS and not self.store.has_vector_index
 
     def _of(self, rows: IntArray | None) -> CollectionSimilarity:
         """Return the similarities of the stories in `rows`; None: of all stories."""
