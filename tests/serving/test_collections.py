@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from refusals import refused
 from servers import running_server, wait_until
+from sklearn.manifold import trustworthiness
 
 import narrlit
 from narrlit.explore.agreement import neighbor_agreement
@@ -369,7 +370,12 @@ def test_points_of_a_tree_are_near_where_similarities_are_high(tales_index):
     points = plane_points(arranged.arrangement)
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)[np.triu_indices(24, 1)]
     similarities = collection.similarities.matrix()[np.triu_indices(24, 1)]
-    assert np.corrcoef(distances, similarities)[0, 1] < -0.3
+    assert np.corrcoef(distances, similarities)[0, 1] < -0.5
+    tree = arranged.arrangement.tree
+    apart = np.maximum(tree.top - (tree.similarities + tree.similarities.T) / 2, 0)
+    np.fill_diagonal(apart, 0)
+    assert trustworthiness(apart, points, n_neighbors=3, metric="precomputed") > 0.85
+    np.testing.assert_array_equal(points, plane_points(arranged.arrangement))
     with refused("number_of_groups", groups=1):
         in_groups(arranged, collection.similarities, 1)
 

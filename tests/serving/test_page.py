@@ -221,6 +221,8 @@ def test_an_import_can_be_paused_and_resumed(page, site):
     drop(page, {"many.csv": table_of(rows)})
     page.get_by_label("Name of the collection").fill("many")
     page.get_by_role("button", name="Start").click()
+    expect(page.locator(".latest h2")).to_contain_text("arrived", timeout=300_000)
+    assert re.fullmatch(r"Story \d+", page.locator(".latest li").first.inner_text())
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("heading", name="Paused")).to_be_visible()
 
@@ -282,6 +284,36 @@ def test_filters_narrow_a_search(page, site):
     page.locator("#chip-country-Germany").click()
     expect(page.locator("#chip-country-Germany")).to_have_attribute("aria-pressed", "true")
     assert all("Germany" in line for line in page.locator(".hit .meta").all_inner_texts())
+
+
+def test_the_first_hit_is_in_sight_and_three_tabs_from_the_query(page, site):
+    page.set_viewport_size({"width": 1180, "height": 700})
+    visit(page, site, "search")
+    page.locator("#query").focus()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.hit h2 a')"):
+            break
+    first = page.locator(".hit h2 a").first
+    expect(first).to_be_focused()
+    assert page.locator(".hit").first.bounding_box()["y"] < 500
+    assert page.locator(".filters").bounding_box()["x"] > page.locator(".hits").bounding_box()["x"] + 500
+
+
+def test_filters_are_folded_on_a_phone(browser, site):
+    context = browser.new_context(
+        viewport={"width": 380, "height": 800}, locale="en-US", is_mobile=True, has_touch=True
+    )
+    page = context.new_page()
+    visit(page, site, "search")
+    expect(page.locator("#chip-country-Germany")).to_be_hidden()
+    assert page.locator(".hit h2").first.bounding_box()["y"] < 700
+    page.get_by_text("Options and filters").click()
+    page.locator("#chip-country-Germany").click()
+    expect(page.get_by_text("Options and filters (1 chosen)")).to_be_visible()
+    expect(page.locator("#chip-country-Germany")).to_be_hidden()
+    assert all("Germany" in line for line in page.locator(".hit .meta").all_inner_texts())
+    context.close()
 
 
 def test_similar_stories_of_a_story(page, site):
@@ -369,6 +401,33 @@ def test_a_map_is_saved_as_a_picture(page, site, picture):
     with page.expect_download() as saved:
         page.click("#save-png")
     assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_in_the_plane_stand_beside_points(page, site):
+    visit(page, site, "plane")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as SVG").click()
+    drawing = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert drawing.count("<circle") == 24
+    covered = page.evaluate(
+        """drawing => {
+            const holder = document.createElement("div");
+            holder.innerHTML = drawing;
+            document.body.append(holder);
+            const places = (dot) => [dot.cx.baseVal.value, dot.cy.baseVal.value];
+            const dots = [...holder.querySelectorAll("circle")].map(places);
+            const names = [...holder.querySelectorAll("text.group, text.title")];
+            const boxes = names.map((name) => name.getBBox());
+            const covering = names.filter((_, at) => {
+                const box = boxes[at];
+                return dots.some(([x, y]) => x > box.x && x < box.x + box.width && y > box.y && y < box.y + box.height);
+            });
+            return [names.length, covering.map((name) => name.textContent)];
+        }""",
+        drawing,
+    )
+    assert covered[0] > 12
+    assert covered[1] == []
 
 
 def test_pairs_are_decided_with_keys_and_undone(page, site):

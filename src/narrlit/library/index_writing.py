@@ -25,6 +25,8 @@ from narrlit.preprocessing.words import num_words
 
 SECONDS_PER_SPAN = 1.5
 """Seconds to embed and commit a span; a process that is killed loses at most one span."""
+LATEST = 5
+"""Titles that are reported with the progress of an index."""
 FEWEST_WORDS = 200
 """Minimum number of words in a span, and size of the first one; a longer story forms its own span."""
 
@@ -90,10 +92,17 @@ class NewStories:
 
 @dataclass(frozen=True)
 class IndexingProgress:
-    """Stories that are in the index, those that were there unchanged included, and their words."""
+    """Stories that are in the index, those that were there unchanged included.
+
+    Attributes:
+        stories: number of stories.
+        words: number of their words.
+        latest: titles, or ids, of some that were committed last.
+    """
 
     stories: int
     words: int
+    latest: Sequence[str] = ()
 
 
 OnProgress = Callable[[IndexingProgress], None]
@@ -161,7 +170,9 @@ def commit_stories(
             storage.commit(columns.take(span), embedded, replaces=bool(is_known[span].any()))
             span_words = sum(words[start:end])
             bar.update(span_words)
-            on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end])))
+            shown = new.frame.iloc[span[-LATEST:]]
+            latest = shown["title"].where(shown["title"] != "", shown["id"]).tolist()
+            on_progress(IndexingProgress(unchanged + end, unchanged_words + sum(words[:end]), latest))
             seconds = time.monotonic() - start_time
             start, size = end, next_size(size, span_words, seconds, SECONDS_PER_SPAN, FEWEST_WORDS)
     others = sorted(set(known).difference(new.frame["id"]))

@@ -68,3 +68,17 @@ export function pause(milliseconds, signal) {
 export function characters(text, start, end) {
   return Array.from(text).slice(start, end).join("");
 }
+
+/** Characters of the longest line of a text that was broken at a fixed width; shorter lines are verse. */
+const WIDTHS = [55, 100];
+
+/** Join the lines of a text that was broken at a fixed width, as in old plain-text files; its length does not change. */
+export function joinedLines(text) {
+  const lines = text.split("\n").map((line) => line.trimEnd());
+  const width = Math.max(...lines.map((line) => line.length));
+  if (width < WIDTHS[0] || width > WIDTHS[1]) return text;
+  const isFull = (line, place) => line && lines[place + 1] && line.length + 1 + lines[place + 1].trimStart().split(" ")[0].length > width;
+  const inside = lines.filter((line, place) => line && lines[place + 1]).length;
+  const full = lines.filter(isFull).length;
+  return full > 0.9 * inside ? text.replace(/(\S[^\S\n]*)\n(?=[^\S\n]*\S)/g, "$1 ") : text;
+}

@@ -12,24 +12,21 @@ const REACH = 18;
 const MARGIN = 36;
 /** Radius from which a point is drawn as a circle; smaller ones are squares, which are drawn faster. */
 const ROUND = 3;
-/** Points from which names of groups are written over them; of fewer, none may be hidden by a name. */
+/** Points in sight from which names of groups are written over them; of fewer, nothing may cover a point. */
 const CROWDED = 500;
-/** Where the name of a group stands: halves of its width and pixels from the middle of the group, the best place first. */
-const ABOVE = { halves: 0, right: 0, down: -12 };
-const AROUND = [
-  ABOVE,
-  { halves: 0, right: 0, down: 22 },
-  { halves: 1, right: 8, down: 5 },
-  { halves: -1, right: -8, down: 5 },
-  { halves: 0, right: 0, down: -32 },
-  { halves: 0, right: 0, down: 42 },
-];
+/** Pixels between a name and what it names, and height of a line. */
+const GAP = 10;
+const LINE = 15;
+/** Characters of a title beside its point. */
+const TITLE = 32;
+/** Points in sight from which titles are not written. */
+const TITLED = 250;
 /** Least and largest magnification. */
 const ZOOM = [0.5, 60];
 
 /** Pixels by which an arrow key moves the plane. */
 const STEP = 60;
-const FONT = "600 13px system-ui, sans-serif";
+const FONTS = { group: "600 13px system-ui, sans-serif", title: "11px system-ui, sans-serif" };
 
 /** A plane: its element; recolor(colors), mark(), fade(faded) and focus(story, others) change it, svg(key) draws it. */
 export class Plane {
@@ -146,9 +143,10 @@ export class Plane {
     const brush = this.brushOf(this.picture);
     const project = this.projection();
     this.places = this.points.map(project);
-    const isCrowded = this.points.length > CROWDED;
+    const inSight = this.places.filter((place, at) => !this.faded[at] && this.isInSight(place));
+    const isCrowded = inSight.length > CROWDED;
     this.drawLines(brush, project);
-    if (!isCrowded) this.drawLabels(brush, project, AROUND, this.places);
+    if (!isCrowded) this.drawNames(brush, this.namesAround(brush, project, inSight));
     const radius = this.radius();
     const chosen = [];
     for (const [shade, places] of byColor(this.colors)) {
@@ -165,7 +163,11 @@ export class Plane {
       brush.fillStyle = this.colors[place];
       drawPoint(brush, this.places[place], radius < ROUND ? radius + 0.5 : radius + 2, true);
     }
-    if (isCrowded) this.drawLabels(brush, project, [ABOVE], []);
+    if (isCrowded) this.drawNames(brush, this.namesOver(brush, project));
+  }
+
+  isInSight([x, y]) {
+    return x >= 0 && x <= this.canvas.clientWidth && y >= 0 && y <= this.canvas.clientHeight;
   }
 
   radius() {
@@ -187,33 +189,51 @@ export class Plane {
     brush.stroke();
   }
 
-  /** Names of groups, the largest first, each where it touches no other and the fewest points. */
-  placedLabels(brush, project, positions, points) {
-    const width = this.canvas.clientWidth;
-    brush.font = FONT;
+  /** Names of groups over their points, the largest first, each where it touches no other. */
+  namesOver(brush, project) {
     const drawn = [];
-    for (const label of this.labels) {
-      const half = brush.measureText(label.text).width / 2 + 4;
-      const [across, down] = project(label);
-      if (across < 0 || across > width) continue;
-      const boxes = positions.map((position) => {
-        const x = across + position.halves * half + position.right;
-        return { text: label.text, x: Math.max(half, Math.min(width - half, x)), y: down + position.down, half };
-      });
-      const best = leastCovering(boxes.filter((box) => !drawn.some((other) => touch(box, other))), points);
-      if (best !== undefined) drawn.push(best);
+    for (const { text, x, y } of this.labels) {
+      const box = boxOf(brush, "group", text, project({ x, y }), { up: 1 }, this.canvas);
+      if (this.isInSight([box.x, box.y]) && !drawn.some((other) => touch(box, other))) drawn.push(box);
     }
     return drawn;
   }
 
-  drawLabels(brush, project, positions, points) {
-    this.named = this.placedLabels(brush, project, positions, points);
+  /** Names of groups, then titles, those on the list first, each beside what it names and where it covers nothing. */
+  namesAround(brush, project, inSight) {
+    const drawn = [];
+    const write = (kind, text, places) => {
+      const edges = { left: least(places, 0), right: -least(places, 0, -1), top: least(places, 1), bottom: -least(places, 1, -1) };
+      const boxes = SIDES.map(({ across, up }) => {
+        const at = [[edges.left, (edges.left + edges.right) / 2, edges.right][across + 1], [edges.bottom, (edges.top + edges.bottom) / 2, edges.top][up + 1]];
+        return boxOf(brush, kind, text, at, { across, up }, this.canvas);
+      });
+      const free = boxes.find((box) => !drawn.some((other) => touch(box, other)) && !inSight.some((point) => touchesPoint(box, point)));
+      if (free) drawn.push(free);
+    };
+    for (const { text, members } of this.labels) {
+      const places = members.map(project).filter((place) => this.isInSight(place));
+      if (places.length) write("group", text, places);
+    }
+    if (inSight.length > TITLED) return drawn;
+    const isFirst = (at) => (this.actions.isChosen(this.points[at]) ? 0 : 1);
+    const order = this.points.map((_, at) => at).filter((at) => !this.faded[at] && this.isInSight(this.places[at]));
+    for (const at of order.sort((one, other) => isFirst(one) - isFirst(other))) {
+      const title = titleOf(this.actions.collection, this.points[at]);
+      write("title", title.length > TITLE ? `${title.slice(0, TITLE - 1)}…` : title, [this.places[at]]);
+    }
+    return drawn;
+  }
+
+  drawNames(brush, names) {
+    this.named = names;
     brush.textAlign = "center";
     brush.lineJoin = "round";
     brush.lineWidth = 4;
     brush.strokeStyle = color("--paper");
-    brush.fillStyle = color("--ink");
-    for (const { text, x, y } of this.named) {
+    for (const { kind, text, x, y } of names) {
+      brush.font = FONTS[kind];
+      brush.fillStyle = color(kind === "group" ? "--ink" : "--muted");
       brush.strokeText(text, x, y);
       brush.fillText(text, x, y);
     }
@@ -333,15 +353,14 @@ export class Plane {
   /** The plane as a drawing of its own, as it is shown: points, names of groups, and what the colors mean. */
   svg(key) {
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    const isInside = ([x, y]) => x >= 0 && x <= width && y >= 0 && y <= height;
     const [radius, ink, project] = [this.radius(), color("--ink"), this.projection()];
-    const dots = this.places.map(([cx, cy], place) => isInside([cx, cy]) && !this.faded[place]
+    const dots = this.places.map(([cx, cy], place) => this.isInSight([cx, cy]) && !this.faded[place]
       ? makeSvg("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: radius, fill: this.colors[place],
         ...(this.actions.isChosen(this.points[place]) ? { stroke: ink, "stroke-width": 2 } : {}) }) : null);
-    const lines = this.lines.map(([point, other]) => [project(point), project(other)]).filter((ends) => ends.every(isInside))
+    const lines = this.lines.map(([point, other]) => [project(point), project(other)]).filter((ends) => ends.every((end) => this.isInSight(end)))
       .map(([[x1, y1], [x2, y2]]) => makeSvg("line", { x1, y1, x2, y2, stroke: ink }));
-    const names = this.named.map(({ text, x, y }) => makeSvg("text", { x, y, "text-anchor": "middle", "font-weight": 600, "font-size": 13,
-      fill: ink, stroke: color("--paper"), "stroke-width": 4, "paint-order": "stroke", "stroke-linejoin": "round" }, text));
+    const names = this.named.map(({ kind, text, x, y }) => makeSvg("text", { x, y, "text-anchor": "middle", class: kind,
+      "font-weight": kind === "group" ? 600 : 400, "font-size": kind === "group" ? 13 : 11, fill: kind === "group" ? ink : color("--muted"), stroke: color("--paper"), "stroke-width": 4, "paint-order": "stroke", "stroke-linejoin": "round" }, text));
     const legend = keyOf(key, height + 12, width);
     return drawingOf([lines, dots.filter(Boolean), names, legend.element], width, height + 12 + legend.height);
   }
@@ -372,20 +391,32 @@ function boundsOf(points) {
   return { left, bottom, width: Math.max(right - left, 1e-9), height: Math.max(top - bottom, 1e-9) };
 }
 
-/** Do the boxes of two names touch? */
-function touch(box, other) {
-  return Math.abs(other.x - box.x) < other.half + box.half && Math.abs(other.y - box.y) < 20;
+/** Sides on which a name may stand, the best first: left or right (across -1 or 1), below or above (up -1 or 1). */
+const SIDES = [
+  { across: 1, up: 0 }, { across: 0, up: 1 }, { across: 0, up: -1 }, { across: -1, up: 0 },
+  { across: 1, up: 1 }, { across: 1, up: -1 }, { across: -1, up: 1 }, { across: -1, up: -1 },
+];
+
+/** The box of a name beside a place, inside the canvas: middle and foot of its line, and half of its width. */
+function boxOf(brush, kind, text, [x, y], { across = 0, up = 0 }, { clientWidth, clientHeight }) {
+  brush.font = FONTS[kind];
+  const half = brush.measureText(text).width / 2 + 2;
+  const middle = x + across * (half + GAP);
+  const foot = y + LINE / 3 - up * (across === 0 ? GAP + LINE / 3 : LINE / 2);
+  return { kind, text, half, x: Math.max(half, Math.min(clientWidth - half, middle)), y: Math.max(LINE, Math.min(clientHeight - 4, foot)) };
 }
 
-/** The first of the boxes that touch the fewest points; undefined without boxes. */
-function leastCovering(boxes, points) {
-  const counts = boxes.map((box) => points.filter((point) => touchesPoint(box, point)).length);
-  return boxes[counts.indexOf(Math.min(...counts))];
+/** The least coordinate of places; with the sign -1, the largest one, with a minus. */
+const least = (places, axis, sign = 1) => places.reduce((low, place) => Math.min(low, sign * place[axis]), Infinity);
+
+/** Do the boxes of two names touch? */
+function touch(box, other) {
+  return Math.abs(other.x - box.x) < other.half + box.half && Math.abs(other.y - box.y) < LINE;
 }
 
 /** Does the box of a name touch a point? */
 function touchesPoint(box, [x, y]) {
-  return Math.abs(x - box.x) < box.half + 5 && y > box.y - 18 && y < box.y + 9;
+  return Math.abs(x - box.x) < box.half + 6 && y > box.y - LINE - 3 && y < box.y + 9;
 }
 
 /** Names of groups at the medians of their stories, the largest group first. */
@@ -393,9 +424,9 @@ function labelsOf(points, groups) {
   const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
   const labels = groups.map((group) => {
     const members = points.filter((point) => point.group === group.number);
-    return { text: group.label, count: members.length, x: median(members.map((point) => point.x)), y: median(members.map((point) => point.y)) };
+    return { text: group.label, members, x: median(members.map((point) => point.x)), y: median(members.map((point) => point.y)) };
   });
-  return labels.filter((label) => label.count > 0).sort((a, b) => b.count - a.count);
+  return labels.filter((label) => label.members.length > 0).sort((a, b) => b.members.length - a.members.length);
 }
 
 /** Is a place inside a polygon? An edge crossed an odd number of times to the right says so. */

@@ -45,7 +45,7 @@ def embed_job(job: EmbedJob) -> None:
 def report_progress(progress: IndexingProgress) -> None:
     """Report what is embedded."""
     done = Amount(stories=progress.stories, words=progress.words)
-    send_line(EmbedReport(done=done).model_dump_json())
+    send_line(EmbedReport(done=done, latest=progress.latest).model_dump_json())
 
 
 if __name__ == "__main__":

@@ -117,6 +117,7 @@ class ImportAnswer(BaseModel):
         words: number of words of all files.
         collection: collection that the stories are added to.
         done: what is embedded.
+        latest: titles of some stories that were embedded last.
         seconds_left: estimate of the time that is left; None: not known.
         message: status in a sentence.
         problem: why the import has failed.
@@ -130,6 +131,7 @@ class ImportAnswer(BaseModel):
     words: int = 0
     collection: str | None = None
     done: Amount = Amount()
+    latest: Sequence[str] = ()
     seconds_left: float | None = None
     message: str = ""
     problem: Message | None = None
@@ -145,6 +147,7 @@ class ImportRecord(BaseModel):
         files: files in the order in which they came.
         collection: collection that the stories are added to.
         done: what was embedded when the record was written.
+        latest: titles of some stories that were embedded last.
         message: status in a sentence.
         problem: why the import has failed.
         source: file or folder from which the server took the files itself.
@@ -156,6 +159,7 @@ class ImportRecord(BaseModel):
     files: list[FileRecord] = []
     collection: str | None = None
     done: Amount = Amount()
+    latest: Sequence[str] = ()
     message: str = ""
     problem: Message | None = None
     source: str | None = None
@@ -190,6 +194,7 @@ class ImportRecord(BaseModel):
             words=amount.words,
             collection=self.collection,
             done=self.done,
+            latest=self.latest,
             seconds_left=seconds_left,
             message=self.message,
             problem=self.problem,
@@ -266,6 +271,7 @@ class EmbedReport(BaseModel):
     """Progress or failure of the process that embeds stories."""
 
     done: Amount | None = None
+    latest: Sequence[str] = ()
     problem: Message | None = None
 
 

@@ -400,7 +400,13 @@ class Imports:
                         raise RefusedError(400, problem.message, code=problem.code, values=problem.values)
                     done = progress.done or Amount()
                     self._paces.setdefault(id, Pace(time.monotonic(), done.words))
-                    self._change(id, save=self._is_due(), done=done, message=_progress(done, record.amount))
+                    self._change(
+                        id,
+                        save=self._is_due(),
+                        done=done,
+                        latest=progress.latest,
+                        message=_progress(done, record.amount),
+                    )
             finally:
                 await asyncio.shield(worker.stop())
         self._finish(id)

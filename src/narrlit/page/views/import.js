@@ -164,6 +164,10 @@ function progress(state, redraw) {
     make("p", { class: "finding" }, t("import.into", { name: state.collection })),
     progressBar(state.done.words / Math.max(1, state.words), words),
     make("p", {}, `${words} ${left}`),
+    state.latest.length ? make("div", { class: "latest" },
+      make("h2", {}, counted("import.arrived", state.done.stories)),
+      make("ul", {}, [...state.latest].reverse().map((title) => make("li", {}, title))),
+      make("p", {}, make("a", { href: address(state.collection, "search") }, t("import.search_now")))) : null,
     make("p", { class: "meta" }, t("import.safe")),
     make("p", { class: "actions" }, paused
       ? button(t("import.resume"), () => act("resume"), { class: "primary", id: "pause" })

@@ -2,7 +2,7 @@
 
 import { address, keepInAddress } from "../address.js";
 import { download, get, path, put, remove } from "../api.js";
-import { announce, make } from "../dom.js";
+import { announce, joinedLines, make } from "../dom.js";
 import { titleOf } from "../labels.js";
 import { attempt, button, emptyState, field, linkButton, select, storyLink } from "../parts.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
@@ -98,7 +98,7 @@ class Session {
 
   pairParts(pair) {
     const sides = [pair.left, pair.right].map((story) => make("article", {},
-      make("h2", {}, storyLink(this.collection, story)), make("p", { class: "text" }, story.text)));
+      make("h2", {}, storyLink(this.collection, story)), make("p", { class: "text" }, joinedLines(story.text))));
     const controls = DECISIONS.map(([decision, key, letter]) =>
       button([t(key), " ", make("kbd", {}, letter)], () => this.decide(decision),
         { class: "decision", "data-decision": decision, "aria-keyshortcuts": letter, disabled: !this.writable }));

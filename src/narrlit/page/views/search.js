@@ -24,14 +24,39 @@ export async function searchView(context) {
     const empty = emptyState(t("search.empty"), t("collections.none_text"), linkButton(t("nav.collections"), "#/"));
     return make("div", {}, heading, empty);
   }
-  const inWords = params.get("mode") === "words" && search.query;
+  const inWords = params.get("mode") === "words";
   const sortLines = (sort) => change(collection, params, { lines: sort });
   let found;
-  if (inWords) found = await concordance(collection, search.query, search.filters, params.get("lines") ?? "", sortLines, signal);
+  if (inWords && search.query) found = await concordance(collection, search.query, search.filters, params.get("lines") ?? "", sortLines, signal);
   else if (search.query || search.like) found = await results(collection, params, search);
   else found = await allStories(collection, params, signal);
-  return make("div", {}, heading, searchForm(collection, params),
-    make("div", { class: "found" }, filterChips(collection, params), found));
+  const view = make("div", { class: "found" }, found);
+  placeBeside(refinement(collection, params, inWords), found, signal);
+  return make("div", {}, heading, searchForm(collection, params, inWords), view);
+}
+
+/** What narrows a search: how it is done, and filters; folded where there is no place beside the results. */
+function refinement(collection, params, inWords) {
+  const modes = [["", t("search.by_meaning")], ["words", t("search.by_words")]];
+  const setMode = (mode) => change(collection, params, { q: document.getElementById("query").value.trim(), mode, like: null, offset: null });
+  const chosen = Object.values(filtersOf(params)).flat().length;
+  return make("details", { class: "refine" },
+    make("summary", {}, chosen ? counted("filters.chosen", chosen) : t("filters.fold")),
+    field(t("search.mode"), select(modes, inWords ? "words" : "", setMode, { id: "mode" })),
+    inWords ? null : options(collection, params),
+    filterChips(collection, params));
+}
+
+/** After the results and beside them, which one reaches first by the keyboard; on a phone, folded above them. */
+function placeBeside(panel, found, signal) {
+  const narrow = matchMedia("(max-width: 900px)");
+  const place = () => {
+    panel.open = !narrow.matches;
+    if (narrow.matches) found.before(panel);
+    else found.after(panel);
+  };
+  narrow.addEventListener("change", place, { signal });
+  place();
 }
 
 /** Go to the same search with other parameters. */
@@ -44,14 +69,11 @@ function change(collection, params, changes) {
   location.hash = address(collection.name, "search", [], next);
 }
 
-function searchForm(collection, params) {
-  const query = make("textarea", { id: "query", rows: 2, placeholder: t(params.get("mode") === "words" ? "search.words_example" : "search.example") });
+function searchForm(collection, params, inWords) {
+  const query = make("textarea", { id: "query", rows: 2, placeholder: t(inWords ? "search.words_example" : "search.example") });
   query.value = params.get("q") ?? "";
   const present = () => parseAddress(location.hash).params;
   const submit = () => change(collection, present(), { q: query.value.trim(), like: null, offset: null });
-  const inWords = params.get("mode") === "words";
-  const modes = [["", t("search.by_meaning")], ["words", t("search.by_words")]];
-  const setMode = (mode) => change(collection, present(), { q: query.value.trim(), mode, like: null, offset: null });
   query.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -60,9 +82,7 @@ function searchForm(collection, params) {
   const form = make("form", { class: "search", role: "search" },
     field(t(inWords ? "search.words_label" : "search.label"), query),
     make("button", { type: "submit", class: "primary", id: "submit" }, t("search.submit")),
-    make("div", { class: "tools modes" }, field(t("search.mode"), select(modes, inWords ? "words" : "", setMode, { id: "mode" })),
-      inWords ? make("p", { class: "meta" }, t("search.words_how")) : null),
-    inWords ? null : options(collection, params));
+    inWords ? make("p", { class: "meta modes" }, t("search.words_how")) : null);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submit();

@@ -2,7 +2,7 @@
 
 import { address } from "../address.js";
 import { get, path } from "../api.js";
-import { make } from "../dom.js";
+import { joinedLines, make } from "../dom.js";
 import { confoundNote } from "../confounds.js";
 import { editButton } from "../edits.js";
 import { titleOf } from "../labels.js";
@@ -16,7 +16,7 @@ export async function storyView({ collection, ids, params, signal }) {
   const story = await get(path("collections", collection.name, "stories", ids[0]), signal);
   const most = Math.max(...story.nearest.map((each) => each.similarity), 0);
   const text = make("p", { class: "text" });
-  const mark = () => text.replaceChildren(...markedText(story.text, [passage, ...notesOf(collection.name, story.id).map((note) => ({ ...note, kind: "noted" }))]));
+  const mark = () => text.replaceChildren(...markedText(joinedLines(story.text), [passage, ...notesOf(collection.name, story.id).map((note) => ({ ...note, kind: "noted" }))]));
   const passage = { start: Number(params.get("from")), end: Number(params.get("to")), kind: "passage" };
   mark();
   whenChanged(mark, signal);
