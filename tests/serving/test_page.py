@@ -234,10 +234,11 @@ def test_an_import_can_be_paused_and_resumed(page, site):
     # The list of collections follows what goes on in another tab.
     address = page.url
     visit(page, site, "collections")
-    expect(page.locator("li", has_text="many")).to_contain_text("Stories are being compared")
+    unfinished = page.locator("section", has=page.get_by_role("heading", name="Not finished"))
+    expect(unfinished.locator("li", has_text="many")).to_contain_text("Stories are being compared")
     id = address.rpartition("=")[2]
     httpx.post(f"{site}/imports/{id}/pause").raise_for_status()
-    expect(page.locator("li", has_text="many")).to_contain_text("Paused")
+    expect(unfinished.locator("li", has_text="many")).to_contain_text("Paused")
     page.goto(address)
     page.get_by_role("button", name="Discard").click()
     page.get_by_role("dialog").get_by_role("button", name="Discard").click()
