@@ -128,7 +128,7 @@ def test_experiments_refuse_a_folder_that_another_run_writes(tmp_path):
     plan = Plan(tmp_path, [PlannedFit("a", {"seed_everything": 1}, "a test")], {"config": {}})
     with exclusive(tmp_path):
         for run in (plan.run, lambda: narrlit.tune([], space=space, trials=1, out=tmp_path)):
-            with refused("folder_in_use", option="folder"):
+            with refused("folder_in_use", option="out"):
                 run()
 
     assert list(tmp_path.iterdir()) == []
