@@ -43,7 +43,7 @@ from narrlit.statistics.significance import p_text
 ROOT = Path(__file__).resolve().parents[1]
 SPECIFICATION = Path(__file__).with_name("figures.yaml")
 RECORD = ROOT / "docs" / "figures.json"
-TABLES = ROOT / "src" / "narrlit" / "tables"
+TABLES = ROOT / "src" / "narrlit" / "published"
 LIBRARIES = ("narrlit", "torch", "lightning", "transformers", "sentence-transformers", "scikit-learn")
 
 MPNET = "all-mpnet-base-v2"

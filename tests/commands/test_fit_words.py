@@ -18,7 +18,7 @@ def test_configs_and_settings_keep_their_order():
         "--ckpt_path",
         "",
     ]
-    assert read_fit_words(words) == [
+    assert read_fit_words(*words) == [
         "a.yaml",
         {"data.train": "x=y.jsonl"},
         "b.yaml",
@@ -37,12 +37,12 @@ def test_configs_and_settings_keep_their_order():
 )
 def test_a_word_that_is_no_option_and_an_option_without_a_value_are_refused(words, problem):
     with refused("invalid_settings", problem=problem, stage="fit"):
-        read_fit_words(words)
+        read_fit_words(*words)
 
 
 def test_only_the_command_line_gives_the_consent_to_remote_code(monkeypatch):
     monkeypatch.setenv(CONSENT, "")
-    read_fit_words(["--trust_remote_code", "true"])
+    read_fit_words("--trust_remote_code", "true")
     assert not remote_code_allowed()
-    assert read_fit_words(["--trust-remote-code", "--config", "a.yaml"]) == ["a.yaml"]
+    assert read_fit_words("--trust-remote-code", "--config", "a.yaml") == ["a.yaml"]
     assert remote_code_allowed()

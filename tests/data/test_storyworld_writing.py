@@ -32,7 +32,7 @@ def test_files_hold_what_is_returned(tmp_path):
         assert coverage.viewed == coverage.stories
         assert coverage.spare == 0
 
-    assert str(written) == f"{tmp_path}: 3 training examples, 2 and 4 triples, seed 5"
+    assert str(written) == "3 training examples, 2 and 4 triples, seed 5"
 
 
 def test_the_seed_decides_the_files(tmp_path):

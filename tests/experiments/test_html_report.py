@@ -124,7 +124,7 @@ def test_a_margin_makes_fewer_triangles_right(case):
     assert right == ((1 - closer) + margin < (1 - other)).tolist()
     assert 0 < sum(right) < model.correct.sum()
     with refused("margin_of_distances", margin=-1):
-        narrlit.report(["minilm"], "t.jsonl", margin=-1)
+        narrlit.report(["minilm"], triples="t.jsonl", margin=-1)
 
 
 def test_the_worst_error_comes_first_with_its_scores(case):

@@ -228,7 +228,7 @@ def test_a_killed_reproduction_resumes(reproduction, computed):
 
 def test_python_reproduces_tables_and_reads_them(folder, tmp_path, computed):
     labels = folder / "test/labels/test_track_b.jsonl"
-    options = {"tables": ["1"], "backbones": ["minilm"], "data": folder, "labels_b": labels, "folder": tmp_path / "out"}
+    options = {"tables": ["1"], "backbones": ["minilm"], "data": folder, "labels_b": labels, "out": tmp_path / "out"}
     result = narrlit.reproduce("mendel292", **options)
     table = result.table()
 
@@ -437,9 +437,9 @@ def test_a_cross_validated_cell_is_the_pooled_last_epoch(reproduction, monkeypat
     of_a_fold = Estimate(0.6, 0.3, 0.9, 5, "wilson").row("trained", "accuracy_last_epoch", fold=0)
     called = []
 
-    def crossval(config, *, folder):
+    def crossval(config, *, out):
         called.append(config)
-        return FitsResult.of("crossval", [pooled, best, of_a_fold], folder=folder, runs={})
+        return FitsResult.of("crossval", [pooled, best, of_a_fold], folder=out, runs={})
 
     monkeypatch.setattr("narrlit.experiments.reproduction.fits.crossval", crossval)
     one = reproduction(numbers=("2",), options=[{"trainer.max_epochs": 1}])

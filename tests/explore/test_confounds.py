@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from measured import similarities_of
 
 from narrlit.explore.agreement import neighbor_agreement
 from narrlit.explore.confounds import confounds
-from narrlit.measures.collection import CollectionSimilarity
-from narrlit.measures.representations import Contents
 
 WORDS = np.array(["river", "mountain", "castle", "forest", "harbor", "garden", "tower", "bridge"])
 
@@ -18,7 +17,7 @@ def stories_of(groups, seed=0):
     vectors = centers[groups] + 0.2 * generator.normal(size=(len(groups), 16))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     texts = [" ".join(generator.choice(WORDS, generator.integers(10, 200))) for _ in groups]
-    return CollectionSimilarity.of("cosine", Contents(vectors, texts)), texts
+    return similarities_of(vectors, texts, "cosine"), texts
 
 
 def test_a_translator_that_makes_stories_similar_is_warned_about():

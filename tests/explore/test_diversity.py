@@ -42,4 +42,4 @@ def test_a_collection_is_described():
     assert 1 < found.vendi_score < 2
     assert found.table()["value"].tolist()[0] == 4
     with refused("no_neighbor"):
-        diversity(SimpleNamespace(frame=frame[:1], vectors=vectors[:1], about=about), 0.9, 0.5)
+        diversity(SimpleNamespace(frame=frame[:1], vectors=vectors[:1], about=about))

@@ -115,7 +115,7 @@ def fit_arguments(model, folder, *more, epochs=3, config="configs/quickstart.yam
 
 def fit_settings(arguments):
     """Settings of a fit that `fit_arguments` describes."""
-    return read_configs(read_fit_words(arguments[1:]))
+    return read_configs(read_fit_words(*arguments[1:]))
 
 
 def rounds_arguments(model, folder, *more, epochs=4, rounds=2):

@@ -185,9 +185,9 @@ class AveragedModel:
     config: EncoderConfig
 
     def __str__(self) -> str:
-        """Format folder, number of models and trained shares as one line."""
+        """Format number of models and trained shares as one line."""
         adapter = f", adapters of rank {self.config.lora.rank}" if self.config.lora else ""
-        return f"{self.path}: {self.average.what}{adapter}"
+        return f"{self.average.what}{adapter}"
 
 
 def average(

@@ -74,7 +74,7 @@ class EncoderSimilarity(Similarity):
     @property
     def record(self) -> dict[str, object]:
         """Settings of the measure, as plain data for reports."""
-        return {"scorer": self.scorer}
+        return {}
 
     def fitted_for(self, stories: Sequence[Story]) -> Self:
         """Return this measure with the encoder's post-processing fitted on stories other than these."""
@@ -120,7 +120,7 @@ class MeanMaxSimilarity(EncoderSimilarity):
     @property
     def record(self) -> dict[str, object]:
         """Settings of the measure, as plain data for reports."""
-        return super().record | asdict(self.settings) | {"aligned": self.aligned}
+        return asdict(self.settings) | {"aligned": self.aligned}
 
     def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Compare the sentences of the stories, (N, 2).
@@ -165,7 +165,7 @@ class PassageSimilarity(EncoderSimilarity):
     @property
     def record(self) -> dict[str, object]:
         """Settings of the measure, as plain data for reports."""
-        return super().record | asdict(self.matching)
+        return asdict(self.matching)
 
     def score(self, triples: Triples, progress: bool = False) -> DoubleArray:
         """Match the passages of the stories, (N, 2).

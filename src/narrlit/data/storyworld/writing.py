@@ -54,9 +54,9 @@ class StoryWorldFiles:
         return [self.folder / name for name in FILES]
 
     def __str__(self) -> str:
-        """One line: folder, numbers of examples and triples, seed."""
+        """One line: numbers of examples and triples, seed."""
         triples = f"{len(self.validation)} and {len(self.test)} triples"
-        return f"{self.folder}: {len(self.train)} training examples, {triples}, seed {self.seed}"
+        return f"{len(self.train)} training examples, {triples}, seed {self.seed}"
 
 
 def write_storyworld(
