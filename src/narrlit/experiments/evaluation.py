@@ -374,10 +374,5 @@ def _settings_of(similarity: Similarity, labeled: Triples, progress: bool) -> di
         if isinstance(similarity, MeanMaxSimilarity):
             gamma = similarity.settings.gamma
             say(f"windows decided {similarity.aligned} of {len(labeled)} triples, with scores within {gamma}")
-    return {
-        "model": encoder.name,
-        "long": encoder.loading.long,
-        **similarity.record,
-        **coverage.record,
-        **encoder.about,
-    }
+    how = {"model": encoder.name, "scorer": similarity.scorer, "long": encoder.loading.long}
+    return {**how, **similarity.record, **coverage.record, **encoder.about}

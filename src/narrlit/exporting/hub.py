@@ -20,7 +20,7 @@ from narrlit.models.pretrained import ADAPTER_SETTINGS
 
 MODEL_FOLDERS = re.compile(r"inner|onnx|openvino|\d+_[A-Z]\w*")
 MODEL_FILES = re.compile(
-    r"README\.md|LICENSE(\.md|\.txt)?|\.gitattributes|modules\.json|views\.json|bilstm\.json|heads\.py|sentences\.py"
+    r"README\.md|LICENSE(\.md|\.txt)?|\.gitattributes|modules\.json|views\.json|bilstm\.json|heads\.py|sentences\.py|words\.py"
     r"|config\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|generation_config\.json"
     r"|model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json"
     r"|model(_fp16|_qint8_quantized)?\.onnx|openvino_model(_fp16)?\.(xml|bin)"
