@@ -94,9 +94,9 @@ def test_a_folder_of_runs_loads_as_a_model(trainings, tmp_path):
 
     found = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
 
-    assert str(found) == f"{tmp_path / 'both'}: mean of 2, trained share 1, adapters of rank 8"
+    assert str(found) == "mean of 2, trained share 1, adapters of rank 8"
     added = narrlit.average([tmp_path / "one", tmp_path / "two"], tmp_path / "sum", trained_share=[1.0, 0.5])
-    assert str(added) == f"{tmp_path / 'sum'}: sum of 2, trained shares 1, 0.5, adapters of rank 8"
+    assert str(added) == "sum of 2, trained shares 1, 0.5, adapters of rank 8"
     card = narrlit.export(tmp_path / "sum", tmp_path / "exported_sum").path / "README.md"
     assert "sum of 2, trained shares 1, 0.5" in card.read_text(encoding="utf-8")
 
