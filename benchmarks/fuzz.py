@@ -53,7 +53,7 @@ MEMORY = 8 * 2**30
 """Bytes of memory that a run may have."""
 OTHER_LIBRARIES = (
     *("sentence_transformers", "sklearn.feature_extraction.text", "sklearn.cluster", "pyarrow.parquet", "openpyxl"),
-    *("openai", "bokeh.plotting", "matplotlib.figure", "networkx", "optuna", "mammoth", "lxml.html"),
+    *("openai", "matplotlib.figure", "networkx", "optuna", "mammoth", "lxml.html"),
     *("matplotlib.backends.backend_svg", "scipy.cluster.hierarchy", "transformers.models.bert.modeling_bert"),
 )
 """Imported once, before the forks. LanceDB has threads of its own, which no fork survives."""

@@ -71,7 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "narrlit compare stories/validation.jsonl --models model --baselines jaccard --out plotted",
         'python -c \'import narrlit; narrlit.compare("stories/validation.jsonl", ["model", "tfidf"]).plot()\'',
     ),
-    "report": ("narrlit report model --triples stories/validation.jsonl --out report.html",),
+    "report": ("narrlit report model --triples stories/validation.jsonl --projection umap --out report.html",),
     "explore": (
         "narrlit index tales --out tales.index",
         "narrlit search tales.index 'A girl loses a shoe, and a prince finds her by it.'",

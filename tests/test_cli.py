@@ -203,7 +203,7 @@ from narrlit.commands import COMMANDS, TRAINING
 
 HEAVY = {
     *("torch", "pandas", "transformers", "sentence_transformers", "lightning", "scipy", "sklearn", "pyarrow"),
-    *("lancedb", "bokeh", "matplotlib", "torchmetrics", "peft"),
+    *("lancedb", "matplotlib", "torchmetrics", "peft"),
 }
 for name in [*TRAINING, *(command.name for command in COMMANDS)]:
     with contextlib.redirect_stdout(io.StringIO()) as help:

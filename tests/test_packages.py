@@ -257,9 +257,9 @@ class ScriptedEnvironment:
 @pytest.mark.parametrize(
     ("code", "output", "passes"),
     [
-        (2, "bokeh is not installed: pip install 'narrlit[report]'", True),
-        (2, "bokeh is not installed: pip install 'narrlit[explore]'", False),
-        (1, "ModuleNotFoundError: No module named 'bokeh'", False),
+        (2, "umap is not installed: pip install 'narrlit[report]'", True),
+        (2, "umap is not installed: pip install 'narrlit[explore]'", False),
+        (1, "ModuleNotFoundError: No module named 'umap'", False),
         (0, "report.html", False),
     ],
 )

@@ -1,96 +1,24 @@
-"""Self-contained HTML files: Bokeh plots, templates, and a content security policy.
-
-Templates extend page.html, which contains the head, the shared style and the footer.
-"""
+"""The page as HTML files with their data, and as frames of notebooks."""
 
 import json
+import math
 import posixpath
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup, escape
-
 from narrlit import __version__
 from narrlit.files import encodable
-from narrlit.optional import require
 
 PAGE = Path(__file__).with_name("page")
 """HTML, style, texts and modules of the page, which the server sends and files contain."""
 IMPORT = re.compile(r'^import \{(?P<names>[^}]*)\} from "(?P<path>[^"]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?P<kind>async function|function|class|const) (?P<name>\w+)", re.MULTILINE)
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
-"""Color-blind safe palette of Okabe and Ito (2008)."""
-INK, GRAY = "#1f2328", "#8c959f"
-"""Colors of text and axes."""
-THEME = {
-    "Plot": {"outline_line_color": None},
-    "Axis": {
-        **dict.fromkeys(("axis_label_text_font", "major_label_text_font"), "system-ui, sans-serif"),
-        **dict.fromkeys(("axis_label_text_color", "major_label_text_color"), INK),
-        **dict.fromkeys(("axis_line_color", "major_tick_line_color"), GRAY),
-        **dict.fromkeys(("axis_label_text_font_size", "major_label_text_font_size"), "12px"),
-        "axis_label_text_font_style": "normal",
-        "minor_tick_line_color": None,
-    },
-    "Grid": {"grid_line_color": "#eaeef2"},
-}
-
-
-def bokeh_parts(
-    plots: Mapping[str, object], extra: str = "report", components: Sequence[str] = ("bokeh",)
-) -> tuple[list[str], dict[str, Any]]:
-    """Convert Bokeh plots to scripts and HTML elements.
-
-    Args:
-        plots: plots by name.
-        extra: extra of narrlit that installs Bokeh, for the error message.
-        components: components of BokehJS that the plots need.
-
-    Returns:
-        The scripts, and the `div` element of each plot by name.
-
-    Raises:
-        MissingExtraError: if Bokeh is not installed.
-    """
-    require("bokeh", extra)
-    from bokeh import embed
-    from bokeh.resources import Resources
-    from bokeh.themes import Theme
-
-    script, divisions = embed.components(plots, theme=Theme(json={"attrs": THEME}))
-    library = "\n".join(Resources("inline", components=list(components), log_level="warn").js_raw)
-    drawing = script.partition(">")[2].rpartition("</script>")[0]
-    marked = {name: Markup(division) for name, division in divisions.items()}  # noqa: S704 (contains only ids)
-    return [library, drawing], marked
-
-
-def render_page(template: Path, scripts: Sequence[str], **values: object) -> str:
-    """Render a template that extends page.html.
-
-    Args:
-        template: name of the Jinja file, in which values are escaped.
-        scripts: JavaScript that may run, in order; texts of stories in it must be escaped (Bokeh does this).
-        **values: values of the template, including `title` for page.html.
-
-    Returns:
-        HTML that makes no requests and runs no other scripts.
-    """
-    loader = FileSystemLoader([template.parent, Path(__file__).parent])
-    environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    scripts = [encodable(script) for script in scripts]
-    page = environment.get_template(template.name).render(
-        values,
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 (as the caller promises)
-        digests=list(map(_digest, scripts)),
-        made=f"narrlit {__version__}, {datetime.now(UTC).date()}",
-    )
-    return encodable(page)
 
 
 def page_file(title: str, carried: Mapping[str, object]) -> str:
@@ -109,8 +37,8 @@ def page_file(title: str, carried: Mapping[str, object]) -> str:
         for key in [key for key in words if key.startswith("problem.") and key != "problem.other"]:
             del words[key]  # answers of a server
     made = f"narrlit {__version__}, {datetime.now(UTC).date()}"
-    data = json.dumps({"made": made, "texts": texts, **carried}, ensure_ascii=False, allow_nan=False)
-    script = f"{bundle('file.js')}"
+    data = json.dumps(_finite({"made": made, "texts": texts, **carried}), ensure_ascii=False, allow_nan=False)
+    script = bundle("file.js")
     style = (PAGE / "style.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:"
     index = (PAGE / "index.html").read_text(encoding="utf-8")
@@ -128,6 +56,39 @@ def page_file(title: str, carried: Mapping[str, object]) -> str:
         f"<script>{script}</script>\n</body>\n</html>\n",
     ]
     return encodable("".join(parts))
+
+
+def report_page(title: str, findings: Sequence[str] = (), sections: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Write findings and sections, as `page/views/report.js` draws them, as a page."""
+    answers = {"report": {"title": title, "findings": findings, "sections": sections}}
+    collection = {"name": "report", "stories": 0, "model": "", "measure": "", "columns": []}
+    carried = {"view": "report", "ids": [], "collection": collection, "stories": [], "pairs": {}}
+    return page_file(title, {**carried, "answers": answers})
+
+
+def report_section(
+    kind: str, tables: Mapping[str, Sequence[Mapping[str, object]]], **parts: object
+) -> dict[str, object]:
+    """Describe a section of a report: its kind, rows of tables by title, and other parts of it."""
+    shown = []
+    for title, rows in tables.items():
+        shown.append((title, [{name: _cell(value) for name, value in row.items()} for row in rows]))
+    empty: dict[str, object] = {"note": "", "key": [], "figures": [], "lines": [], "errors": []}
+    return {**empty, **parts, "kind": kind, "tables": shown}
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON has not, NaN and infinities, by null."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: object) -> str | int | float | None:
+    """Convert a cell to plain data for JSON."""
+    return value if value is None or isinstance(value, (int, float)) else str(value)
 
 
 def in_frame(page: str, height: int = 800) -> str:

@@ -293,7 +293,7 @@ def test_every_command_is_in_a_list():
 @pytest.mark.long
 @pytest.mark.parametrize("case", each(REPLACED))
 def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files, case):
-    pytest.importorskip("bokeh" if case.words.startswith("report") else "matplotlib")
+    pytest.importorskip("matplotlib")
     before = contents(files)
     assert narrlit(*case.command).code == 0
 

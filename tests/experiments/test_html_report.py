@@ -1,20 +1,20 @@
 """The report's figures against hand computation, hostile texts, and the page in headless Chromium."""
 
 import re
-import shutil
 from base64 import b64encode
 from hashlib import sha256
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from browser import Browser
+from page_files import carried, needs_browser, opened, saved
 from refusals import refused
 
 import narrlit
 from narrlit.data.schema import StoryTable, Triple, Triples
 from narrlit.experiments.evaluation import compare_answers
 from narrlit.experiments.facets import read_facets
-from narrlit.experiments.html_report import RIGHT, _maps, _marked, _projector, html_report
+from narrlit.experiments.html_report import _maps, _marked, _projector, html_report
 from narrlit.experiments.run import Run
 from narrlit.experiments.systems import SystemAnswers
 from narrlit.models.run_file import RunFile
@@ -22,26 +22,7 @@ from narrlit.results.findings import with_verdict
 from narrlit.statistics.set_checks import CheckedSet, check_sets
 
 ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>{{ 7 * 7 }}"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 N = 12
-TIP = """(() => {
-  const find = (node) => {
-    if (/bk-Tooltip/.test(node.className)) return node;
-    for (const child of [...(node.shadowRoot?.children ?? []), ...node.children]) {
-      const tip = find(child);
-      if (tip) return tip;
-    }
-  };
-  return find(document.body)?.shadowRoot.textContent ?? "";
-})()"""
-ANCHOR = """(() => {
-  document.querySelector("[data-map]").parentElement.scrollIntoView({block: "center"});
-  for (const root of [...Bokeh.index.roots]) for (const view of root.renderer_views?.values() ?? [])
-    if (view.glyph?.model.x?.field == "x0") {
-      const box = root.canvas_view.el.getBoundingClientRect();
-      return [box.x + view.glyph.sx[0], box.y + view.glyph.sy[0]];
-    }
-})()"""
 
 
 def labeled_triples():
@@ -85,31 +66,61 @@ def case(tmp_path_factory):
     return triples, systems, path
 
 
+def content_of(path):
+    """Findings and sections of a report, by their kind."""
+    content = carried(path.read_text(encoding="utf-8"))["answers"]["report"]
+    return content["findings"], {section["kind"]: section for section in content["sections"]}
+
+
 def test_the_page_states_what_was_counted(case):
     _, (model, _), path = case
-    page = path.read_text(encoding="utf-8")
+    findings, sections = content_of(path)
     right = int(model.correct.sum())
 
     assert 0 < right < N
-    assert f"a &lt;b&gt;model&lt;/b&gt;: {right} right, {N - right} wrong" in page
+    assert sections["map"]["figures"][0]["values"] == {"system": "a <b>model</b>", "right": right, "wrong": N - right}
 
     closer = 1 - np.array([pair[0 if label else 1] for pair, label in zip(model.scores, model.labels, strict=True)])
-    assert f"closer {closer.mean():.3f} ± {closer.std():.3f}, other " in page
-    assert "trained on its own validation triples" in page
-    assert re.search(r"[Nn]o difference", page)
-    assert re.search(r"train\.jsonl</td>\s*<td[^>]*>77", page)
+    [distances] = sections["distances"]["figures"]
+    assert distances["values"]["closer"] == f"{closer.mean():.3f} ± {closer.std():.3f}"
+    counts, _ = np.histogram(closer, distances["edges"])
+    assert distances["series"][0]["counts"] == counts.tolist()
+
+    assert any("trained on its own validation triples" in finding for finding in findings)
+    assert any(re.search(r"[Nn]o difference", finding) for finding in findings)
+    assert [[row["data"], row["rows"]] for row in sections["data"]["tables"][0][1] if row["as"] == "train"] == [
+        ["train.jsonl", 77]
+    ]
+
+
+def test_charts_show_accuracies_with_their_intervals(case):
+    _, (model, plain), path = case
+    _, sections = content_of(path)
+    accuracy = model.estimate
+    interval = [accuracy.value, accuracy.low, accuracy.high]
+
+    [overlap] = sections["kinds"]["figures"]
+    assert overlap["bins"][0] == "all"
+    assert overlap["series"][0]["values"][0] == interval
+    assert [series["name"] for series in overlap["series"]] == [model.name, plain.name]
+
+    [epochs] = sections["training"]["figures"]  # no losses are recorded
+    assert epochs["series"][0]["points"] == [[1, *interval]] * 2  # both are recorded after one epoch
+
+    [margin] = sections["margin"]["figures"]
+    assert [round(x) for x, *_ in margin["series"][0]["points"]] == [1, 2, 3, 4]
+    assert margin["series"][1]["points"] == []
 
 
 def test_a_map_names_the_closer_candidate_and_colors_answers(case):
     triples, (model, _), _ = case
     [section] = _maps([model], triples, "pca")
-    [plot] = section.figures.values()
-    data = plot.renderers[0].data_source.data
-    for row, label in enumerate(model.labels):
-        texts = [data[name][row].split()[0] for name in ("closer", "other")]
-        assert texts == (["first", "second"] if label else ["second", "first"])
+    [figure] = section.figures
+    for triple, label in zip(figure["triples"], model.labels, strict=True):
+        texts = [text.split()[0] for text in triple["texts"]]
+        assert texts == (["anchor", "first", "second"] if label else ["anchor", "second", "first"])
 
-    assert [color == RIGHT for color in data["color"]] == model.correct.tolist()
+    assert [triple["right"] for triple in figure["triples"]] == model.correct.tolist()
 
 
 def test_a_margin_makes_fewer_triangles_right(case):
@@ -118,9 +129,7 @@ def test_a_margin_makes_fewer_triangles_right(case):
     other = np.where(model.labels, model.scores[:, 1], model.scores[:, 0])
     margin = float(np.median((closer - other)[model.correct])) + 1e-9  # not at a triple's own, which rounding decides
     [section] = _maps([model], triples, "pca", margin)
-    [plot] = section.figures.values()
-
-    right = [color == RIGHT for color in plot.renderers[0].data_source.data["color"]]
+    right = [triple["right"] for triple in section.figures[0]["triples"]]
     assert right == ((1 - closer) + margin < (1 - other)).tolist()
     assert 0 < sum(right) < model.correct.sum()
     with refused("margin_of_distances", margin=-1):
@@ -131,25 +140,24 @@ def test_the_worst_error_comes_first_with_its_scores(case):
     _, (model, _), path = case
     worst = int(np.argmin(model.margin))
     closer, other = model.scores[worst] if model.labels[worst] else model.scores[worst][::-1]
-    error = path.read_text(encoding="utf-8").partition("<article>")[2].partition("</article>")[0]
+    [[name, [error, *_]]] = content_of(path)[1]["errors"]["errors"]
 
-    assert f"Row {worst + 1}<" in error
-    assert error.index(f"Closer, score {closer:.3f}") < error.index(f"Answered, score {other:.3f}")
-    assert "<mark>ferry</mark>" in error
+    assert name == model.name
+    assert error["row"] == worst + 1
+    headings = [(heading, score) for heading, score, _ in error["stories"]]
+    assert headings == [("anchor", None), ("closer", f"{closer:.3f}"), ("answered", f"{other:.3f}")]
+    assert ["ferry", True] in error["stories"][1][2]
 
 
-def test_texts_are_escaped_and_only_our_scripts_may_run(case):
+def test_texts_are_escaped_and_only_our_script_may_run(case):
     page = case[2].read_text(encoding="utf-8")
-    assert len(page.encode()) < 5e6
+    assert len(page.encode()) < 1e6
 
-    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    assert len(scripts) == page.count("</script>") == 3
-
+    [script] = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert page.count("</script>") == 2  # with the data
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
-    for script in scripts:
-        assert b64encode(sha256(script.encode()).digest()).decode() in policy
-    assert "<img" not in page.replace(scripts[0], "")
-    assert "onerror=alert(1)&gt;" in page
+    assert b64encode(sha256(script.encode()).digest()).decode() in policy
+    assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
 
 
@@ -168,22 +176,46 @@ def test_marked_words():
 
 
 @pytest.mark.long
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: the page was opened in no browser")
-def test_in_a_browser_it_logs_no_error_shows_texts_and_fits_a_phone(case, tmp_path):
-    browser = Browser(CHROMIUM, tmp_path)
-    try:
-        browser.open(case[2], 1280)
-        x, y = browser.wait(ANCHOR)
-        browser("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        assert "<img src=x onerror=alert(1)>" in browser.wait(TIP)
-        for kind in ("mousePressed", "mouseReleased"):
-            browser("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-        assert "anchor of row 0" in browser.wait("document.querySelector('.chosen').textContent")
-        browser.open(case[2], 400)
-        assert browser.value("document.documentElement.scrollWidth") == 400
-        assert browser.value("document.querySelectorAll('img').length") == 0
-    finally:
-        browser.close()
+@needs_browser
+def test_a_triple_is_read_and_kept_below_its_map(case):
+    with opened(case[2]) as page:
+        anchor = page.locator(".triple circle").first
+        anchor.hover()
+        chosen = page.locator(".chosen-triple")
+        assert "anchor of row 0" in chosen.inner_text()
+        assert "<img src=x onerror=alert(1)>" in chosen.inner_text()
+        assert page.locator(".triple.shown").count() == 1
+        anchor.click()
+        page.locator("h1").hover()
+        assert "anchor of row 0" in chosen.inner_text()
+        assert page.locator("img").count() == 0
 
-    assert browser.problems() == []
-    assert browser.requested() == [case[2].as_uri()] * 2
+
+@pytest.mark.long
+@needs_browser
+@pytest.mark.parametrize(
+    ("theme", "language", "heading"), [("light", "en-US", "Worst errors"), ("dark", "de-DE", "Schwerste Fehler")]
+)
+def test_it_fits_a_phone_in_both_languages(case, theme, language, heading):
+    options = {"viewport": {"width": 380, "height": 800}, "is_mobile": True, "color_scheme": theme, "locale": language}
+    with opened(case[2], **options) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 380
+        assert page.get_by_role("heading", name=heading).is_visible()
+        assert page.locator(".stories mark", has_text="ferry").first.is_visible()
+
+
+@pytest.mark.long
+@needs_browser
+def test_charts_are_saved_as_pictures(case):
+    with opened(case[2]) as page:
+        count = page.locator(".charts figure").count()
+        assert count == 5
+        for number in range(count):
+            figure = f".charts figure >> nth={number}"
+            name, drawing = saved(page, f"{figure} >> .save-svg")
+            assert name.endswith(".svg")
+            root = ElementTree.fromstring(drawing.decode())
+            assert len(list(root.iter())) > 15
+        name, picture = saved(page, ".save-png >> nth=0")
+        assert name.endswith(".png")
+        assert picture.startswith(b"\x89PNG")

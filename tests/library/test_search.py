@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 from json_files import read_json_lines
+from page_files import carried
 from refusals import refused
 from tiny_models import world_texts
 
@@ -69,7 +70,8 @@ def test_results_become_files_and_pages(index, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert page == found.html()
     assert "<td>&lt;b&gt;</td>" in found._repr_html_()
-    assert page.count("<tr") == 3
+    [section] = carried(page)["answers"]["report"]["sections"]
+    assert [row["id"] for row in section["tables"][0][1]] == found.table()["id"].tolist()
 
     nothing = narrlit.search(index, "x", where="country = 'none'")
     assert str(nothing) == "no matching stories"

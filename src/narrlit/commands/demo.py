@@ -2,7 +2,6 @@
 
 import shlex
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -37,12 +36,11 @@ def demo(*, out: Annotated[str, Output(continued=True)] = "runs/demo") -> None:
     _run("submit", "--model", model, *tracks, "--out", archive)
     _run("submit", "--check", archive, *tracks)
     _run("compare", validation, "--models", f"minilm,{run}", "--baselines", "all", "--out", f"{out}/compare")
-    if find_spec("bokeh"):
-        # PCA, because UMAP's first call compiles for a minute.
-        _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
+    # PCA, because UMAP's first call compiles for a minute.
+    _run("report", run, "minilm", "--triples", validation, "--projection", "pca", "--out", page)
     print(f"embeddings of narrlit and sentence-transformers differ by at most {difference:.1e}")
     print(f"stories {world}, run {run} (tensorboard --logdir {shlex.quote(out)}), model {model}, submission {archive}")
-    print(f"report: {page if find_spec('bokeh') else 'pip install narrlit[report], then narrlit report'}")
+    print(f"report: {page}")
     print(f"{time.monotonic() - start:.0f} seconds in all")
 
 

@@ -1,4 +1,4 @@
-"""Report on systems and their answers to labeled triples as one HTML file; texts and layout are in html_report.html."""
+"""Report on systems and their answers to labeled triples as one HTML file, drawn by the page's report view."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from narrlit.experiments.run import Run
 from narrlit.experiments.systems import Flags, SystemAnswers
 from narrlit.models.run_file import Evaluation, RunFile
 from narrlit.optional import require
-from narrlit.pages import COLORS, GRAY, bokeh_parts, render_page
+from narrlit.pages import report_page, report_section
 from narrlit.results import Difference, Estimate, Result
 from narrlit.results.formatting import Cells
 from narrlit.results.notes import NOTE_SENTENCES
@@ -31,9 +31,6 @@ from narrlit.results.plots import CHANCE
 from narrlit.statistics.evaluations import estimate_of
 from narrlit.statistics.set_checks import check_tables
 
-MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "hex")
-"""Marker of each color, for readers who can't tell the colors apart."""
-RIGHT, WRONG = "#1b7837", "#762a83"
 MOST_SYSTEMS = 6
 """Maximum number of systems in figures."""
 MAPPED = 200
@@ -44,27 +41,12 @@ ERRORS = 5
 """Maximum number of errors that are shown per system."""
 SHORT_TEXT, LONG_TEXT = 180, 1500
 """Maximum number of characters of a story in the tooltips of a map, and among the errors."""
-TRIANGLE_ALPHAS = {
-    "line_alpha": 0.2,
-    "fill_alpha": 0,
-    "hover_line_alpha": 1,
-    "hover_fill_alpha": 0.3,
-    "selection_line_alpha": 1,
-    "selection_fill_alpha": 0.3,
-    "nonselection_line_alpha": 0.05,
-    "nonselection_fill_alpha": 0,
-}
-"""Opacities of a map's triangles, which are faint until one is pointed at or selected."""
 WORD = re.compile(r"\w{4,}")
 FLAGS = {
     "trained_on_validation": "trained on its own validation triples: its accuracy on them is not a valid result",
     "transductive": "read unlabeled stories of the evaluation in training",
     "mined_validation": "mined hard examples from its validation triples",
 }
-TOOLTIP = """<div style="width: min(320px, 60vw); white-space: normal; font: 12px/1.4 system-ui, sans-serif">
-<b>@answer</b><br><b>Anchor</b> @anchor<br><b>Closer</b> @closer<br><b>Other</b> @other</div>"""
-
-
 CONCLUSIONS = ("against_no_result", "better", "worse", "undecided", "undecidable", "no_result")
 """Codes of notes that are findings."""
 METHODS = ("interval_", "test_", "adjusted_p", "shared_stories", "too_many_shared_stories")
@@ -73,37 +55,37 @@ BinAccuracies = dict[str, dict[str, Estimate]]
 """Accuracies by bin and system."""
 HighlightedPiece = tuple[str, bool]
 """Piece of a text, and True if it is highlighted."""
-
-
-@dataclass(frozen=True)
-class WrongAnswer:
-    """Wrong answer of a system: number of the triple from 1, and pieces of its stories by heading."""
-
-    row: int
-    stories: Mapping[str, Sequence[HighlightedPiece]]
+Chart = dict[str, Any]
+"""Chart as `page/charts.js` draws it: its kind, its data, and its caption."""
+SectionKind = Literal["accuracy", "training", "map", "distances", "kinds", "margin", "errors", "data", "check"]
 
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the report; the template has a fixed text for each title.
+    """Section of the report; the page has a title and a text for each kind.
 
     Attributes:
-        title: heading.
-        note: text after the fixed text.
-        key: colors with their meaning.
-        figures: figures by caption.
+        kind: what the section is about.
+        note: text after that of the page.
+        key: names of the systems or kinds of answers, in the order of their colors.
+        figures: charts.
         tables: rows of cells by title.
         lines: sentences.
-        errors: wrong answers by system.
+        errors: wrong answers by system, each with its row and stories: heading, score and pieces.
     """
 
-    title: str
+    kind: SectionKind
     note: str = ""
-    key: Sequence[tuple[str, str]] = ()
-    figures: Mapping[str, object] = field(default_factory=dict)
+    key: Sequence[str] = ()
+    figures: Sequence[Chart] = ()
     tables: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     lines: Sequence[str] = ()
-    errors: Mapping[str, Sequence[WrongAnswer]] = field(default_factory=dict)
+    errors: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)
+
+    def answer(self) -> dict[str, object]:
+        """Describe the section for the page."""
+        parts = {**vars(self), "errors": list(self.errors.items())}
+        return report_section(**parts)
 
 
 def html_report(
@@ -132,10 +114,7 @@ def html_report(
     Returns:
         HTML that makes no requests and runs only its own scripts.
 
-    Raises:
-        MissingExtraError: if Bokeh is not installed.
     """
-    require("bokeh", "report")
     shown = systems[:MOST_SYSTEMS]
     with_vectors = [system for system in shown if system.vectors is not None]
     no_baselines = [system for system in shown if system.kind != "baseline"]
@@ -151,24 +130,8 @@ def html_report(
         *_errors(no_baselines or shown, labeled),
         *_data(checks, runs, source, len(labeled)),
     ]
-    scripts, divisions = bokeh_parts(_plots(sections))
-    return render_page(
-        Path(__file__).with_suffix(".html"),
-        [*scripts, Path(__file__).with_suffix(".js").read_text(encoding="utf-8")],
-        title=f"{', '.join(system.name for system in systems)}: {source}",
-        findings=_findings(systems, comparison),
-        sections=sections,
-        divisions=divisions,
-    )
-
-
-def _plots(sections: Sequence[Section]) -> dict[str, object]:
-    """Collect the plots of sections, named by section and position as in the template, such as 0-1."""
-    plots = {}
-    for number, section in enumerate(sections):
-        for position, plot in enumerate(section.figures.values()):
-            plots[f"{number}-{position}"] = plot
-    return plots
+    title = f"{', '.join(system.name for system in systems)}: {source}"
+    return report_page(title, _findings(systems, comparison), [section.answer() for section in sections])
 
 
 # Accuracy ------------------------------------------------------------------------------------------------------------
@@ -230,7 +193,7 @@ def _summary(systems: Sequence[SystemAnswers], comparison: Result, runs: Mapping
         tables["Runs, on their validation triples"] = [_run_row(name, run) for name, run in runs.items()]
         tables["Commands"] = [_command_row(name, run) for name, run in runs.items()]
     methods = [str(note) for note in comparison.notes if note.code.startswith(METHODS)]
-    return Section("Accuracy", " ".join(methods), tables=tables)
+    return Section("accuracy", " ".join(methods), tables=tables)
 
 
 def _run_row(name: str, run: Run) -> Cells:
@@ -265,45 +228,16 @@ def _command_row(name: str, run: Run) -> dict[str, object]:
 # Figures -------------------------------------------------------------------------------------------------------------
 
 
-def _plot(x_label: str, y_label: str, **options: Any) -> Any:
-    """Create an empty Bokeh figure as wide as the page; options are those of Bokeh."""
-    from bokeh.plotting import figure
-
-    options = {"height": 320, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None, **options}
-    return figure(x_axis_label=x_label, y_axis_label=y_label, **options)
+def _interval(estimate: Estimate) -> tuple[float, float, float]:
+    """Return an accuracy with its interval, as charts show it; without one, the interval is the accuracy."""
+    low, high = (estimate.value if math.isnan(end) else end for end in (estimate.low, estimate.high))
+    return (estimate.value, low, high)
 
 
-def _keys(names: Sequence[str]) -> list[tuple[str, str]]:
-    """List the colors and names of a figure's systems; a single system needs no key."""
-    return list(zip(COLORS[: len(names)], names, strict=True)) if len(names) > 1 else []
-
-
-def _shifts(num_systems: int, width: float) -> Floats:
+def _shifts(num_systems: int, width: float) -> list[float]:
     """Compute positions (num_systems,) around 0, so that the intervals of systems do not cover each other."""
-    return width * ((np.arange(num_systems) + 0.5) / num_systems - 0.5)
-
-
-def _intervals(plot: Any, placed: Sequence[tuple[float, Estimate]], number: int, horizontal: bool = False) -> None:
-    """Draw accuracies with intervals.
-
-    Args:
-        plot: Bokeh figure.
-        placed: accuracies, each with its position on the other axis.
-        number: number of the system, from 0, which determines color and marker.
-        horizontal: draw accuracies along the x axis, not connected by lines.
-    """
-    points = [(position, found.value, found.low, found.high) for position, found in placed if found.known]
-    if not points:
-        return
-    positions, accuracies, low, high = np.array(points).T
-    color = COLORS[number]
-    if horizontal:
-        plot.segment(low, positions, high, positions, color=color, line_width=2)
-        plot.scatter(accuracies, positions, color=color, marker=MARKERS[number], size=8)
-    else:
-        plot.segment(positions, low, positions, high, color=color, line_width=2)
-        plot.line(positions, accuracies, color=color)
-        plot.scatter(positions, accuracies, color=color, marker=MARKERS[number], size=8)
+    positions: list[float] = (width * ((np.arange(num_systems) + 0.5) / num_systems - 0.5)).tolist()
+    return positions
 
 
 def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
@@ -311,34 +245,38 @@ def _training(runs: Mapping[str, Run]) -> Iterator[Section]:
     validated = [(name, run) for name, run in runs.items() if run.record.validations][:MOST_SYSTEMS]
     if not validated:
         return
-    accuracy, losses = _plot("epochs", "validation accuracy"), _plot("epochs", "training loss")
-    accuracy.hspan(CHANCE, color=GRAY, line_dash="dashed")
-    for plot in (accuracy, losses):
-        plot.xaxis.ticker.min_interval = 1
-    for number, (_, run) in enumerate(validated):
-        _draw_validations(accuracy, run.record, number)
-        _draw_losses(losses, run, COLORS[number])
-    figures = {"Accuracy on the validation triples, with 95 % intervals": accuracy}
-    if losses.renderers:
-        figures["Loss of training batches"] = losses
-    yield Section("Training", "", _keys([name for name, _ in validated]), figures)
+    axis = {"kind": "lines", "x_label": "epochs", "x_whole": True, "y_range": None, "ticks": None}
+    accuracies, losses = [], []
+    for number, (name, run) in enumerate(validated):
+        accuracies.append({"system": number, "name": name, "points": _validation_points(run.record, 0.05 * number)})
+        points = _loss_points(run)
+        if points:
+            losses.append({"system": number, "name": name, "points": points})
+    figures = [{**axis, "caption": "validation", "y_label": "validation", "guess": CHANCE, "series": accuracies}]
+    if losses:
+        figures.append({**axis, "caption": "loss", "y_label": "loss", "guess": None, "series": losses})
+    yield Section("training", key=[name for name, _ in validated], figures=figures)
 
 
-def _draw_validations(plot: Any, record: RunFile, number: int) -> None:
-    """Draw the validation accuracies of a run by epoch, from the untrained model on; `number` is that of the run."""
-    shift = 0.05 * number  # so that intervals of several runs do not cover each other
+def _validation_points(record: RunFile, shift: float) -> list[tuple[float, ...]]:
+    """Return the validation accuracies of a run by epoch, from the untrained model on, moved by `shift` epochs."""
     evaluations = record.validations if record.untrained is None else [record.untrained, *record.validations]
-    placed = [(_epochs(evaluation) + shift, estimate_of(evaluation)) for evaluation in evaluations]
-    _intervals(plot, placed, number)
+    points: list[tuple[float, ...]] = []
+    for evaluation in evaluations:
+        estimate = estimate_of(evaluation)
+        if estimate.known:
+            points.append((_epochs(evaluation) + shift, *_interval(estimate)))
+    return points
 
 
-def _draw_losses(plot: Any, run: Run, color: str) -> None:
-    """Draw the training losses of a run by epoch."""
+def _loss_points(run: Run) -> list[tuple[float, float]]:
+    """Return the training losses of a run by epoch."""
     steps, values = _losses(run.folder)
-    if len(steps):
-        last = run.record.validations[-1]
-        steps_per_epoch = (last.step or 0) / _epochs(last)
-        plot.line((steps + 1) / steps_per_epoch, values, color=color, line_width=2)
+    if len(steps) == 0:
+        return []
+    last = run.record.validations[-1]
+    steps_per_epoch = (last.step or 0) / _epochs(last)
+    return list(zip(((steps + 1) / steps_per_epoch).tolist(), values.tolist(), strict=True))
 
 
 def _epochs(evaluation: Evaluation) -> int:
@@ -393,18 +331,15 @@ class MappedTriples:
         points = project(stories[self.first])
         return points[self.corners]
 
-    def columns(self, points: Floats, right: NDArray[np.bool_]) -> dict[str, object]:
-        """Collect the data of a map, one row per triple: positions of its corners, texts and answer."""
-        answers = []
-        for row, is_right in zip(self.rows, right, strict=True):
-            answers.append(f"Row {row + 1}, {'right' if is_right else 'wrong'}")
-        columns: dict[str, object] = {"color": np.where(right, RIGHT, WRONG), "answer": answers}
-        columns["anchor"], columns["closer"], columns["other"] = self.texts
-        for axis, name in enumerate("xy"):
-            values = points[:, :, axis]
-            columns[f"{name}s"] = values.tolist()
-            columns[f"{name}0"], columns[f"{name}1"], columns[f"{name}2"] = values.T
-        return columns
+    def charted(self, points: Floats, right: NDArray[np.bool_]) -> list[dict[str, Any]]:
+        """Describe the triples for a chart: corners, stories and answer of each."""
+        triples = []
+        for number, (row, is_right) in enumerate(zip(self.rows.tolist(), right.tolist(), strict=True)):
+            texts = [corner[number] for corner in self.texts]
+            answer = f"Row {row + 1}, {'right' if is_right else 'wrong'}"
+            corners = points[number].astype(np.float64).round(4).tolist()
+            triples.append({"points": corners, "right": is_right, "answer": answer, "texts": texts})
+        return triples
 
 
 def _maps(
@@ -419,41 +354,24 @@ def _maps(
         return
     mapped = MappedTriples.choose(labeled)
     method, project = _projector(projection, len(mapped.first))
-    figures: dict[str, object] = {}
+    figures = []
     for system in systems:
         vectors: Any = system.vectors
         correct = system.correct
         if margin is not None and system.margin is not None:
             correct = system.margin > margin
         right = correct[mapped.rows]
-        columns = mapped.columns(mapped.points(vectors, project), right)
-        plot = _map(columns, f"map {len(figures)}")
-        figures[f"{system.name}: {right.sum()} right, {(~right).sum()} wrong"] = plot
+        counts = {"system": system.name, "right": int(right.sum()), "wrong": int((~right).sum())}
+        triples = mapped.charted(mapped.points(vectors, project), right)
+        figures.append({"kind": "triangles", "caption": "answers", "values": counts, "triples": triples})
     note = f"Projection: {method}."
     if len(mapped.rows) < len(labeled):
         note += f" {len(mapped.rows)} of {len(labeled)} triples, evenly spaced."
-    key = [(RIGHT, "answered right"), (WRONG, "answered wrong")]
+    key = ["answered right", "answered wrong"]
     if margin is not None:
-        key = [(RIGHT, f"closer by more than {margin:g}"), (WRONG, "not")]
+        key = [f"closer by more than {margin:g}", "not"]
         note += f" Right: the distance to the closer candidate plus {margin:g} is less than that to the other one."
-    yield Section("Map of the stories", note, key, figures)
-
-
-def _map(columns: Mapping[str, object], name: str) -> Any:
-    """Plot the triangles of triples; pointing at an anchor, or selecting it, highlights its triangle."""
-    from bokeh.models import ColumnDataSource, HoverTool, TapTool
-
-    source = ColumnDataSource(dict(columns), name=name)
-    plot = _plot("", "", sizing_mode="scale_width", aspect_ratio=1.3)
-    plot.axis.visible = False
-    plot.patches("xs", "ys", source=source, color="color", hover_color="color", **TRIANGLE_ALPHAS)
-    mark = {"source": source, "color": "color"}
-    anchors = plot.scatter("x0", "y0", marker="circle", size=8, **mark)
-    # For anchors only, because tools of several glyphs would overwrite the highlighted triangle.
-    plot.add_tools(HoverTool(renderers=[anchors], tooltips=TOOLTIP, limit=1), TapTool(renderers=[anchors]))
-    plot.scatter("x1", "y1", marker="triangle", size=5, **mark)
-    plot.scatter("x2", "y2", marker="x", size=5, **mark)
-    return plot
+    yield Section("map", note, key, figures)
 
 
 def _projector(projection: ProjectionMethod, stories: int) -> tuple[str, Callable[[Floats], Floats]]:
@@ -466,25 +384,16 @@ def _projector(projection: ProjectionMethod, stories: int) -> tuple[str, Callabl
     return "two principal components (PCA)", PCA(2, svd_solver="full").fit_transform
 
 
-def _draw_histogram(plot: Any, values: Floats, edges: Floats, color: str) -> None:
-    """Draw a histogram of values (N,) with bin edges (B + 1,), and their mean as a line."""
-    counts, _ = np.histogram(values, edges)
-    mean = values.mean()
-    plot.quad(top=counts, bottom=0, left=edges[:-1], right=edges[1:], color=color, fill_alpha=0.35)
-    plot.line([mean, mean], [0, 1.08 * counts.max()], color=color, line_width=3)
-
-
 def _distances(systems: Sequence[SystemAnswers]) -> Iterator[Section]:
     """Plot histograms of the distances between anchor and both candidates."""
     if not systems:
         return
-    figures = {}
+    figures = []
     for system in systems:
         closer, other = _candidate_distances(system)
-        caption = f"{system.name}: closer {_mean_text(closer)}, other {_mean_text(other)}"
-        figures[caption] = _distance_plot(closer, other)
-    key = [(COLORS[0], "closer candidate"), (COLORS[1], "other candidate")]
-    yield Section("Distances from the anchor", "", key, figures)
+        values = {"system": system.name, "closer": _mean_text(closer), "other": _mean_text(other)}
+        figures.append({**_histogram(closer, other), "caption": "distances", "values": values})
+    yield Section("distances", key=["closer", "other"], figures=figures)
 
 
 def _candidate_distances(system: SystemAnswers) -> tuple[Floats, Floats]:
@@ -501,14 +410,15 @@ def _mean_text(values: Floats) -> str:
     return f"{values.mean():.3f} ± {values.std():.3f}"
 
 
-def _distance_plot(closer: Floats, other: Floats) -> Any:
-    """Plot histograms of two kinds of distances (N,) with the same bins."""
+def _histogram(closer: Floats, other: Floats) -> Chart:
+    """Count two kinds of distances (N,) in the same bins."""
     num_bins = int(np.clip(len(closer) // 5, 8, 30))
     edges = np.histogram_bin_edges([closer, other], bins=num_bins)
-    plot = _plot("cosine distance from the anchor", "triples")
-    _draw_histogram(plot, closer, edges, COLORS[0])
-    _draw_histogram(plot, other, edges, COLORS[1])
-    return plot
+    series = []
+    for kind, values in enumerate((closer, other)):
+        counts, _ = np.histogram(values, edges)
+        series.append({"kind": kind, "counts": counts.tolist(), "mean": float(values.mean())})
+    return {"kind": "histogram", "edges": edges.tolist(), "series": series}
 
 
 def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, BinAccuracies]) -> Iterator[Section]:
@@ -516,46 +426,39 @@ def _subsets(systems: Sequence[SystemAnswers], facets: Mapping[str, BinAccuracie
     if not facets:
         return
     everything = {"all": {system.name: system.estimate for system in systems}}
-    figures = {}
+    figures = []
     for name, bins in facets.items():
-        figures[NOTE_SENTENCES.get(f"by_{name}", f"By {name}")] = _subset_plot(systems, everything | bins)
-    yield Section("Accuracy by kind of triple", "", _keys([system.name for system in systems]), figures)
+        caption = NOTE_SENTENCES.get(f"by_{name}", f"By {name}")
+        figures.append({**_bins(systems, everything | bins), "caption": caption, "guess": CHANCE})
+    yield Section("kinds", key=[system.name for system in systems], figures=figures)
 
 
-def _subset_plot(systems: Sequence[SystemAnswers], bins: BinAccuracies) -> Any:
-    """Plot accuracies by bin, from top to bottom."""
-    height = 80 + len(bins) * (16 + 12 * len(systems))
-    plot = _plot("accuracy", "", height=height, x_range=(-0.02, 1.02))
-    plot.vspan(CHANCE, color=GRAY, line_dash="dashed")
-    positions = -np.arange(len(bins))
-    shifts = _shifts(len(systems), width=0.7)
+def _bins(systems: Sequence[SystemAnswers], bins: BinAccuracies) -> Chart:
+    """Collect accuracies by bin, from top to bottom."""
+    series = []
     for number, system in enumerate(systems):
-        accuracies = [of_bin[system.name] for of_bin in bins.values()]
-        _intervals(plot, list(zip(positions - shifts[number], accuracies, strict=True)), number, horizontal=True)
-    plot.yaxis.ticker = positions.tolist()
-    plot.yaxis.major_label_overrides = {-row: printable(name, 22) for row, name in enumerate(bins)}
-    plot.ygrid.visible = False
-    return plot
+        estimates = [of_bin[system.name] for of_bin in bins.values()]
+        values = [_interval(estimate) if estimate.known else None for estimate in estimates]
+        series.append({"system": number, "name": system.name, "values": values})
+    return {"kind": "bins", "bins": list(bins), "series": series}
 
 
 def _margins(systems: Sequence[SystemAnswers], quartiles: BinAccuracies) -> Iterator[Section]:
     """Plot accuracies by quartile of the margin between both scores; a system without scores has no margin."""
     if not quartiles:
         return
-    plot = _plot("quartile of the margin, from uncertain to certain", "accuracy", y_range=(-0.02, 1.02))
-    plot.hspan(CHANCE, color=GRAY, line_dash="dashed")
-    positions = np.arange(1, len(quartiles) + 1)
-    shifts = _shifts(len(systems), width=0.3)
-    for number, system in enumerate(systems):
-        placed = []
-        for position, accuracies in zip(positions + shifts[number], quartiles.values(), strict=True):
-            if system.name in accuracies:
-                placed.append((position, accuracies[system.name]))
-        _intervals(plot, placed, number)
-    plot.xaxis.ticker = positions.tolist()
-    plot.xgrid.visible = False
-    names = [system.name for system in systems]
-    yield Section("Margin against accuracy", "", _keys(names), {"Accuracy with 95 % interval": plot})
+    positions = range(1, len(quartiles) + 1)
+    series = []
+    for number, (system, shift) in enumerate(zip(systems, _shifts(len(systems), width=0.3), strict=True)):
+        points = []
+        for position, accuracies in zip(positions, quartiles.values(), strict=True):
+            estimate = accuracies.get(system.name)
+            if estimate is not None and estimate.known:
+                points.append((position + shift, *_interval(estimate)))
+        series.append({"system": number, "name": system.name, "points": points})
+    axes = {"x_label": "margin", "y_label": "accuracy", "y_range": (-0.02, 1.02), "ticks": list(positions)}
+    chart = {"kind": "lines", "caption": "margin", "x_whole": True, "guess": CHANCE, **axes, "series": series}
+    yield Section("margin", key=[system.name for system in systems], figures=[chart])
 
 
 # Texts and data ------------------------------------------------------------------------------------------------------
@@ -564,7 +467,7 @@ def _margins(systems: Sequence[SystemAnswers], quartiles: BinAccuracies) -> Iter
 def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Section]:
     """Show the wrong answers with the largest margins; words that candidates share with the anchor are highlighted."""
     texts = labeled.texts()
-    errors: dict[str, list[WrongAnswer]] = {}
+    errors: dict[str, list[dict[str, Any]]] = {}
     for system in systems:
         if system.margin is None or system.correct.all():
             continue
@@ -572,22 +475,22 @@ def _errors(systems: Sequence[SystemAnswers], labeled: Triples) -> Iterator[Sect
         worst = order[~system.correct[order]][:ERRORS].tolist()
         errors[system.name] = [_wrong_answer(system, row, texts[row]) for row in worst]
     if errors:
-        yield Section("Worst errors", errors=errors)
+        yield Section("errors", errors=errors)
 
 
-def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> WrongAnswer:
-    """Describe a wrong answer of a system to the triple in a row."""
+def _wrong_answer(system: SystemAnswers, row: int, texts: Sequence[str]) -> dict[str, Any]:
+    """Describe a wrong answer of a system to the triple in a row: heading, score and pieces of each story."""
     scores: Any = system.scores
     anchor, *candidates = [printable(text, LONG_TEXT) for text in texts]
     words = {word.lower() for word in WORD.findall(anchor)} - ENGLISH_STOP_WORDS
     closer = 0 if system.labels[row] else 1
     answered = 1 - closer
-    stories = {
-        "Anchor": [(anchor, False)],
-        f"Closer, score {scores[row, closer]:.3f}": _marked(candidates[closer], words),
-        f"Answered, score {scores[row, answered]:.3f}": _marked(candidates[answered], words),
-    }
-    return WrongAnswer(row + 1, stories)
+    stories = [
+        ("anchor", None, [(anchor, False)]),
+        ("closer", f"{scores[row, closer]:.3f}", _marked(candidates[closer], words)),
+        ("answered", f"{scores[row, answered]:.3f}", _marked(candidates[answered], words)),
+    ]
+    return {"row": row + 1, "stories": stories}
 
 
 def _marked(text: str, words: set[str]) -> list[HighlightedPiece]:
@@ -606,11 +509,11 @@ def _data(checks: Mapping[str, dict[str, Any]], runs: Mapping[str, Run], source:
     rows: list[dict[str, object]] = [{"used by": "this report", "as": "evaluation", "data": source, "rows": n}]
     for name, run in runs.items():
         rows += _data_rows(name, run)
-    yield Section("Data sets", tables={"": rows})
+    yield Section("data", tables={"": rows})
     for name, check in checks.items():
         tables = check_tables(check)
         tables.pop("Files", None)
-        yield Section("Check of the data", f"Of {name}.", lines=check["verdict"], tables=tables)
+        yield Section("check", f"Of {name}.", lines=check["verdict"], tables=tables)
 
 
 def _data_rows(name: str, run: Run) -> list[dict[str, object]]:

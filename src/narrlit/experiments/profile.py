@@ -25,8 +25,8 @@ from narrlit.library.collection import Collection, measure_for
 from narrlit.measures.names import MeasureName
 from narrlit.measures.similarity import Cosine, Lexical, Similarity
 from narrlit.optional import require
-from narrlit.pages import COLORS, GRAY
 from narrlit.results import Estimate, Note, Result, Row, estimate
+from narrlit.results.plots import COLORS, GRAY
 from narrlit.statistics.factorial import FEWEST_GROUPS, VARIANCE_COMPONENTS, Design, variance_shares
 from narrlit.statistics.words import lexical_vectors, stop_words_of, stop_words_text
 

@@ -18,6 +18,7 @@ from narrlit.experiments.systems import System
 from narrlit.files import PAGE_SUFFIXES, atomic_path, check_suffix
 from narrlit.models.checkpoints import find_record
 from narrlit.models.run_file import RunFile
+from narrlit.pages import in_frame
 from narrlit.results import Result
 from narrlit.results.findings import with_verdict
 from narrlit.statistics.set_checks import CheckedSet, check_sets
@@ -40,7 +41,7 @@ class SystemReport(Result):
             temporary.write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        return self.html
+        return in_frame(self.html)
 
 
 def report(  # noqa: PLR0913 (options)

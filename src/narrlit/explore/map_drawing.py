@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import dendrogram
 from narrlit.data.schema import Floats
 from narrlit.explore.story_map import StoryMap, Tree
 from narrlit.optional import require
-from narrlit.pages import GRAY
+from narrlit.results.plots import GRAY
 
 PALETTE = ("#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499")
 """Colors that color-blind readers can tell apart, after Paul Tol's scheme "muted"."""

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from narrlit import library
 from narrlit.data.writers import write_table
 from narrlit.errors import printable
 from narrlit.files import atomic_path, check_writable
 from narrlit.library.options import SEARCH_SUFFIXES
-from narrlit.pages import render_page
+from narrlit.pages import report_page, report_section
 
 WIDTH, NAME_WIDTH = 100, 24
 """Width of the screen, and maximum width of an id or title, in characters."""
@@ -51,10 +50,8 @@ class SearchResults:
 
     def html(self) -> str:
         """The results as a self-contained HTML page."""
-        template = Path(library.__path__[0], "search_page.html")
         title = printable(f"Stories like {'; '.join(self.queries)}", 100)
-        rows = self.frame.to_dict("records")
-        return render_page(template, [], title=title, columns=list(self.frame), rows=rows)
+        return report_page(title, sections=[report_section("", {"": self.frame.to_dict("records")})])
 
     def __str__(self) -> str:
         """Format rank, similarity, id, title (if any) and snippet for a screen of 100 columns."""

@@ -7,9 +7,10 @@ import { number, t, useTexts } from "./texts.js";
 import { agreementView } from "./views/agreement.js";
 import { compareView } from "./views/compare.js";
 import { mapView } from "./views/map.js";
+import { reportView } from "./views/report.js";
 import { storyView } from "./views/story.js";
 
-const VIEWS = { map: mapView, story: storyView, compare: compareView, agreement: agreementView };
+const VIEWS = { map: mapView, story: storyView, compare: compareView, agreement: agreementView, report: reportView };
 const LINKS = [["map", "nav.map"], ["agreement", "nav.agreement"]];
 
 useTexts(carried.texts);

@@ -12,6 +12,10 @@ from narrlit.results.formatting import KEYS, value_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
+"""Color-blind safe palette of Okabe and Ito (2008)."""
+GRAY = "#8c959f"
+"""Color of lines that are no data."""
 CHANCE = 0.5
 """Accuracy of guessing on triples."""
 
