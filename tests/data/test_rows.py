@@ -476,6 +476,7 @@ def foxes(tales):
             ["C", "A", "G"],
         ),
         ("ID,Title\ngrimm/fox,G\naesop/fox,A\naesop/crow,C\n", ["C", "A", "G"]),
+        ("scan,title\ngrimm/fox.pdf,G\naesop/fox.DOC,A\ncrow.docx,C\n", ["C", "A", "G"]),
     ],
 )
 def test_a_table_describes_files_by_the_values_of_a_column(foxes, table, titles):
@@ -484,6 +485,13 @@ def test_a_table_describes_files_by_the_values_of_a_column(foxes, table, titles)
     assert stories.titles == titles
     assert stories.story_ids == ["aesop/crow", "aesop/fox", "grimm/fox"]
     assert stories.report.notes == ()
+
+
+def test_numbers_of_files_are_found_without_their_zeros(tales):
+    for number in (1, 2, 10):
+        (tales / f"{number:03}.txt").write_text(f"Tale {number}.")
+    (tales / "about.csv").write_text("nr,title\n1,One\n2,Two\n10,Ten\n")
+    assert read_stories(tales).titles == ["One", "Two", "Ten"]
 
 
 def test_files_that_a_table_does_not_tell_apart_are_not_described(foxes):
@@ -513,6 +521,9 @@ def test_columns_of_which_each_could_be_meant_are_refused(foxes, make):
     (foxes / "about.csv").write_text("file,title,Title\ncrow.txt,a,b\n")
     with refused("several_columns", path="about.csv", option="title_column", column="title"):
         read_stories(foxes)
+    assert read_stories(foxes, layout=Layout(title_column="Title")).titles == ["b", None, None]
+    with refused("missing_column", path="tales", option="file_column", column="name"):
+        read_stories(foxes, layout=Layout(file_column="name"))
     with refused("several_columns", path="s.csv", option="id_column", column="id"):
         read_stories(make("s.csv", "id,ID,text\n1,2,A king.\n"))
     assert read_stories(make("s.csv", "id,ID,text\n1,2,A king.\n"), layout=Layout(id_column="ID")).story_ids == ["2"]

@@ -20,7 +20,7 @@ from servers import running_server, serving_process, wait_until
 import narrlit
 from narrlit.data.tales import sample_tales, write_tales
 from narrlit.data.writers import write_rows
-from narrlit.serving.import_models import FileRecord, ImportRecord
+from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecord
 from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
 from narrlit.serving.understanding import collected, understand
@@ -440,5 +440,11 @@ def test_a_table_describes_files_in_folders(tmp_path):
     assert table.warnings[0].values["missing"] == "bear"
 
     files["tales/about.csv"] = [{"Title": "a", "title": "b", "file": "grimm/fox.txt"}]
-    table = understand(tmp_path, recorded(tmp_path, files)).files[-1]
+    import_record = recorded(tmp_path, files)
+    table = understand(tmp_path, import_record).files[-1]
     assert (table.kind, [warning.code for warning in table.warnings]) == ("metadata", ["several_columns"])
+
+    import_record.files[-1].wanted = ChosenColumns(title="title")
+    table = understand(tmp_path, import_record).files[-1]
+    assert (table.kind, table.chosen.title, table.warnings) == ("metadata", "title", [])
+    assert next(collected(tmp_path, import_record)).title == "b"

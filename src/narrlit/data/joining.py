@@ -1,9 +1,10 @@
 """Tables that describe files: their rows are found by the names of the files in one of their columns."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from narrlit.data.row_file import FileRow, ReadingNote, column_names
 from narrlit.data.schema import normal_form, normal_text
@@ -40,7 +41,7 @@ class Described:
 
 
 class FileNames:
-    r"""Names of files, found by their ends: with or without folders, suffix and Unicode form.
+    r"""Names of files, found by their ends: with or without folders, suffix, zeros before a number and Unicode form.
 
     >>> names = FileNames(["grimm/fox.txt", "aesop/fox.txt", "aesop/crow.txt"])
     >>> names.find("crow"), names.find("tales\\\\grimm\\\\fox.txt"), names.find("fox.txt")
@@ -51,7 +52,7 @@ class FileNames:
         self._names: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for name in names:
             parts = _parts(name)
-            stem = (*parts[:-1], _stem(parts[-1]))
+            stem = (*parts[:-1], _number(_stem(parts[-1])))
             for form in dict.fromkeys((parts, stem)):
                 for start in range(len(form)):
                     self._names[form[start:]].append(name)
@@ -66,6 +67,8 @@ class FileNames:
         parts = _parts(str(value))
         if not parts:
             return []
+        if not self._names.get(parts[-1:]):
+            parts = (*parts[:-1], _number(_stem(parts[-1])))  # the file has another suffix, as after a conversion
         inside = _parts(folder) + parts
         for form in (inside, parts):
             exact = [name for name in self._names.get(form, []) if len(_parts(name)) == len(form)]
@@ -81,7 +84,13 @@ class FileNames:
 
 def _parts(name: str) -> tuple[str, ...]:
     text = normal_form(name).strip().replace("\\", "/").casefold()
-    return tuple(part for part in text.split("/") if part not in ("", "."))
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    return (*parts[:-1], _number(parts[-1])) if parts else ()
+
+
+def _number(name: str) -> str:
+    """Remove zeros before a number, as spreadsheet programs do."""
+    return name.lstrip("0") or "0" if name.isdecimal() else name
 
 
 def _stem(name: str) -> str:
@@ -89,7 +98,11 @@ def _stem(name: str) -> str:
 
 
 def described_files(
-    source: Path, table: str, rows: Sequence[FileRow], names: FileNames, column: str | None = None
+    source: Path,
+    table: str,
+    rows: Sequence[FileRow],
+    names: FileNames,
+    columns: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Described:
     """Find the files that the rows of a table describe; the result is empty if no column names files.
 
@@ -98,17 +111,18 @@ def described_files(
         table: name of the table in it.
         rows: its rows.
         names: names of the files.
-        column: column with the names of the files; None: the one whose values are names of files.
+        columns: chosen columns of `file`, `title` and `id`; by default the one whose values are names of files, and
+            those with the names title and id.
 
     Raises:
         DataError: if two columns name different files, or hold the title or id.
     """
     path = source / table
     folder = str(PurePosixPath(table).parent)
-    chosen = file_column(path, folder, rows, names, column)
+    chosen = file_column(path, folder, rows, names, columns.get("file"))
     if chosen is None:
         return Described()
-    roles = _role_columns(path, column_names(row.cells for row in rows))
+    roles = _role_columns(path, column_names(row.cells for row in rows), columns)
     result = Described(is_table=True)
     missing: list[str] = []
     ambiguous: list[str] = []
@@ -185,15 +199,17 @@ def _files_of_column(values: Sequence[object], names: FileNames, folder: str) ->
     return files, sum(map(bool, files)) / max(filled, 1)
 
 
-def _role_columns(path: Path, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns of title and id with their usual names.
+def _role_columns(path: Path, columns: Sequence[str], chosen: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the columns of title and id, which were chosen or have these names.
 
     Raises:
         DataError: if two columns have the name of one.
     """
     roles = {}
     for role in ROLES:
-        matches = [name for name in columns if normal_text(name) == role]
+        wanted = chosen.get(role)
+        matches = [name for name in columns if wanted is not None and normal_form(name) == normal_form(wanted)]
+        matches = matches or [name for name in columns if normal_text(name) == role]
         if len(matches) > 1:
             raise DataError("several_columns", path=path, columns=matches, option=f"{role}_column", column=matches[0])
         roles.update(dict.fromkeys(matches, role))

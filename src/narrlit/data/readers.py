@@ -40,6 +40,7 @@ from narrlit.data.schema import (
     normal_form,
     normal_text,
 )
+from narrlit.data.sources import is_source
 from narrlit.errors import DataError, OptionError, printable
 
 LABEL_COLUMN = "text_a_is_closer"
@@ -290,18 +291,19 @@ def _story_columns(file: RowFile, layout: Layout) -> dict[str, str]:
     by_form = {normal_form(column): column for column in columns}
     story_columns = {}
     for role, wanted in (("text", layout.text_column), ("id", layout.id_column), ("title", layout.title_column)):
-        if wanted is None:
+        # The tables of a folder were joined by the usual names.
+        if wanted is None or (role != "text" and is_source(file.path)):
             column = _usual_column(file, columns, role)
         else:
             column = wanted if wanted in columns else by_form.get(normal_form(wanted))
-        if column is None and wanted is not None:
-            raise DataError(
-                "missing_column",
-                path=file.path,
-                column=wanted,
-                found=_listed(columns, "no columns"),
-                option=f"{role}_column",
-            )
+            if column is None:
+                raise DataError(
+                    "missing_column",
+                    path=file.path,
+                    column=wanted,
+                    found=_listed(columns, "no columns"),
+                    option=f"{role}_column",
+                )
         if column is not None:
             story_columns[role] = column
     return story_columns

@@ -30,6 +30,7 @@ from narrlit.data.row_file import (
     FileRow,
     ReadingNote,
     RowFile,
+    column_names,
     numbered_rows,
 )
 from narrlit.data.schema import normal_form
@@ -266,9 +267,14 @@ def _cells_beside(
 
     Returns:
         The cells of each story by the name of its file, and the names of files that are neither stories nor read.
+
+    Raises:
+        DataError: if no table has a column of the layout.
     """
     cells: dict[str, dict[str, object]] = {}
     unread = []
+    columns = {"file": layout.file_column, "title": layout.title_column, "id": layout.id_column}
+    known: dict[str, None] = {}  # columns of all tables, in order
     for file in files:
         if file.suffix in STORY_SUFFIXES:
             continue
@@ -278,7 +284,8 @@ def _cells_beside(
             rows: list[FileRow] = []
             with suppress(DataError):  # a table that can't be read describes no file
                 rows = _content_rows(file.path, file.read(), Layout(), table_notes)
-            described = described_files(folder, file.name, rows, names, layout.file_column)
+            described = described_files(folder, file.name, rows, names, columns)
+            known |= dict.fromkeys(normal_form(name) for name in column_names(row.cells for row in rows))
         if not described.is_table:
             unread.append(file.name)
             continue
@@ -287,6 +294,10 @@ def _cells_beside(
         for note in table_notes:
             notes.append(ReadingNote.of("note_of_table", table=file.name, note=str(note)))
         notes += described.notes
+    for role, wanted in columns.items():
+        if wanted is not None and normal_form(wanted) not in known:
+            found = ", ".join(printable(name, 30) for name in known) or "no columns"
+            raise DataError("missing_column", path=folder, column=wanted, found=found, option=f"{role}_column")
     return cells, unread
 
 

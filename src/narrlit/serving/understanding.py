@@ -122,10 +122,12 @@ def _descriptions(folder: Path, records: Sequence[FileRecord]) -> Descriptions:
     cells: dict[str, RowCells] = {}
     warnings: dict[int, list[Message]] = {}
     for record in records:
-        if record.kind not in ("table", "metadata") or record.wanted is not None or not record.has_rows:
+        wanted = record.wanted or ChosenColumns()
+        if record.kind not in ("table", "metadata") or wanted.text is not None or not record.has_rows:
             continue
         try:
-            described = described_files(Path(), record.name, _rows(folder, record).rows, names)
+            columns = {"title": wanted.title, "id": wanted.id}
+            described = described_files(Path(), record.name, _rows(folder, record).rows, names, columns)
         except NarrlitError as error:
             warnings[record.number] = [message_of(error)]
             continue
@@ -152,7 +154,8 @@ def _found(folder: Path, record: FileRecord, descriptions: Descriptions, top: st
         return _document(record, rows, top)
     found = record.model_copy(update={"columns": rows.columns})
     if record.number in descriptions.warnings:
-        described = {"kind": "metadata", "warnings": descriptions.warnings[record.number]}
+        warnings = descriptions.warnings[record.number]
+        described = {"kind": "metadata", "warnings": warnings, "chosen": record.wanted or ChosenColumns()}
         return FoundFile(found.model_copy(update=described))
     return _table_of_stories(found.model_copy(update={"kind": "table"}), rows)
 

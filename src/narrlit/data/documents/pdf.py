@@ -21,7 +21,7 @@ MARGIN = 0.12
 HEAD_CHARACTERS = 90
 NARROWEST_COLUMN = 20
 """Characters of a line of the narrowest column."""
-_UNREADABLE = re.compile(r"\(cid:\d+\)")
+_UNREADABLE = re.compile(r"\(cid:\d+\)|\x00")
 """Character of which the file does not say what it is."""
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _SENTENCE_END = re.compile(r"""[.!?…:。！？।]["'”’»)\]]*$""")
@@ -87,7 +87,7 @@ def _box(element: Any, page: Any, number: int) -> PageBox:
     for line in element:
         characters = [character for character in line if hasattr(character, "size")]
         if 2 * sum(character.upright for character in characters) >= len(characters):
-            lines.append(line.get_text().replace("\x00", "").translate(_LIGATURES).strip())
+            lines.append(line.get_text().translate(_LIGATURES).strip())
             sizes += [character.size for character in characters]
     is_margin = element.y0 > page.y1 - MARGIN * page.height or element.y1 < page.y0 + MARGIN * page.height
     size, turned = round(median(sizes or [0]), 1), len(list(element)) - len(lines)
