@@ -138,6 +138,9 @@ def test_documents_are_stories_with_their_heading_as_title(tales):
     [
         ("Straße", "cp1252", "cp1252"),
         (FRENCH, "cp1252", "cp1252"),
+        (FRENCH, "mac_roman", "mac_roman"),
+        (FRENCH.replace("’", "'"), "cp850", "cp850"),
+        ("Straße", "mac_roman", "mac_roman"),
         (CZECH, "cp1250", "cp1250"),
         (TURKISH, "cp1254", "cp1254"),
         (RUSSIAN, "cp1251", "cp1251"),
