@@ -867,12 +867,12 @@ SENTENCES = {
     ),
     # Experiments
     "empty_list": "{option!o} is empty: name at least one",
-    "file_of_fit_changed": "{folder}: {path} changed since the fit: choose another {--folder} or remove {folder}",
+    "file_of_fit_changed": "{folder}: {path} changed since the fit: choose another {--out} or remove {folder}",
     "data_of_fit_changed": (
-        "{folder}: the {stage} data changed since the fit: choose another {--folder} or remove {folder}"
+        "{folder}: the {stage} data changed since the fit: choose another {--out} or remove {folder}"
     ),
     "triples_of_fit_changed": (
-        "{folder}: the validation triples or their labels changed since the fit: choose another {--folder} or remove "
+        "{folder}: the validation triples or their labels changed since the fit: choose another {--out} or remove "
         "{folder}"
     ),
     "no_overlay": ("no overlay of {system} in {patterns}: name overlays with {--ablations}; packaged configs: {known}"),
@@ -887,7 +887,7 @@ SENTENCES = {
         "from 0)"
     ),
     "no_such_choice": "{place}: answer {answer}: there are {choices} choices, from 0",
-    "other_examples": "{path} used other examples: choose another {--folder} or remove {folder}",
+    "other_examples": "{path} used other examples: choose another {--out} or remove {folder}",
     "mining_in_folds": (
         "{--data.hard_examples.mine_validation} cannot be used in {purpose}, because evaluated examples would be used "
         "for training; leave it out"
@@ -947,7 +947,7 @@ SENTENCES = {
     "not_a_run": "{folder} is not a run: it has no {record}",
     "fit_without_evaluation": (
         "{folder}: the fit evaluated no validation triples; train for at least one whole epoch (trainer.max_epochs, "
-        "max_steps), and choose another {--folder}"
+        "max_steps), and choose another {--out}"
     ),
     "seeds_need_folder": "a fit with several seeds needs a folder: leave {--trainer.logger} to the config",
     "margin_of_distances": "{--margin:{margin}}: must be a difference of cosine distances, from 0 to 2",
@@ -997,9 +997,7 @@ SENTENCES = {
         "fits of a search run on one device: set {--trainer.devices:1} and {--trainer.num_nodes:1}"
     ),
     "trial_failed": "trial {trial} ({settings}): {problem}",
-    "no_finished_trial": (
-        "no trial has finished ({reasons}): give more {--trials}, or another {--space} and {--folder}"
-    ),
+    "no_finished_trial": ("no trial has finished ({reasons}): give more {--trials}, or another {--space} and {--out}"),
     # Reproductions
     "encoder_not_available": "{model} is not available",
     "paper_encoder_not_available": (
@@ -1014,12 +1012,12 @@ SENTENCES = {
         "{path} is missing: git clone https://github.com/narrative-similarity-task/narrative-similarity-dataset, and "
         "give it as {--data}"
     ),
-    "broken_record_of_reproduction": "record {path}: {reason}; remove it, or choose another {--folder}",
+    "broken_record_of_reproduction": "record {path}: {reason}; remove it, or choose another {--out}",
     "record_of_other_release": (
         "{path}: written by narrlit {written_by} in version {written_version}, but this is narrlit {narrlit} with "
-        "version {version}: choose another {--folder}, or install that release"
+        "version {version}: choose another {--out}, or install that release"
     ),
-    "input_changed": "{path} has changed since {record} was begun: choose another {--folder}",
+    "input_changed": "{path} has changed since {record} was begun: choose another {--out}",
     "no_file_of_option": "{option!o:{path}}: no such file; check the path",
     "options_need_fits": "{argument}: unknown option; options of narrlit fit need a table with fits",
     "no_tables": "no tables of {system!r}{near:?}; available: {known}",

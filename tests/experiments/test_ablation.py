@@ -185,7 +185,7 @@ def check_other_data(ablate):
         Path(name).write_text(kept)
     answers = Path("out/triplet/validation_answers.json")
     answers.write_text(answers.read_text().replace('"triples": "', '"triples": "0'))
-    assert_refusal(ablate().error, "triples_of_fit_changed", out="out/triplet")
+    assert_refusal(ablate().error, "triples_of_fit_changed", folder="out/triplet")
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ COMMANDS = [
         "Explore",
         "narrlit.library.search:search",
         Output(suffixes=(*FRAME_SUFFIXES, ".html")),
+        opens={"index": Opener(f"{OPENING}:searchable")},
         without=READING,
     ),
     Command("explain", "Explore", "narrlit.commands.explain:explain", without=READING[1:]),

@@ -101,6 +101,27 @@ def index(index: str, *, encoder: "Deferred[StoryEncoder]" = OPTIONAL) -> "Index
     return table
 
 
+def searchable(
+    collection: str, *, encoder: "Deferred[StoryEncoder]", layout: Layout = Layout()
+) -> "Collection | Index | VectorTable":
+    """Open an index, a vector table at an address, or the stories of a file or folder.
+
+    Args:
+        collection: folder or address written by `narrlit index`, or stories as `narrlit embed` reads them.
+        encoder: the model that embeds the stories, if the collection is not an index.
+        layout: how files of stories are read.
+
+    Raises:
+        DataError: if the stories or the index can't be read.
+        OptionError: if an option does not apply to an index.
+    """
+    if is_address(collection):
+        return index(collection, encoder=encoder)
+    if index_at(collection):
+        return open_index(collection, encoder, layout)
+    return narrlit.Collection.read(collection, encoder.open(), layout=layout, progress=True)
+
+
 def open_index(path: str | Path, encoder: "Deferred[StoryEncoder]", layout: Layout = Layout()) -> "Index":
     """Open an index with the options of a command.
 
