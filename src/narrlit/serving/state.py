@@ -101,8 +101,8 @@ class Server:
             await asyncio.to_thread(part.close)
 
 
-def server_of(request: Request) -> Server:
-    """Return the server of a request."""
+async def server_of(request: Request) -> Server:
+    """Return the server of a request; asynchronous, because FastAPI calls other functions in a thread each time."""
     server: Server = request.app.state.server
     return server
 

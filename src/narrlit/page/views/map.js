@@ -82,7 +82,7 @@ function mapParts(map, collection, params, signal) {
   };
   const recolor = () => {
     values = points.map((point) => valueOf(point, map, shown.color));
-    scale = colorsOf(values);
+    scale = colorsOf(values, t(shown.color === GROUPS ? "map.no_group" : "map.missing"));
     hidden.clear();
     key.replaceChildren(...scale.key.map((each) => keyEntry(each, points, values, hidden, fade, actions)));
     picture.recolor(scale.colors, shown.color === GROUPS ? null : values);
