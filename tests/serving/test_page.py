@@ -752,7 +752,7 @@ def test_metadata_are_edited_and_undone(page, site):
     visit(page, site, "#/tales/search?in.ending=sad")
     expect(page.get_by_role("heading", name="2 stories")).to_be_visible()
     visit(page, site, "#/tales/map?picture=tree&color=ending")
-    expect(page.locator(".key").get_by_role("button", name="sad")).to_be_visible()
+    expect(page.locator(".key").get_by_role("button", name="sad", exact=True)).to_be_visible()
 
     visit(page, site, "list")
     page.get_by_role("button", name="Undo the last change").click()
