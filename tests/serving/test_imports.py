@@ -1,6 +1,5 @@
 """Imports: files are understood before they are embedded, and nothing is lost or doubled."""
 
-import asyncio
 import contextlib
 import io
 import json
@@ -24,7 +23,6 @@ from narrlit.serving.import_models import ChosenColumns, FileRecord, ImportRecor
 from narrlit.serving.imports import files_of
 from narrlit.serving.settings import Limits
 from narrlit.serving.understanding import collected, understand
-from narrlit.serving.worker_process import WorkerProcess
 
 KING = "A king fell ill, and his three sons rode out to find the water of life. The youngest brought it home. " * 3
 FOX = "A fox tricked a crow out of her cheese by praising her voice, and she dropped it. He ate it at once. " * 3
@@ -199,37 +197,37 @@ def test_a_file_beyond_the_limits_of_reading_is_refused_by_name_and_requests_are
     ):
         files = {name: make(), "king.txt": KING.encode()}
         answer = client.post("/imports", files=[("files", item) for item in files.items()]).json()
-        wait_until(reading_workers, seconds=60)
+        wait_until(lambda: workers("reading_worker"), seconds=60)
         assert client.get("/health", timeout=10).status_code == 200
         assert client.post("/v1/embeddings", json={"input": KING}, timeout=30).status_code == 200
 
         ready = finished(client, answer["id"], "reading")
         [refused] = [file for file in ready["files"] if file["name"] == name]
         assert problem in refused["warnings"][0]["message"]
-        assert reading_workers() == []
+        assert workers("reading_worker") == []
 
 
-def reading_workers():
-    """The folders in /proc of the processes that this one has started to read files."""
+def workers(module):
+    """The folders in /proc of the processes that this one has started with a module of the server."""
     workers = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # a process that ends meanwhile
             command = (process / "cmdline").read_text()
             parent = re.search(r"^PPid:\t(\d+)", (process / "status").read_text(), re.MULTILINE)
-            if "narrlit.serving.reading_worker" in command and int(parent[1]) == os.getpid():
+            if f"narrlit.serving.{module}" in command and int(parent[1]) == os.getpid():
                 workers.append(process)
     return workers
 
 
-def test_threads_of_workers_wait_without_computing():
-    async def environment():
-        worker = await WorkerProcess.start("narrlit.serving.embedding_worker", "{}")
-        try:
-            return Path(f"/proc/{worker._process.pid}/environ").read_text().split("\0")
-        finally:
-            await worker.stop()
-
-    assert "OMP_WAIT_POLICY=PASSIVE" in asyncio.run(environment())
+def test_one_process_that_embeds_gets_ready_while_files_are_read(client):
+    first = upload(client, {"king.txt": KING.encode()})
+    second = upload(client, {"fox.txt": FOX.encode()})
+    [ready] = workers("embedding_worker")
+    assert "OMP_WAIT_POLICY=PASSIVE" in (ready / "environ").read_text().split("\0")  # threads wait without computing
+    for each in (first, second):
+        client.post(f"/imports/{each['id']}/start", json={"collection": "early"})
+        assert finished(client, each["id"], "embedding")["status"] == "done"
+    assert workers("embedding_worker") == []
 
 
 def test_names_with_steps_upwards_stay_in_the_folder(client):

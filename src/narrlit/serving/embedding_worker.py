@@ -15,10 +15,13 @@ from narrlit.serving.import_models import Amount, EmbedJob, EmbedReport
 from narrlit.serving.messages import Message, hide, message_of
 from narrlit.serving.worker_process import receive_job, send_line
 
+SLOW_MODULES = ("lancedb", "narrlit.models.registry")
+"""Modules whose import takes most of the time until the first story is embedded."""
+
 
 def main() -> None:
     """Embed the stories of a job, and report progress."""
-    job = EmbedJob.model_validate_json(receive_job())
+    job = EmbedJob.model_validate_json(receive_job(*SLOW_MODULES))
     try:
         embed_job(job)
     except Exception as error:  # noqa: BLE001  (reported to the server)

@@ -84,6 +84,7 @@ class Imports:
         self._paces: dict[str, Pace] = {}
         self._saved = 0.0
         self._embedding = asyncio.Lock()
+        self._embedder: asyncio.Task[WorkerProcess] | None = None
         self._reading = asyncio.Lock()
 
     # Life ------------------------------------------------------------------------------------------------------------
@@ -104,6 +105,8 @@ class Imports:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._embedder is not None:
+            await (await self._embedder).stop()
 
     def _load(self, path: Path) -> None:
         try:
@@ -228,6 +231,8 @@ class Imports:
         _write_record(folder, record)
         folder.rename(self.folder / id)
         self._records[id] = record
+        if self._embedder is None:  # it gets ready while the files are read and looked at
+            self._embedder = asyncio.get_running_loop().create_task(WorkerProcess.start(EMBEDDER))
         self._run(id, self._read(id))
         return record.answer()
 
@@ -268,7 +273,7 @@ class Imports:
         if not readable:
             return
         limits = self._limits
-        worker = await WorkerProcess.start(READER, self._read_job(id, readable).model_dump_json())
+        worker = await WorkerProcess.start(READER)
         megabytes, seconds = limits.reading_bytes // 2**20, f"{limits.reading_seconds:g}"
         problem = Message(
             message=f"can't be read with {megabytes:,} MB of memory: it may be damaged",
@@ -276,6 +281,7 @@ class Imports:
             values={"megabytes": megabytes},
         )
         try:
+            await worker.send(self._read_job(id, readable).model_dump_json())
             async for line in worker.reports(limits.reading_seconds):
                 self._note(id, ReadResult.model_validate_json(line))
         except TimeoutError:
@@ -390,9 +396,11 @@ class Imports:
             stories = str(self.folder / id / STORIES)
             job = EmbedJob(stories=stories, index=str(index), model=settings.model, loading=settings.loading)
             self._change(id, message="loading the model")
-            worker = await WorkerProcess.start(EMBEDDER, job.model_dump_json())
+            embedder, self._embedder = self._embedder, None
+            worker = await (embedder or WorkerProcess.start(EMBEDDER))
             self._paces.pop(id, None)
             try:
+                await worker.send(job.model_dump_json())
                 async for line in worker.reports():
                     progress = EmbedReport.model_validate_json(line)
                     if progress.problem is not None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from importlib import import_module
 from typing import TextIO, cast
 
 LONGEST_LINE = 16 * 2**20
@@ -26,8 +27,8 @@ class WorkerProcess:
         self._process = process
 
     @classmethod
-    async def start(cls, module: str, job: str) -> "WorkerProcess":
-        """Start a module of narrlit with a job."""
+    async def start(cls, module: str) -> "WorkerProcess":
+        """Start a module of narrlit, which waits for its job."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # no modules of the current folder
@@ -39,12 +40,14 @@ class WorkerProcess:
             limit=LONGEST_LINE,
             env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # threads that wait leave the processors to the server
         )
-        worker = cls(process)
-        if process.stdin is not None:
-            with suppress(ConnectionError):
-                process.stdin.write(job.encode() + b"\n")
-                await process.stdin.drain()
-        return worker
+        return cls(process)
+
+    async def send(self, job: str) -> None:
+        """Send the process its job."""
+        if self._process.stdin is not None:
+            with suppress(ConnectionError):  # a process that has ended reports nothing
+                self._process.stdin.write(job.encode() + b"\n")
+                await self._process.stdin.drain()
 
     async def reports(self, seconds: float | None = None) -> AsyncIterator[str]:
         """Yield the lines that the process reports, until it ends.
@@ -78,13 +81,18 @@ class WorkerProcess:
             await self._process.wait()
 
 
-def receive_job() -> str:
-    """Read the job of this process; from now on, it ends with the server, and gives way to it."""
-    job = sys.stdin.buffer.readline().decode()
+def receive_job(*modules: str) -> str:
+    """Read the job of this process, which gives way to the server and ends with it; first import slow modules."""
     sys.stdout = sys.stderr  # what libraries print is no report
-    threading.Thread(target=_end_with_server, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
+    with suppress(ImportError):  # reported when the job needs it
+        for module in modules:
+            import_module(module)
+    job = sys.stdin.buffer.readline().decode()
+    if not job:
+        sys.exit("the server has ended")
+    threading.Thread(target=_end_with_server, daemon=True).start()
     return job
 
 
