@@ -18,7 +18,7 @@ def test_the_demo_runs_all_steps_and_ends_with_a_report(narrlit, monkeypatch, tm
 
     def shorter(command, *words):
         more = {
-            "data": "--train 4 --validation 10 --test 4",
+            "storyworld": "--train 4 --validation 10 --test 4",
             "fit": "--data.init_args.train 4 --data.init_args.validation 4 --trainer.max_epochs 1",
         }
         options = more.get(words[0] if command == "data" else command, "")
