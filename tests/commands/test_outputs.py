@@ -301,7 +301,7 @@ def test_a_second_run_needs_overwrite_and_writes_what_it_declares(narrlit, files
     assert set(case.files) >= first.keys() - before.keys() != set()
 
     found = narrlit(*case.command)
-    if not case.words.startswith("sample"):  # which writes the same again
+    if not case.words.startswith("data sample"):  # which writes the same again
         assert found.code == 2
         assert "exists: give --overwrite to replace it, or name another" in found.err
 
