@@ -95,7 +95,7 @@ def test_mistakes_cost_one_line(indexed, narrlit, tiny):
         (["search", "i", "x", "--exclude-same", "country"], "needs a story of the index (--like ID)"),
         (["search", "i", "x", "--k", "0"], "at least 1"),
         (["search", "i", "x", "--out", "r.docx"], "name a file that ends in"),
-        (["search", "tales", "x"], "tales is not an index; create one: narrlit index"),
+        (["search", "nowhere", "x"], "does not exist"),
         (["index", "tales", "--model", tiny(pooling="cls"), "--out", "i"], "whose files have changed"),
         (["index", "tales", "--model", tiny(), "--out", "tales"], "this file is read"),
     ):
