@@ -171,11 +171,12 @@ class CallOptions:
 
     def call(self, values: Mapping[str, Any], **others: object) -> Any:
         """Call the function with the values of the options."""
-        arguments = {**self.constants, **others}
-        words: Sequence[str] = ()
+        arguments: dict[str, Any] = {**self.constants, **others}
+        words: Sequence[Any] = ()
         for name, member in self.members.items():
             if isinstance(member, Option) and member.kind is inspect.Parameter.VAR_POSITIONAL:
-                words = values[name]
+                words = [*arguments.values(), *values[name]]  # parameters before these words have no names
+                arguments = {}
             elif name not in arguments:
                 arguments[name] = member.value(values)
         return _function(self.function)(*words, **arguments)
