@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from narrlit.preprocessing.passages import split_passages
 
 pytestmark = pytest.mark.usefixtures("memoized_minilm")
 
+TEI, XML = "http://www.tei-c.org/ns/1.0", "http://www.w3.org/XML/1998/namespace"
 ROUNDING = 1e-6  # of sums of some twenty shares in float32
 ATTACK = "<img src=x onerror=alert(1)></p><script>alert(2)</script>{{ 7 * 7 }}"
 CHASE = "Guards chased the girl through the snow all night, until she knocked at the door of a monastery in the hills."
@@ -305,6 +307,27 @@ def test_a_file_carries_texts_and_no_markup():
     links = data["pairs"]["0-1"]["links"]
     shares = result.pair.links["share"]
     assert [link[2] for link in links] == pytest.approx(shares.tolist(), abs=1e-4)
+
+
+def test_two_stories_are_written_as_tei_with_their_links(tmp_path):
+    pair = hostile().pair
+    Explanation("m", pair).write(tmp_path / "pair.xml")
+
+    root = ElementTree.parse(tmp_path / "pair.xml").getroot()
+    segments = {each.get(f"{{{XML}}}id"): each.text for each in root.iter(f"{{{TEI}}}seg")}
+    links = [each.get("target") for each in root.iter(f"{{{TEI}}}link")]
+    assert segments["a.1"] == pair.passages[0][0]
+    assert links == [f"#a.{row.passage_a} #b.{row.passage_b}" for row in pair.links.itertuples()]
+    with refused("alignment_of_two"):
+        hostile().write(tmp_path / "triple.xml")
+
+
+def test_links_are_written_as_a_table(tmp_path):
+    hostile().write(tmp_path / "links.jsonl")
+    rows = pd.read_json(tmp_path / "links.jsonl", lines=True)
+    assert rows["passage_a"].tolist() == hostile().table()["passage_a"].tolist()
+    with refused("wrong_suffix"):
+        hostile().write(tmp_path / "links.docx")
 
 
 def test_a_notebook_shows_the_page_in_a_frame():

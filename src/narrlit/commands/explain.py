@@ -1,5 +1,6 @@
 """narrlit explain: split the similarity of two stories into links between passages."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import narrlit
@@ -9,8 +10,8 @@ from narrlit.commands.opening import open_index
 from narrlit.console import say
 from narrlit.data.rows import Layout
 from narrlit.errors import printable
-from narrlit.files import Output
-from narrlit.library.options import index_at
+from narrlit.files import PAGE_SUFFIXES, Output
+from narrlit.library.options import EXPLANATION_SUFFIXES, index_at
 from narrlit.library.story_finder import StoryFinder
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def explain(  # noqa: PLR0913 (options)
     stories: str | None = None,
     views: str | None = None,
     check: bool = False,
-    out: Annotated[str | None, Output()] = None,
+    out: Annotated[str | None, Output(suffixes=EXPLANATION_SUFFIXES)] = None,
     encoder: "Deferred[StoryEncoder]",
     layout: Layout = Layout(),
 ) -> None:
@@ -39,7 +40,8 @@ def explain(  # noqa: PLR0913 (options)
         views: file of views (text, theme, plot_events or course_of_action, outcome), which are shown side by side.
         check: verify the explanation: remove the most strongly linked passages, and compare the effect with that of
             random passages; takes longer.
-        out: HTML file to write instead of printing.
+        out: file to write instead of printing: a page (.html), both texts with their links as TEI (.xml), or a table of
+            the links (.csv, .tsv, .xlsx, .jsonl, .parquet).
         encoder: the model, unless the stories are an index.
         layout: how files of stories are read.
     """
@@ -62,4 +64,4 @@ def explain(  # noqa: PLR0913 (options)
         return
     result.write(out)
     print("\n".join(map(printable, result.findings)))
-    say(f"{out}: open it in a browser")
+    say(f"{out}: open it in a browser" if Path(out).suffix in PAGE_SUFFIXES else str(out))

@@ -12,6 +12,7 @@ import pandas as pd
 from narrlit.console import say
 from narrlit.data.schema import Story, StoryTable
 from narrlit.data.views import StoryViews, ViewFiles
+from narrlit.data.writers import write_table
 from narrlit.encoding.loading import load
 from narrlit.encoding.story_encoder import Passages, StoryEncoder
 from narrlit.errors import DataError, OptionError
@@ -20,8 +21,9 @@ from narrlit.explore.explanation_page import explanation_page
 from narrlit.explore.explanation_text import columns, pair_lines, wrap
 from narrlit.explore.faithfulness import deletion_curve
 from narrlit.explore.matched_pair import EXPLAINED, Background, ComparedStory, MatchedPair
-from narrlit.files import atomic_path
+from narrlit.files import FRAME_SUFFIXES, atomic_path, check_writable
 from narrlit.library.collection import Collection
+from narrlit.library.options import EXPLANATION_SUFFIXES
 from narrlit.measures.names import MeasureName
 from narrlit.models.config import DEFAULT_MODEL
 from narrlit.pages import in_frame
@@ -121,18 +123,25 @@ class Explanation:
         return [f"{verdict}: similarity {near.similarity:.3f} against {far.similarity:.3f}.", *notes]
 
     def write(self, path: str | Path) -> None:
-        """Write the explanation as a self-contained HTML file or, if the path ends in .xml, as TEI with the links.
+        """Write the explanation: as a self-contained page, as TEI with the links, or the links as a table.
+
+        Args:
+            path: .html, .xml (TEI), .csv, .tsv, .xlsx, .jsonl or .parquet.
 
         Raises:
-            OptionError: if a triple is to be written as TEI, which aligns two stories.
+            OptionError: if the file can't be written, or a triple is to be written as TEI, which aligns two stories.
         """
-        if Path(path).suffix == ".xml":
+        target = Path(path)
+        check_writable(target, *EXPLANATION_SUFFIXES)
+        if target.suffix == ".xml":
             if self.other is not None:
                 raise OptionError("alignment_of_two", path=path)
-            write_alignment(path, self.pair, self.model)
-            return
-        with atomic_path(path) as temporary:
-            temporary.write_text(self.html, encoding="utf-8")
+            write_alignment(target, self.pair, self.model)
+        elif target.suffix in FRAME_SUFFIXES:
+            write_table(target, self.table().to_dict("records"))
+        else:
+            with atomic_path(target) as temporary:
+                temporary.write_text(self.html, encoding="utf-8")
 
     @property
     def html(self) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from narrlit.data.schema import normal_form
 from narrlit.errors import OptionError
-from narrlit.files import FRAME_SUFFIXES
+from narrlit.files import FRAME_SUFFIXES, PAGE_SUFFIXES
 from narrlit.measures.names import MeasureName
 
 INDEX_RECORD = "index.json"
@@ -15,6 +15,7 @@ COMPARED_ALL = 1000
 """Maximum number of stories for which a query is compared with every story; a larger index has an index of words."""
 SEARCH_SUFFIXES = (*FRAME_SUFFIXES, ".html")
 PAIR_SUFFIXES = (*FRAME_SUFFIXES, ".graphml")
+EXPLANATION_SUFFIXES = (*PAGE_SUFFIXES, ".xml", *FRAME_SUFFIXES)
 
 
 VectorFormat = Literal["float32", "float16", "int8", "binary"]
