@@ -314,9 +314,7 @@ def _member(argument: Argument, signature: Signature, title: str, command: Comma
         kind = inspect.Parameter.KEYWORD_ONLY if is_option else inspect.Parameter.POSITIONAL_ONLY
     if isinstance(default, Sequence) and not isinstance(default, str):
         default, empty = ",".join(map(str, default)) or None, default
-    elif (item is not None and default not in (None, REQUIRED)) or (
-        item is not None and default not in (None, REQUIRED)
-    ):
+    elif item is not None and default not in (None, REQUIRED):
         default = str(default)
     if default is None:
         value_type = value_type | None

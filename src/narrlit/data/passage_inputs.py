@@ -11,7 +11,7 @@ from narrlit.preprocessing.passages import PASSAGE_WORDS, split_passages
 
 
 class TokenizedPassages(StoryInputs[PackedParts]):
-    """Token ids of stories' passages, of which a batch has a sample.
+    """Token ids of the passages of stories; a batch has a sample of them.
 
     The parts of a story are its passages in order, at most `count`, and after them, with `whole`, its whole text. From
     a story with more passages, one is drawn from each of `count` equal parts, anew in each batch.

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -221,30 +221,15 @@ def _source_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[F
     if not story_files:
         names = ", ".join([file.name for file in files[:5]]) or "no file"
         raise DataError("no_stories_in_folder", path=path, found=names, known=STORY_SUFFIXES)
-    stories: dict[str, list[FileRow]] = {}
-    problems: list[DataError] = []
-    story_notes: list[ReadingNote] = []
-    for file in story_files:
-        try:
-            stories[file.name] = _stories(file.path, file.read(), layout, story_notes)
-        except DataError as error:
-            problems.append(error)
+    stories, story_notes, problems = _read_stories(story_files, layout)
     cells, unread = _cells_beside(path, files, FileNames(stories), layout, notes)
     if problems and (layout.strict or not stories):
         raise problems[0]
     rows: list[FileRow] = []
     for name, parts in stories.items():
-        id = str(PurePosixPath(name).with_suffix(""))
-        for number, part in enumerate(parts, start=1):
-            story = part.cells or {"text": part.value}
-            if len(parts) == 1:
-                row = {**story, "id": id, **cells.get(name, {})}
-            else:  # the table describes the book
-                row = {**cells.get(name, {}), **story, "id": f"{id}-{number}"}
-            row |= {"text": story["text"], "file_name": name}
+        for row in _described_stories(name, parts, cells.get(name, {})):
             rows.append(FileRow(len(rows) + 1, row, path / name))
-    for note, count in Counter(str(note) for note in story_notes if note.code != "one_story").items():
-        notes.append(ReadingNote.of("note_of_files", n=count, note=note))
+    notes += story_notes
     undescribed = [name for name in stories if name not in cells]
     if cells and undescribed:
         notes.append(ReadingNote.of("files_undescribed", n=len(undescribed), first=undescribed[0]))
@@ -254,6 +239,38 @@ def _source_rows(path: Path, layout: Layout, notes: list[ReadingNote]) -> list[F
         shown = "; ".join(map(str, problems[:NAMED_PROBLEMS]))
         notes.append(ReadingNote.of("left_out_files", n=len(problems), problems=shown))
     return rows
+
+
+def _read_stories(
+    files: Sequence[SourceFile], layout: Layout
+) -> tuple[dict[str, list[FileRow]], list[ReadingNote], list[DataError]]:
+    """Read files of stories.
+
+    Returns:
+        The stories of each file by its name, notes with the number of files that each is on, and the errors of files
+        that can't be read.
+    """
+    stories: dict[str, list[FileRow]] = {}
+    notes: list[ReadingNote] = []
+    problems: list[DataError] = []
+    for file in files:
+        try:
+            stories[file.name] = _stories(file.path, file.read(), layout, notes)
+        except DataError as error:
+            problems.append(error)
+    counts = Counter(str(note) for note in notes if note.code != "one_story")
+    return stories, [ReadingNote.of("note_of_files", n=n, note=note) for note, n in counts.items()], problems
+
+
+def _described_stories(name: str, parts: Sequence[FileRow], cells: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """Yield the cells of each story of a file, with those of a table that describes the file."""
+    id = str(PurePosixPath(name).with_suffix(""))
+    for number, part in enumerate(parts, start=1):
+        story = part.cells or {"text": part.value}
+        whole = {**story, "id": id, **cells}
+        part_of_book = {**cells, **story, "id": f"{id}-{number}"}  # the table describes the book
+        row = whole if len(parts) == 1 else part_of_book
+        yield row | {"text": story["text"], "file_name": name}
 
 
 def _cells_beside(

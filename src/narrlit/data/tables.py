@@ -53,7 +53,7 @@ def is_blank(cell: object) -> bool:
 
 @dataclass(frozen=True)
 class Dialect:
-    r"""How a delimited file is written.
+    r"""Format of a delimited file.
 
     Attributes:
         delimiter: character between two cells.
@@ -176,7 +176,7 @@ def table_rows(
 
 def _header_index(head: Sequence[Record], text_column: str | None) -> int:
     """Return the index of the header among the first records of a table."""
-    names = STORY_COLUMNS if text_column is None else {*STORY_COLUMNS, text_column.casefold()}
+    names = _names_of_texts(text_column)
     for number, record in enumerate(head):
         is_wider = all(above.filled < record.filled for above in head[:number])
         if is_wider and record.has_one_of(names):
@@ -184,6 +184,11 @@ def _header_index(head: Sequence[Record], text_column: str | None) -> int:
     widest = max(head, key=lambda record: record.filled)
     # Without a known name: a title alone in its line, with a table of three columns or more below.
     return head.index(widest) if head[0].filled == 1 and widest.filled > 2 else 0
+
+
+def _names_of_texts(text_column: str | None) -> set[str]:
+    """Return the names by which a column of texts, and so a header, is recognized."""
+    return {*STORY_COLUMNS} if text_column is None else {*STORY_COLUMNS, text_column.casefold()}
 
 
 def _header(path: Path, record: Record) -> list[str]:
@@ -229,15 +234,12 @@ def workbook_rows(
         DataError: if the workbook is broken, or its texts are formulas without saved values.
     """
     all_sheets = [sheet for sheet in _sheets(path, content) if sheet.records]
-    sheets = [sheet for sheet in all_sheets if sheet.visible]
-    names = STORY_COLUMNS if text_column is None else {*STORY_COLUMNS, text_column.casefold()}
-    with_texts = []
-    for sheet in sheets:
-        if any(record.has_one_of(names) for record in sheet.records[:HEAD]):
-            with_texts.append(sheet)
-    if not sheets:
+    visible = [sheet for sheet in all_sheets if sheet.visible]
+    if not visible:
         return []
-    first, *others = with_texts or sheets
+    names = _names_of_texts(text_column)
+    with_texts = [sheet for sheet in visible if any(record.has_one_of(names) for record in sheet.records[:HEAD])]
+    first, *others = with_texts or visible
     rows = _sheet_rows(path, first, notes, text_column)
     read = [first.title]
     for sheet in others if with_texts else []:

@@ -1,12 +1,14 @@
 """`narrlit.check_data`: stories that files share, and shortcuts that solve their triples."""
 
 import math
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 from narrlit.console import say
 from narrlit.data.readers import read_any
 from narrlit.data.rows import Layout
+from narrlit.data.schema import Story
 from narrlit.encoding.story_encoder import StoryEncoder, unit_vectors
 from narrlit.errors import OptionError
 from narrlit.measures.collection import sample_rows
@@ -85,17 +87,9 @@ def check_data(
         stories = {name: list(read_any(path, layout=layout)) for name, path in files.items() if name != "train"}
         fitted = encoder.fitted_for(list(chain.from_iterable(stories.values())))
         for name, stories_of_set in stories.items():
-            path = str(files[name])
-            notes.append(Note.of("independent", file=path, independence=check_independence(fitted, stories_of_set)))
-            different = list({story.text: story for story in stories_of_set}.values())
-            sample = [different[row] for row in sample_rows(len(different))]  # at most 1,000
-            vectors = unit_vectors(fitted.embed(sample, progress=progress))
-            hubs = similarity_diagnostics(vectors @ vectors.T)
-            skewness = math.nan if hubs.hub_skewness is None else hubs.hub_skewness
-            figure = Estimate(skewness, math.nan, math.nan, hubs.stories)
+            figure, notes_of_set = _check_embeddings(fitted, stories_of_set, str(files[name]), progress)
             figures.append(figure.row(fitted.name, "hub skewness", subset=f"stories: {name}"))
-            if hubs.warnings:
-                notes.append(Note.of("hubs", system=path, skewness=f"{skewness:.1f}"))
+            notes += notes_of_set
     return Result.of(
         "check_data",
         figures,
@@ -103,3 +97,22 @@ def check_data(
         settings={"threshold": threshold, "files": check["files"]},
         notes=notes,
     )
+
+
+def _check_embeddings(
+    encoder: StoryEncoder, stories: Sequence[Story], path: str, progress: bool
+) -> tuple[Estimate, list[Note]]:
+    """Check that embeddings don't depend on other stories; return their hub skewness.
+
+    Raises:
+        ModelError: if an embedding does.
+    """
+    notes = [Note.of("independent", file=path, independence=check_independence(encoder, stories))]
+    different = list({story.text: story for story in stories}.values())
+    sample = [different[row] for row in sample_rows(len(different))]  # at most 1,000
+    vectors = unit_vectors(encoder.embed(sample, progress=progress))
+    hubs = similarity_diagnostics(vectors @ vectors.T)
+    skewness = math.nan if hubs.hub_skewness is None else hubs.hub_skewness
+    if hubs.warnings:
+        notes.append(Note.of("hubs", system=path, skewness=f"{skewness:.1f}"))
+    return Estimate(skewness, math.nan, math.nan, hubs.stories), notes

@@ -215,23 +215,24 @@ def difference(values: ArrayLike, against: ArrayLike, groups: Groups = None) -> 
     if group_of is not None:
         (interval,) = group_intervals(differences[:, None], group_of, bounds=(-1.0, 1.0))
         p = group_permutation_test(first, second, group_of)
-        return Difference(
-            mean, *interval, p, "permutation_by_group" if len(np.unique(group_of)) < n else "permutation", n
-        )
+        by_group: Test = "permutation_by_group" if len(np.unique(group_of)) < n else "permutation"
+        return Difference(mean, *interval, p, by_group, n)
     interval = _paired_interval(differences, shared)
     testable = shared is not None and shared.degrees_of_freedom > 0
     effect = shared.design_effect(differences) if shared is not None and testable else None
-    if not (_are_answers(first) and _are_answers(second)):
+    test: Test
+    if _are_answers(first) and _are_answers(second):
+        lost, won = int((differences < 0).sum()), int((differences > 0).sum())
         if shared is None:
-            return Difference(mean, *interval, permutation_test(first, second), "permutation", n)
-        p = permutation_test_by_story(first, second, shared)
-        return Difference(mean, *interval, p, "permutation_by_story", n, design_effect=effect)
-    lost, won = int((differences < 0).sum()), int((differences > 0).sum())
+            p, test = mcnemar((first > 0).tolist(), (second > 0).tolist()), "mcnemar"
+        else:
+            p, test = mcnemar_by_story(first, second, shared), "mcnemar_by_story"
+        return Difference(mean, *interval, p, test, n, lost, won, effect)
     if shared is None:
-        p = mcnemar((first > 0).tolist(), (second > 0).tolist())
-        return Difference(mean, *interval, p, "mcnemar", n, lost, won)
-    p = mcnemar_by_story(first, second, shared)
-    return Difference(mean, *interval, p, "mcnemar_by_story", n, lost, won, effect)
+        p, test = permutation_test(first, second), "permutation"
+    else:
+        p, test = permutation_test_by_story(first, second, shared), "permutation_by_story"
+    return Difference(mean, *interval, p, test, n, design_effect=effect)
 
 
 def _paired_interval(differences: NDArray[np.float64], shared: SharedStories | None) -> tuple[float, float]:

@@ -155,22 +155,29 @@ def _is_contents(line: str) -> bool:
     return _CONTENTS.fullmatch(line.rstrip(".:")) is not None
 
 
+def _start_of_contents(blocks: Sequence[Block]) -> int | None:
+    """Return the number of the first block of the contents, below their heading; None if there are none."""
+    for number, block in enumerate(blocks):
+        if _is_contents(block.text):
+            return number + 1
+    for number, block in enumerate(blocks):  # the heading may be the first line of its block
+        if _is_contents(block.text.split("\n")[0]):
+            return number
+    return None
+
+
 def _titles_of_contents(blocks: Sequence[Block]) -> dict[str, int]:
     """Return the titles that the contents list, with the number of their last block; none if few are found below."""
-    start = next((number for number, block in enumerate(blocks) if _is_contents(block.text)), None)
+    start = _start_of_contents(blocks)
     if start is None:
-        first_lines = [block.text.split("\n")[0] for block in blocks]
-        start = next((number for number, line in enumerate(first_lines) if _is_contents(line)), None)
-        if start is None:
-            return {}
-        start -= 1
+        return {}
     places: dict[str, list[int]] = {}
     for number, block in enumerate(blocks):
         for line in block.text.split("\n"):
             places.setdefault(_NUMBERING.sub("", line).casefold(), []).append(number)
     listed: dict[str, int] = {}
     misses = 0
-    for number in range(start + 1, len(blocks)):
+    for number in range(start, len(blocks)):
         lines = [_NUMBERING.sub("", line).casefold() for line in blocks[number].text.split("\n")]
         known = [line for line in lines if line and places[line][-1] > number]
         if not known and len(lines) == 1 and lines[0] in listed:

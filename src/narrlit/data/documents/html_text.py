@@ -162,7 +162,7 @@ def is_note(element: Any) -> bool:
 
 
 def is_left_out(element: Any) -> bool:
-    """Return True for an element that is no text of the story: furniture, notes and their marks."""
+    """Return True for an element that is not part of the story: navigation, notes, and links to notes."""
     if local_name(element) in LEFT_OUT or element.get("hidden") is not None or is_note(element):
         return True
     if not roles(element).isdisjoint((*FURNITURE, *NOTE_MARKS)) or "pg-boilerplate" in (element.get("class") or ""):

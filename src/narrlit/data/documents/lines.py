@@ -103,7 +103,7 @@ def _closed_up(lines: Sequence[str], removed: set[int]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Wrapping:
-    """How the lines of a text were broken.
+    """Line breaks of a text that was wrapped at a fixed width.
 
     Attributes:
         width: columns of a full line; 0: lines were not broken by a program.

@@ -6,13 +6,12 @@ from narrlit.data.documents.archives import left_out_footnotes, xml
 from narrlit.data.documents.document import Block, DocumentText, filled_blocks
 from narrlit.data.documents.html_text import local_name
 
-LEFT_OUT = (
-    *("note", "fw", "figure", "figDesc", "index", "teiHeader", "del", "sic", "orig", "abbr", "rdg", "gap"),
-    "castList",
-)
+LEFT_OUT = {
+    *("note", "fw", "figure", "figdesc", "index", "teiheader", "del", "sic", "orig", "abbr", "rdg", "gap", "castlist")
+}
 """Elements that are no text: notes, running heads, pictures, and what an editor has replaced."""
+DIVISIONS = ("div", "div1", "div2", "div3", "div4", "group", "text", "body", "front", "back")
 BLOCKS = ("p", "ab", "lg", "l", "head", "sp", "speaker", "stage", "item", "cell", "row", "opener", "closer", "signed")
-_LEFT_OUT = {name.lower() for name in LEFT_OUT}
 
 
 def is_tei(content: bytes) -> bool:
@@ -74,25 +73,27 @@ def _collect(element: Any, blocks: list[Block], depth: int) -> None:
     """Add the headings and paragraphs below an element; the level of a heading is the depth of its division."""
     for child in element:
         name = local_name(child)
-        if not name or name in _LEFT_OUT:
+        if not name or name in LEFT_OUT:
             continue
-        if name in ("div", "div1", "div2", "div3", "div4", "group", "text", "body", "front", "back"):
-            if name in ("front", "back") and not _has_paragraph(child):
-                continue
+        if name in ("front", "back") and not _has_paragraph(child):
+            continue
+        if name in DIVISIONS:
             _collect(child, blocks, depth + name.startswith("div"))
         elif name == "head":
             blocks.append(Block(_flat(child), max(depth, 1)))
-        elif name == "lg" and not any(local_name(line) == "lg" for line in child):
-            heads = [line for line in child if local_name(line) == "head"]
-            blocks += [Block(_flat(head), depth + 1) for head in heads]
-            lines = [_flat(line) for line in child if local_name(line) == "l"]
-            blocks.append(Block("\n".join(lines)))
+        elif name == "lg" and not _children(child, "lg"):
+            blocks += [Block(_flat(head), depth + 1) for head in _children(child, "head")]
+            blocks.append(Block("\n".join(_flat(line) for line in _children(child, "l"))))
         elif name in BLOCKS and not any(local_name(inner) in BLOCKS for inner in child.iterdescendants()):
             blocks.append(Block(_flat(child)))
         else:
             if child.text and child.text.strip() and name in BLOCKS:
                 blocks.append(Block(" ".join(child.text.split())))
             _collect(child, blocks, depth)
+
+
+def _children(element: Any, name: str) -> list[Any]:
+    return [child for child in element if local_name(child) == name]
 
 
 def _has_paragraph(element: Any) -> bool:
@@ -109,7 +110,7 @@ def _flat(element: Any) -> str:
             name = local_name(child)
             if name in ("lb", "pb", "cb"):
                 parts.append("" if child.get("break") == "no" else " ")
-            elif name and name not in _LEFT_OUT:
+            elif name and name not in LEFT_OUT:
                 add(child)
             parts.append(child.tail or "")
 
