@@ -92,6 +92,7 @@ def test_a_folder_of_every_format_is_understood_corrected_and_embedded(client, t
     found = {file["name"]: file for file in ready["files"]}
 
     assert (ready["status"], ready["name"]) == ("ready", "tales")
+    assert ready["files_read"] == len(found)
     assert {name: file["kind"] for name, file in found.items()} == {
         "tales/king.txt": "text",
         "tales/bear.docx": "document",

@@ -113,6 +113,7 @@ class ImportAnswer(BaseModel):
         name: proposed name of the collection.
         status: what is happening.
         files: files in the order of their names.
+        files_read: number of files that have been opened, while the import is read.
         stories: number of stories of all files.
         words: number of words of all files.
         collection: collection that the stories are added to.
@@ -127,6 +128,7 @@ class ImportAnswer(BaseModel):
     name: str
     status: ImportStatus
     files: Sequence[FileAnswer] = []
+    files_read: int = 0
     stories: int = 0
     words: int = 0
     collection: str | None = None
@@ -190,6 +192,7 @@ class ImportRecord(BaseModel):
             name=self.name,
             status=self.status,
             files=sorted(files, key=lambda file: file.name),
+            files_read=sum(file.is_read for file in self.files if file.kind != "archive"),
             stories=amount.stories,
             words=amount.words,
             collection=self.collection,

@@ -34,7 +34,7 @@ export async function importView({ params, signal }) {
 
 /** Ask for the state every second; what a person is filling in is left alone. */
 async function follow(first, view, redraw, signal) {
-  const progressOf = (state) => JSON.stringify([state.status, state.done, state.files.length, state.seconds_left]);
+  const progressOf = (state) => JSON.stringify([state.status, state.done, state.files.length, state.files_read, state.seconds_left]);
   let last = first;
   try {
     for (;;) {
@@ -54,7 +54,7 @@ async function follow(first, view, redraw, signal) {
 
 function drawn(state, redraw) {
   const parts = {
-    reading: () => [make("p", {}, t("import.reading")), progressBar(null, t("status.reading")), files(state, redraw)],
+    reading: () => [make("p", {}, t("import.reading")), readProgress(state), files(state, redraw)],
     ready: () => [summary(state), startForm(state, redraw), files(state, redraw)],
     embedding: () => [progress(state, redraw)],
     paused: () => [progress(state, redraw)],
@@ -62,6 +62,12 @@ function drawn(state, redraw) {
     failed: () => [failure(state), startForm(state, redraw), files(state, redraw)],
   };
   return [make("h1", {}, t(STATUS[state.status])), ...parts[state.status](), discard(state)];
+}
+
+function readProgress({ files_read: read, files: { length: all } }) {
+  return make("div", {},
+    progressBar(all ? read / all : null, t("status.reading")),
+    make("p", { class: "meta" }, counted("import.files_read", all, { read: number(read) })));
 }
 
 function failure(state) {
