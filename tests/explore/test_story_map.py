@@ -4,6 +4,7 @@ import re
 import unicodedata
 from base64 import b64encode
 from hashlib import sha256
+from types import SimpleNamespace
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -226,7 +227,8 @@ def written(stories, folder):
     frame, vectors = stories
     similarities = similarities_of(vectors)
     compared = neighbor_agreement(similarities, "type", frame["type"].astype(str).tolist(), 2)
-    page = map_page(arrange_stories(frame, similarities, k=3), ATTACK, FACTS, compared)
+    stories = SimpleNamespace(frame=frame, similarities=similarities)
+    page = map_page(arrange_stories(frame, similarities, k=3), ATTACK, FACTS, compared, compared=stories)
     path = folder / "map.html"
     path.write_text(page, encoding="utf-8")
     return path
@@ -318,7 +320,7 @@ def test_pictures_are_saved_with_colors_cells_and_titles(tree_file, picture):
 
 @pytest.mark.long
 @needs_browser
-@pytest.mark.parametrize("place", ["map", "map?picture=plane", "agreement", "story/s4", "compare/s4/s3"])
+@pytest.mark.parametrize("place", ["map", "map?picture=plane", "groups", "agreement", "story/s4", "compare/s4/s3"])
 @pytest.mark.parametrize(("theme", "language", "title"), [("light", "en-US", "narrlit"), ("dark", "de-DE", "narrlit")])
 def test_a_file_fits_a_phone_in_both_languages(tree_file, place, theme, language, title):
     name = quote(ATTACK, safe="")
@@ -329,6 +331,17 @@ def test_a_file_fits_a_phone_in_both_languages(tree_file, place, theme, language
         assert page.evaluate("document.documentElement.lang") == language[:2]
         assert title in page.title()
         assert page.locator("img").count() == 0
+
+
+@pytest.mark.long
+@needs_browser
+def test_a_file_shows_groups_of_retellings(tree_file):
+    answer = carried(tree_file.read_text(encoding="utf-8"))["answers"]["retellings"]
+    with opened(tree_file) as page:
+        page.get_by_role("link", name="Groups", exact=True).click()
+        page.wait_for_selector(".groups h3")
+        assert page.locator(".groups > li").count() == len(answer["groups"]) > 0
+        assert page.locator("#threshold").count() == 0  # of a server, which computes them anew
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ ConfoundKind = Literal["length", "language", "column"]
 
 
 class Confound(NamedTuple):
-    """Property that stories may share with their nearest neighbor.
+    """Property that a story may share with its nearest neighbor besides its plot.
 
     Attributes:
         kind: the length of texts, in five strata; their detected language; or a column.

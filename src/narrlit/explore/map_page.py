@@ -1,7 +1,6 @@
 """Map of stories as a file: the page with its data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +11,11 @@ from narrlit.data.schema import IntArray, Story
 from narrlit.data.writers import is_exact
 from narrlit.errors import printable
 from narrlit.explore.agreement import Agreement
+from narrlit.explore.analysis_answers import NamedStory, agreement_answer, retellings_answer
 from narrlit.explore.explanation_page import DIGITS, pair_answer, placed_passages
 from narrlit.explore.map_answer import Metadata, map_answer
 from narrlit.explore.matched_pair import Background, ComparedStory, Likeness, MatchedPair, likeness
-from narrlit.explore.pairs import ROUNDING
+from narrlit.explore.pairs import ROUNDING, ComparedStories
 from narrlit.explore.story_map import StoryMap
 from narrlit.library.collection import Collection
 from narrlit.library.story_frame import metadata_columns
@@ -34,6 +34,7 @@ def map_page(
     facts: Mapping[str, str],
     agreement: Agreement | None = None,
     pairs: Mapping[tuple[int, int], MatchedPair] | None = None,
+    compared: ComparedStories | None = None,
 ) -> str:
     """Render the map of N stories as a page.
 
@@ -43,6 +44,7 @@ def map_page(
         facts: what the map was made from: model, measure, words read, languages, accuracy, hubs.
         agreement: agreement with a column, whose colors the page opens with.
         pairs: pairs of stories with the links that the page carries, i < j.
+        compared: the stories with their similarities, of which the page shows groups of retellings; None: no groups.
     """
     frame = story_map.frame
     pairs = pairs or {}
@@ -60,7 +62,12 @@ def map_page(
     answers: dict[str, Any] = {"map": map_answer(story_map, metadata, facts).model_dump(mode="json")}
     if agreement is not None:
         answers["map"]["color"] = agreement.column
-        answers["agreement"] = {agreement.column: _agreement_answer(agreement, stories)}
+        values = [str(row.get(agreement.column, "")) for row in metadata]
+        answer = agreement_answer(agreement, values, lambda row: NamedStory.model_validate(stories[row]))
+        answers["agreement"] = {agreement.column: answer.model_dump(mode="json")}
+    if compared is not None:
+        retellings = retellings_answer(compared, None, lambda row: NamedStory.model_validate(stories[row]))
+        answers["retellings"] = retellings.model_dump(mode="json")
     collection = {
         "name": name,
         "stories": len(frame),
@@ -179,23 +186,3 @@ def matched_pairs(collection: Collection, neighbors: IntArray) -> dict[tuple[int
     for id, text, passages in zip(collection.frame["id"], collection.frame["text"], collection.passages, strict=True):
         compared.append(ComparedStory.of(Story(id, text), passages, background))
     return {(i, j): MatchedPair.of(compared[i], compared[j], background) for i, j in sorted(chosen)}
-
-
-def _agreement_answer(agreement: Agreement, stories: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Describe the agreement with a column for the page."""
-    surprises = []
-    for first, second, similarity in agreement.surprises:
-        sides = []
-        for row in (first, second):
-            story = stories[row]
-            value = str(story["metadata"].get(agreement.column, ""))
-            sides.append({"id": story["id"], "title": story["title"], "metadata": story["metadata"], "value": value})
-        surprises.append({"left": sides[0], "right": sides[1], "similarity": similarity})
-    return {
-        "column": agreement.column,
-        "stories": agreement.stories,
-        "partners": agreement.partners,
-        "shares": [asdict(share) for share in agreement.shares],
-        "values": [asdict(value) for value in agreement.values],
-        "surprises": surprises,
-    }

@@ -63,7 +63,7 @@ class CollectionMap:
         if self.arranged.arrangement.tree is not None and encoder.facts.reads == "text":
             pairs = matched_pairs(self.collection, self.arranged.neighbors)
         name = Path(self.collection.about["source"]).name
-        return map_page(self.arranged, name, self.facts, self.agreement, pairs)
+        return map_page(self.arranged, name, self.facts, self.agreement, pairs, self.collection)
 
     def write(self, path: str | Path) -> list[Path]:
         """Write NAME.html, NAME-neighbors.csv, NAME-groups.csv and NAME.svg, a picture for articles.
@@ -108,7 +108,7 @@ class CollectionMap:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the map was made from: model, measure, words read, languages, accuracy, hubs."""
+        """Model, measure, share of words read, languages, accuracy and hubs, each as a sentence."""
         about, measure = self.collection.about, self.collection.measure
         languages = Counter(about["languages"]).most_common()
         checked = ", ".join(f"{language} {count}" for language, count in languages) or "none recognized"

@@ -119,7 +119,7 @@ class Undo(_Recorded):
 
 
 class Redo(_Recorded):
-    """What was undone last is done again."""
+    """Redo of the change that was undone last."""
 
     kind: Literal["redo"] = "redo"
 

@@ -5,27 +5,23 @@ from math import isfinite
 
 from narrlit.experiments.retrieval import retrieval
 from narrlit.explore.agreement import neighbor_agreement
+from narrlit.explore.analysis_answers import (
+    ColumnAgreementAnswer,
+    RetellingsAnswer,
+    agreement_answer,
+    retellings_answer,
+)
 from narrlit.explore.concordance import occurrences
 from narrlit.explore.confounds import confounds
 from narrlit.explore.map_answer import Value
-from narrlit.explore.pairs import retelling_groups, unrelated_similarity
 from narrlit.serving.analysis_models import (
-    ChanceAnswer,
-    ColumnAgreementAnswer,
     ConcordanceAnswer,
     ConcordanceLine,
     ConfoundAnswer,
     ConfoundsAnswer,
-    GroupedStory,
-    NeighborShare,
     RankingAnswer,
     RankingDifference,
     RankingFigure,
-    RetellingGroup,
-    RetellingsAnswer,
-    SurpriseAnswer,
-    SurpriseSide,
-    ValueAnswer,
 )
 from narrlit.serving.results import ResultKey, Results
 from narrlit.serving.shelf import Snapshot
@@ -79,33 +75,10 @@ def _option(snapshot: Snapshot, *columns: str | None) -> str:
 def retellings(snapshot: Snapshot, threshold: float | None = None) -> RetellingsAnswer:
     """Group stories that are joined by mutual nearest neighbors with a similarity above a threshold.
 
-    Args:
-        snapshot: the collection.
-        threshold: the similarity; None: that which less than one pair of unrelated stories would exceed.
-
     Raises:
         DataError: if there is only one story.
     """
-    found = retelling_groups(snapshot.stories, threshold)
-    similarities = snapshot.stories.similarities
-    median, deviation = unrelated_similarity(similarities)
-    groups = []
-    for number, stories in found.groups.groupby("group"):
-        members = []
-        for id, similarity in zip(stories["id"], stories["similarity"], strict=True):
-            row = snapshot.row_of(id)
-            title, metadata = snapshot.title(row), snapshot.metadata(row)
-            members.append(GroupedStory(id=id, title=title, metadata=metadata, similarity=similarity))
-        groups.append(RetellingGroup(number=number, stories=members))
-    return RetellingsAnswer(
-        threshold=found.threshold,
-        chosen=threshold is None,
-        chance=ChanceAnswer(pairs=len(snapshot) * (len(snapshot) - 1) // 2, median=median, deviation=deviation),
-        measure=similarities.fit.measure,
-        typical=None if found.groups.empty else float(found.groups["similarity"].median()),
-        stories=len(snapshot),
-        groups=groups,
-    )
+    return retellings_answer(snapshot.stories, threshold, snapshot.named)
 
 
 def column_agreement(snapshot: Snapshot, column: str) -> ColumnAgreementAnswer:
@@ -115,19 +88,8 @@ def column_agreement(snapshot: Snapshot, column: str) -> ColumnAgreementAnswer:
         DataError: if fewer than two values occur, or no value is shared by two stories.
     """
     labels = _labels(snapshot, column)
-    result = neighbor_agreement(snapshot.stories.similarities, column, labels, NEIGHBORS)
-    surprises = []
-    for first, second, similarity in result.surprises:
-        left, right = (_surprise_side(snapshot, row, labels[row]) for row in (first, second))
-        surprises.append(SurpriseAnswer(left=left, right=right, similarity=similarity))
-    return ColumnAgreementAnswer(
-        column=column,
-        stories=result.stories,
-        partners=result.partners,
-        shares=[NeighborShare.model_validate(share, from_attributes=True) for share in result.shares],
-        values=[ValueAnswer.model_validate(value, from_attributes=True) for value in result.values],
-        surprises=surprises,
-    )
+    agreement = neighbor_agreement(snapshot.stories.similarities, column, labels, NEIGHBORS)
+    return agreement_answer(agreement, labels, snapshot.named)
 
 
 def neighbor_confounds(snapshot: Snapshot) -> ConfoundsAnswer:
@@ -187,17 +149,9 @@ def concordance(
     found = list(occurrences([snapshot.text(row) for row in rows], phrase))
     lines = []
     for place in found[:limit]:
-        row = rows[place.row]
-        id = str(snapshot.cell(row, "id"))
-        title, metadata = snapshot.title(row), snapshot.metadata(row)
-        context = place._asdict() | {"id": id, "title": title, "metadata": metadata}
+        context = snapshot.named(rows[place.row]).model_dump() | place._asdict()
         lines.append(ConcordanceLine.model_validate(context))
     return ConcordanceAnswer(total=len(found), stories=len({place.row for place in found}), lines=lines)
-
-
-def _surprise_side(snapshot: Snapshot, row: int, value: str) -> SurpriseSide:
-    id = str(snapshot.cell(row, "id"))
-    return SurpriseSide(id=id, title=snapshot.title(row), metadata=snapshot.metadata(row), value=value)
 
 
 def _finite(row: Mapping[Hashable, object]) -> dict[Hashable, object]:

@@ -5,14 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from narrlit.explore.analysis_answers import ColumnAgreementAnswer, RetellingsAnswer
 from narrlit.explore.map_answer import Value
 from narrlit.serving.analysis import concordance
 from narrlit.serving.analysis_models import (
-    ColumnAgreementAnswer,
     ConcordanceAnswer,
     ConfoundsAnswer,
     RankingAnswer,
-    RetellingsAnswer,
 )
 from narrlit.serving.bodies import RequestBody
 from narrlit.serving.collection_models import Computing

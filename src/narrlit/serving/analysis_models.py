@@ -2,113 +2,8 @@
 
 from pydantic import BaseModel
 
+from narrlit.explore.analysis_answers import NamedStory
 from narrlit.explore.confounds import ConfoundKind
-from narrlit.explore.map_answer import Metadata
-
-
-class ChanceAnswer(BaseModel):
-    """Pairs of stories, and the median and deviation of the similarities of unrelated ones."""
-
-    pairs: int
-    median: float
-    deviation: float
-
-
-class GroupedStory(BaseModel):
-    """Story of a group, and its similarity to the nearest story of the group."""
-
-    id: str
-    title: str
-    metadata: Metadata
-    similarity: float
-
-
-class RetellingGroup(BaseModel):
-    """Group of retellings, numbered from 1."""
-
-    number: int
-    stories: list[GroupedStory]
-
-
-class RetellingsAnswer(BaseModel):
-    """Groups of retellings, the largest first.
-
-    Attributes:
-        threshold: similarity above which mutual neighbors are retellings.
-        chosen: the threshold was chosen, so that less than one pair of unrelated stories would be above it.
-        chance: similarities of unrelated stories.
-        measure: measure of similarity.
-        typical: median similarity of grouped stories to the nearest of their group; null without a group.
-        stories: number of stories of the collection.
-        groups: the groups.
-    """
-
-    threshold: float
-    chosen: bool
-    chance: ChanceAnswer
-    measure: str
-    typical: float | None
-    stories: int
-    groups: list[RetellingGroup]
-
-
-class NeighborShare(BaseModel):
-    """Share of nearest neighbors with the same value, and that of permuted values with the middle 95 %."""
-
-    neighbors: int
-    share: float
-    possible: float
-    chance: float
-    low: float
-    high: float
-    p: float
-
-
-class ValueAnswer(BaseModel):
-    """Value of a column: its stories, the share with a nearest neighbor of this value, and mean similarities."""
-
-    value: str
-    stories: int
-    share: float
-    within: float
-    to_others: float
-
-
-class SurpriseSide(BaseModel):
-    """Story of a pair of similar stories with different values."""
-
-    id: str
-    title: str
-    metadata: Metadata
-    value: str
-
-
-class SurpriseAnswer(BaseModel):
-    """Pair of similar stories with different values."""
-
-    left: SurpriseSide
-    right: SurpriseSide
-    similarity: float
-
-
-class ColumnAgreementAnswer(BaseModel):
-    """Agreement of nearest neighbors with a column.
-
-    Attributes:
-        column: name of the column.
-        stories: number of stories with a value.
-        partners: number of them that share it with another story; shares refer to these.
-        shares: shares of the nearest neighbor, and of several.
-        values: values that several stories share, those with the least similar stories first.
-        surprises: the most similar pairs of stories with different values.
-    """
-
-    column: str
-    stories: int
-    partners: int
-    shares: list[NeighborShare]
-    values: list[ValueAnswer]
-    surprises: list[SurpriseAnswer]
 
 
 class ConfoundAnswer(BaseModel):
@@ -182,12 +77,9 @@ class RankingAnswer(BaseModel):
     differences: list[RankingDifference]
 
 
-class ConcordanceLine(BaseModel):
+class ConcordanceLine(NamedStory):
     """Exact match in a story, with the words before and after it; its place is counted in characters."""
 
-    id: str
-    title: str
-    metadata: Metadata
     start: int
     end: int
     before: str

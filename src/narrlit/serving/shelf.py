@@ -17,6 +17,7 @@ import pandas as pd
 from narrlit.data.schema import FloatArray, normal_form
 from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
+from narrlit.explore.analysis_answers import NamedStory
 from narrlit.explore.map_answer import Value
 from narrlit.explore.project import SUFFIX, EditChange, Project, ValueChange, adopt_decisions
 from narrlit.files import exclusive
@@ -219,6 +220,10 @@ class Snapshot:
             if value is not None:
                 metadata[column.name] = value
         return metadata
+
+    def named(self, row: int) -> NamedStory:
+        """Return a story as lists show it."""
+        return NamedStory(id=str(self.cell(row, "id")), title=self.title(row), metadata=self.metadata(row))
 
     def column(self, name: str, option: str = "filter", parameter: str = "filters") -> Column:
         """Return a metadata column.

@@ -2,6 +2,7 @@
 
 import { address, keepInAddress } from "../address.js";
 import { getComputed, path } from "../api.js";
+import { carried } from "../carried.js";
 import { confoundNote } from "../confounds.js";
 import { announce, make, pause } from "../dom.js";
 import { button, emptyState, errorBox, field, linkButton, progressBar, storyLink } from "../parts.js";
@@ -61,6 +62,7 @@ function parts(collection, answer, choose) {
       button(counted("map.choose", group.stories.length), () => addStories(collection.name, group.stories)))));
   return [
     make("p", { class: "finding" }, counted("groups.count", groups.length, grouped(answer))),
-    make("p", {}, chosen ? t("groups.chosen", values) : t("groups.asked", values)), form,
+    make("p", {}, chosen ? t("groups.chosen", values) : t("groups.asked", values)),
+    ...(carried ? [] : [form]),
     groups.length ? make("ol", { class: "cards groups" }, cards) : emptyState(t("groups.none"), t("groups.none_text"))];
 }
