@@ -1,9 +1,10 @@
-"""Take the pictures of docs/page.md, docs/images/page-*.png, from the page itself.
+"""Take the pictures of the page and of its files, docs/images/*.png, in a browser.
 
     python docs/screenshots.py
 
 A server is started in a fresh folder, and a table of the 24 tales, four of them without a tale type, is imported on its
-page. Needs the extra dev and Chromium at /usr/bin/chromium.
+page. The map is that of the tales, the report that of a fit on StoryWorld. Needs the extra dev and Chromium at
+/usr/bin/chromium.
 """
 
 import csv
@@ -41,6 +42,7 @@ def main() -> None:
         take_import(page, table)
         take_reading(page, address)
         take_map(page, address)
+        take_analyses(page, address)
         take_checking(page, address)
         dark = browser.new_page(viewport=DESK, locale="de-DE", color_scheme="dark")
         open_view(dark, address, "map?picture=tree&color=country")
@@ -49,6 +51,7 @@ def main() -> None:
         phone = browser.new_page(viewport=PHONE, locale="en-US", color_scheme="light")
         open_view(phone, address, f"search?q={QUERY}")
         take(phone, "phone")
+        take_files(page, Path(folder), table)
         browser.close()
 
 
@@ -125,6 +128,22 @@ def take_map(page: Page, address: str) -> None:
     page.mouse.up()
 
 
+def take_analyses(page: Page, address: str) -> None:
+    """Groups, agreement with the tale types, exact words, and the list."""
+    open_view(page, address, "groups")
+    page.wait_for_selector(".groups h3")
+    take(page, "groups")
+    open_view(page, address, "agreement?column=atu")
+    page.wait_for_selector("table")
+    page.wait_for_timeout(3000)  # the ranking comes after the shares
+    take(page, "agreement")
+    open_view(page, address, "search?q=shoe*&mode=words")
+    page.wait_for_selector("main table")
+    take(page, "words")
+    open_view(page, address, "list")
+    take(page, "list")
+
+
 def take_checking(page: Page, address: str) -> None:
     """A pair after two decisions, and the catalog."""
     open_view(page, address, "pairs?reader=Anna")
@@ -139,6 +158,24 @@ def take_checking(page: Page, address: str) -> None:
     take(page, "catalog")
 
 
+def take_files(page: Page, folder: Path, table: Path) -> None:
+    """The map of the tales and a report, as files."""
+    run("map", table, "--group", "atu", "--k", "3", "--out", folder / "map.html")
+    run("fit", "--config", ROOT / "configs/quickstart.yaml", cwd=folder)
+    report = ["--projection", "pca", "--out", folder / "report.html"]
+    run("report", folder / "runs/quickstart/version_0", "minilm", *report)
+    for name in ("map", "report"):
+        page.goto(f"file://{folder}/{name}.html")
+        page.wait_for_selector("main:not([aria-busy]) h1")
+        take(page, name, prefix="")
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> None:
+    """Run a command of narrlit."""
+    command = [sys.executable, "-m", "narrlit", *map(str, arguments)]
+    subprocess.run(command, check=True, cwd=cwd)  # noqa: S603 (narrlit itself)
+
+
 def open_view(page: Page, address: str, view: str) -> None:
     """Open a view of the collection."""
     page.goto("about:blank")
@@ -146,11 +183,11 @@ def open_view(page: Page, address: str, view: str) -> None:
     page.wait_for_selector("main:not([aria-busy]) h1")
 
 
-def take(page: Page, name: str) -> None:
+def take(page: Page, name: str, prefix: str = "page-") -> None:
     """Take a picture of what the window shows."""
     page.wait_for_timeout(700)
-    page.screenshot(path=IMAGES / f"page-{name}.png")
-    print(f"docs/images/page-{name}.png")
+    page.screenshot(path=IMAGES / f"{prefix}{name}.png")
+    print(f"docs/images/{prefix}{name}.png")
 
 
 if __name__ == "__main__":
