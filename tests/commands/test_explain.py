@@ -60,7 +60,7 @@ def test_what_is_no_story_is_refused_in_one_line(narrlit, make):
             ("snow", "loaf", "--stories", rows, "--views", make("v.jsonl", VIEWS[:1])),
             "1 of 2 distinct stories have no",
         ),
-        (("snow", "loaf", "--stories", rows, "--out", "."), "is a folder"),
+        (("snow", "loaf", "--stories", rows, "--out", "."), "name a file that ends in .html"),
     ):
         result = narrlit("explain", *arguments)
         assert result.code == 2
