@@ -8,6 +8,7 @@ page. The map is that of the tales, the report that of a fit on StoryWorld. Need
 """
 
 import csv
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -119,13 +120,13 @@ def take_map(page: Page, address: str) -> None:
     open_view(page, address, "map?picture=plane&color=country")
     page.get_by_role("button", name="Lasso").click()
     box = page.locator("canvas").bounding_box() or {}
-    corners = [(0.1, 0.12), (0.5, 0.06), (0.6, 0.5), (0.3, 0.62), (0.08, 0.4)]
+    corners = [(0.46, 0.2), (0.56, 0.01), (0.98, 0.01), (0.99, 0.28), (0.7, 0.34), (0.48, 0.3)]
     for number, (x, y) in enumerate(corners):
         page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=5)
         if number == 0:
             page.mouse.down()
-    take(page, "plane")
     page.mouse.up()
+    take(page, "plane")
 
 
 def take_analyses(page: Page, address: str) -> None:
@@ -161,9 +162,10 @@ def take_checking(page: Page, address: str) -> None:
 def take_files(page: Page, folder: Path, table: Path) -> None:
     """The map of the tales and a report, as files."""
     run("map", table, "--group", "atu", "--k", "3", "--out", folder / "map.html")
-    run("fit", "--config", ROOT / "configs/quickstart.yaml", cwd=folder)
-    report = ["--projection", "pca", "--out", folder / "report.html"]
-    run("report", folder / "runs/quickstart/version_0", "minilm", *report)
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    run("fit", "--config", "configs/quickstart.yaml", cwd=folder)
+    report = ["--projection", "pca", "--out", "report.html"]
+    run("report", "runs/quickstart/version_0", "minilm", *report, cwd=folder)
     for name in ("map", "report"):
         page.goto(f"file://{folder}/{name}.html")
         page.wait_for_selector("main:not([aria-busy]) h1")

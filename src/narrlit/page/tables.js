@@ -12,7 +12,7 @@ import { language } from "./texts.js";
 export function sortableTable(columns, rows) {
   const body = make("tbody", {});
   const lines = rows.map((row) => [row, make("tr", {}, columns.map(({ name, value, cell }) =>
-    make("td", { "data-name": name }, cell ? cell(row) : textOf(value(row)))))]);
+    make("td", { "data-name": name, class: NUMBER.test(textOf(value(row))) ? "number" : null }, cell ? cell(row) : textOf(value(row)))))]);
   const heads = columns.map((column, place) => make("th", { scope: "col" },
     button(column.name, () => sortBy(place), { class: "sort" })));
   let sorted = { place: -1, direction: 1 };
@@ -32,6 +32,8 @@ export function sortableTable(columns, rows) {
   return make("table", { class: "sortable" }, make("thead", {}, make("tr", {}, heads)), body);
 }
 
+/** Text of a cell that is not divided into lines. */
+const NUMBER = /^[-+]?[\d.,]+%?$/;
 const textOf = (value) => (value === null || value === undefined ? "" : String(value));
 
 /** Numbers by size, texts as the language sorts them, missing values last. */

@@ -128,7 +128,7 @@ function agreementLines() {
 function factsOf({ facts }) {
   const lines = Object.entries(facts).filter(([name]) => name in FACTS).map(([name, text]) =>
     make("div", {}, make("dt", {}, t(FACTS[name])), make("dd", {}, text)));
-  return make("details", { class: "facts", open: carried !== null }, make("summary", {}, t("fact.title")), make("dl", {}, lines));
+  return make("details", { class: "facts" }, make("summary", {}, t("fact.title")), make("dl", {}, lines));
 }
 
 const FACTS = { model: "fact.model", measure: "fact.measure", read: "fact.read", languages: "fact.languages", accuracy: "fact.accuracy", hubs: "fact.hubs", method: "fact.method" };
