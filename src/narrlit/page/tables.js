@@ -12,7 +12,7 @@ import { language } from "./texts.js";
 export function sortableTable(columns, rows) {
   const body = make("tbody", {});
   const lines = rows.map((row) => [row, make("tr", {}, columns.map(({ name, value, cell }) =>
-    make("td", { "data-name": name, class: NUMBER.test(textOf(value(row))) ? "number" : null }, cell ? cell(row) : textOf(value(row)))))]);
+    make("td", { "data-name": name, class: NUMBER.test(textOf(value(row))) ? "one-line" : null }, cell ? cell(row) : textOf(value(row)))))]);
   const heads = columns.map((column, place) => make("th", { scope: "col" },
     button(column.name, () => sortBy(place), { class: "sort" })));
   let sorted = { place: -1, direction: 1 };
