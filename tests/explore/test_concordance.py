@@ -18,6 +18,8 @@ from narrlit.explore.concordance import CONTEXT, occurrences
         ("灰姑娘", "从前灰姑娘有一双鞋。", ["灰姑娘"]),
         ("Мороз", "Морозко и мороз", ["мороз"]),
         ("ka", "ka̍ kā ka", ["ka̍"[:2], "ka"]),
+        ("wolf | fox*|", "A wolf, foxes and a bear.", ["wolf", "foxes"]),
+        (" | ", "", None),
         ("*", "", None),
         ("...", "", None),
     ],
@@ -33,7 +35,10 @@ def test_whole_words_are_found(phrase, text, matches):
 
 
 def test_words_before_and_after_are_on_one_line():
-    text = "x" * 100 + " one\ntwo shoe three\n" + "y" * 100
+    text = "x" * 100 + " " + "1234 " * 20 + "one\ntwo shoe three\n" + "5678 " * 20
     [found] = occurrences(["no", text], "shoe")
     assert (found.row, found.before[-8:], found.after[:7]) == (1, "one two ", " three ")
-    assert (len(found.before), len(found.after)) == (CONTEXT, CONTEXT)
+    words = {*found.before.split(), *found.after.split()}
+    assert words == {"1234", "one", "two", "three", "5678"}  # none is cut
+    assert CONTEXT - 5 <= len(found.before) <= CONTEXT
+    assert CONTEXT - 5 <= len(found.after) <= CONTEXT

@@ -9,7 +9,7 @@ from narrlit.data.schema import normal_form
 from narrlit.errors import OptionError
 
 CONTEXT = 60
-"""Characters before and after a match."""
+"""Most characters before and after a match."""
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 """Beginnings of the Unicode names of characters whose scripts put no spaces between words."""
 
@@ -39,7 +39,7 @@ def occurrences(texts: Sequence[str], phrase: str) -> Iterator[Occurrence]:
 
     Args:
         texts: N texts.
-        phrase: words; `*` stands for any letters, also none: `slipper*`.
+        phrase: words; `*` stands for any letters, also none: `slipper*`, and `|` for or: `wolf | fox`.
 
     Yields:
         The matches, by text and place.
@@ -57,19 +57,33 @@ def occurrences(texts: Sequence[str], phrase: str) -> Iterator[Occurrence]:
     for row, text in enumerate(texts):
         for match in pattern.finditer(text):
             start, end = match.span()
-            before, after = text[max(0, start - CONTEXT) : start], text[end : end + CONTEXT]
-            yield Occurrence(row, start, end, _line(before), _line(match[0]), _line(after))
+            before, after = _line(text[max(0, start - CONTEXT) : start]), _line(text[end : end + CONTEXT])
+            if start > CONTEXT:  # without a word that is cut
+                before = before.partition(" ")[2] or before
+            if end + CONTEXT < len(text):
+                after = after.rpartition(" ")[0] or after
+            yield Occurrence(row, start, end, before, _line(match[0]), after)
 
 
 def phrase_pattern(phrase: str) -> re.Pattern[str]:
-    """Write a phrase as a pattern: whole words in scripts with spaces, any characters but letters between them.
+    """Write a phrase, or several with `|` between them, as a pattern.
+
+    Words are whole in scripts with spaces; between them stand any characters but letters.
 
     Raises:
         OptionError: if the phrase has no word.
     """
-    words = [word for word in normal_form(phrase).split() if any(map(str.isalnum, word))]
-    if not words:
+    patterns = [_pattern(words) for words in map(_words, normal_form(phrase).split("|")) if words]
+    if not patterns:
         raise OptionError("empty_query")
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+def _words(phrase: str) -> list[str]:
+    return [word for word in phrase.split() if any(map(str.isalnum, word))]
+
+
+def _pattern(words: Sequence[str]) -> str:
     parts = []
     for word in words:
         body = r"\w*".join(map(re.escape, re.split(r"\*+", word)))
@@ -77,7 +91,7 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
         start = r"(?<!\w)" if _is_spaced(first) else ""
         end = r"(?!\w)" if _is_spaced(last) else ""
         parts.append(f"{start}{body}{end}")
-    return re.compile(r"[\W_]+?".join(parts), re.IGNORECASE)
+    return r"[\W_]+?".join(parts)
 
 
 def _is_spaced(character: str) -> bool:

@@ -1,11 +1,11 @@
 """Requests and answers about collections."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
 from narrlit.explore.map_answer import Metadata, Value
-from narrlit.explore.matched_pair import Likeness, likeness
+from narrlit.explore.matched_pair import Likeness
 from narrlit.explore.passages import PlacedPassage
 from narrlit.measures.names import MeasureName
 from narrlit.serving.bodies import RequestBody
@@ -85,17 +85,12 @@ class Standing(BaseModel):
     Attributes:
         rank: its rank, 1 for the nearest.
         of: number of ranked stories.
-        alike: word for the similarity; null of fewer than ten others.
+        alike: word for the similarity of two stories; null for a text, and of fewer than ten others.
     """
 
     rank: int
     of: int
     alike: Likeness | None
-
-    @classmethod
-    def of_rank(cls, rank: int, ranked: int, closer: tuple[int, int], others: int) -> Self:
-        """Describe a rank, with the word that `likeness` gives to numbers of closer stories among others."""
-        return cls(rank=rank, of=ranked, alike=likeness(closer, others))
 
 
 class NearStory(BaseModel):
@@ -209,7 +204,7 @@ class ExplainAnswer(BaseModel):
         similarity: the score, minus the mean hubness of both stories.
         score: sum of the shares.
         hubness: mean similarity of each story with its ten nearest ones.
-        alike: word for the similarity; null of fewer than ten others.
+        alike: word for the similarity of two stories; null for a text, and of fewer than ten others.
         closer: numbers of other stories that are more similar to the left one than the right one is, and to the right.
         others: number of other stories.
         left: the left story.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from narrlit.explore.matched_pair import likeness
 from narrlit.explore.pairs import ROUNDING
 from narrlit.library.options import COMPARED_ALL
 from narrlit.measures.collection import sample_rows
@@ -18,8 +19,9 @@ def standings(
 ) -> list[Standing]:
     """Rank the results of a search among all stories of the collection.
 
-    If the collection is large, or searched by another measure than its own, the rank is that of the search, and the
-    word for a similarity follows from it alone.
+    A word for a similarity needs the ranks of both sides. A text that is searched for has none among its results, and
+    neither has a story of a large collection, or one that is compared by another measure than the collection's own:
+    these get the rank of the search, without a word.
 
     Args:
         snapshot: the collection.
@@ -28,21 +30,18 @@ def standings(
         ranked: number of stories that the search ranks.
         measure: measure of the search; None: that of the collection.
     """
-    ranks = table["rank"].tolist()
-    if len(snapshot) > COMPARED_ALL or measure not in (None, snapshot.stories.measure):
-        return [Standing.of_rank(rank, ranked, (rank - 1, rank - 1), ranked - 1) for rank in ranks]
+    has_both_ranks = len(snapshot) <= COMPARED_ALL and measure in (None, snapshot.stories.measure)
+    if compared is None or not has_both_ranks:
+        return [Standing(rank=rank, of=ranked, alike=None) for rank in table["rank"].tolist()]
     rows = [snapshot.row_of(id) for id in table["id"]]
     similarities = table["similarity"].tolist()
     closer = num_closer(snapshot, rows, similarities)
     others = len(snapshot) - 1
-    if compared is not None:
-        better = num_closer(snapshot, [compared] * len(rows), similarities)
-        return [Standing.of_rank(a + 1, others, (a, b), others - 1) for a, b in zip(better, closer, strict=True)]
+    better = num_closer(snapshot, [compared] * len(rows), similarities)
     results = []
-    for rank, number in zip(ranks, closer, strict=True):
-        # Of a part of the collection, only the other side of the comparison has a rank among all.
-        nearer = rank - 1 if ranked == len(snapshot) else number
-        results.append(Standing.of_rank(rank, ranked, (nearer, number), others))
+    for nearer, number in zip(better, closer, strict=True):
+        word = likeness((nearer, number), others - 1)
+        results.append(Standing(rank=nearer + 1, of=others, alike=word))
     return results
 
 

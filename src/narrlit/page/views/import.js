@@ -139,17 +139,20 @@ function fileCard(state, file, redraw) {
   return card;
 }
 
-/** Which column holds the text, the title and the id. */
+/** Which column holds the text, the title and the id, and which others there are. */
 function columnChoice(file, change) {
   const options = [["", "–"], ...file.columns.map((name) => [name, name])];
   const roles = [["text", t("import.column_text")], ["title", t("import.column_title")], ["id", t("import.column_id")]];
-  return make("div", { class: "tools" }, roles.map(([role, label]) => {
+  const choices = roles.map(([role, label]) => {
     const choose = (column) => {
       file.chosen[role] = column || null;
       change({ columns: { [file.name]: file.chosen } });
     };
     return field(label, select(options, file.chosen[role] ?? "", choose, { id: `${role}-${file.name}` }));
-  }));
+  });
+  const others = file.columns.filter((name) => !Object.values(file.chosen).includes(name)).join(", ");
+  return make("div", {}, make("div", { class: "tools" }, choices),
+    others ? make("p", { class: "meta" }, t("import.other_columns", { names: others })) : null);
 }
 
 function preview(file, files) {
