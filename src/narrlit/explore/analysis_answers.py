@@ -10,7 +10,7 @@ from narrlit.explore.pairs import ComparedStories, retelling_groups, unrelated_s
 
 
 class NamedStory(BaseModel):
-    """Story as lists show it."""
+    """Story by its id, title and metadata; of a story that is no longer in the collection, the id is the title."""
 
     id: str
     title: str

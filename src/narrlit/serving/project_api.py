@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from narrlit.errors import printable
+from narrlit.explore.analysis_answers import NamedStory
 from narrlit.explore.pair_decisions import ANONYMOUS
 from narrlit.explore.project import (
     SUFFIX,
@@ -30,7 +31,6 @@ from narrlit.serving.project_models import (
     HistoryAnswer,
     ImportedAnswer,
     ListAnswer,
-    NamedStory,
     NoteAnswer,
     ProjectAnswer,
 )
@@ -136,7 +136,7 @@ def _named(snapshot: Snapshot, id: str) -> NamedStory:
     row = snapshot.stories.store.row_of.get(id)
     if row is None:
         return NamedStory(id=id, title=id, metadata={})
-    return NamedStory(id=id, title=snapshot.title(row), metadata=snapshot.metadata(row))
+    return snapshot.named(row)
 
 
 def _change(collection: ServedCollection, change: ListChange | NoteChange | EditChange | SettingChange) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel
 
-from narrlit.explore.map_answer import Metadata
+from narrlit.explore.analysis_answers import NamedStory
 from narrlit.explore.pair_decisions import Decision
 from narrlit.explore.project import Change, EditChange, ListChange, NoteChange, SettingChange, SettingName
 
@@ -13,14 +13,6 @@ class ChangeBody(
     RootModel[Annotated[ListChange | NoteChange | EditChange | SettingChange, Field(discriminator="kind")]]
 ):
     """Change of a list, a note, values of columns or a setting; decisions have routes of their own."""
-
-
-class NamedStory(BaseModel):
-    """Story by its id, title and metadata; of a story that is no longer in the collection, the id is the title."""
-
-    id: str
-    title: str
-    metadata: Metadata
 
 
 class ListAnswer(BaseModel):
