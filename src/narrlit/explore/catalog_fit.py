@@ -178,7 +178,8 @@ def _predict(
     twice = np.concatenate([known, known])  # once as right, once as wrong, with the target as weight
     outcomes = np.repeat([True, False], len(known))
     weights = np.concatenate([targets, 1 - targets])
-    model = make_pipeline(StandardScaler(), LogisticRegression())
+    # By scikit-learn's tolerance, how far the fit goes depends on rounding, and with it the fifth digit.
+    model = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-8))
     model.fit(twice, outcomes, logisticregression__sample_weight=weights)
     probabilities: NDArray[np.float64] = model.predict_proba(features)[:, 1] * highest_probability
     return probabilities
