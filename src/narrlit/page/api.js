@@ -12,11 +12,15 @@ export class ApiError extends Error {
   }
 }
 
+/** Most characters of a request that goes on when the page is left: browsers allow 64 KiB. */
+const OUTLASTING = 20_000;
+
 async function request(method, path, { body, signal } = {}) {
   const options = { method, signal, headers: {} };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
+    options.keepalive = method !== "GET" && !signal && options.body.length <= OUTLASTING;
   }
   const response = await fetch(path, options);
   if (!response.ok) throw new ApiError(response.status, await messageOf(response));

@@ -9,8 +9,12 @@ import { messageText, t } from "./texts.js";
 const EMPTY = { lists: [], notes: [], settings: {}, changes: 0, can_redo: false };
 const changes = new EventTarget();
 const projects = new Map();
-/** Changes are sent one after the other, so that they are undone in their order. */
+/** Changes are sent one after the other, so that they are undone in their order: those that wait, and the last answer. */
+const waiting = [];
 let sending = Promise.resolve();
+addEventListener("pagehide", () => {
+  while (waiting.length) sendNext().catch(() => null);  // whoever leaves the page loses none
+});
 
 const base = (name) => `${path("collections", name)}/project`;
 
@@ -42,9 +46,17 @@ export function whenChanged(listener, signal) {
 export function change(name, body, apply) {
   const project = projectOf(name);
   keep(name, { ...apply(project), changes: project.changes + 1, can_redo: false });
-  sending = sending.then(() => post(`${base(name)}/changes`, body)).catch((error) => failed(name, error));
+  sending = sent(name, body).catch((error) => failed(name, error));
   return sending;
 }
+
+/** Send a change after those before it. */
+function sent(name, body) {
+  waiting.push([`${base(name)}/changes`, body]);
+  return sending.then(sendNext);
+}
+
+const sendNext = async () => (waiting.length ? post(...waiting.shift()) : null);
 
 async function failed(name, error) {
   announce(error instanceof ApiError ? error.message : t("error.unreachable"));
@@ -103,9 +115,9 @@ export const tagsOf = (name) => [...new Set(projectOf(name).notes.flatMap((note)
 
 /** Write values of columns into stories; the promise fails where the server refuses a value. */
 export function writeValues(name, ids, values) {
-  const sent = sending.then(() => post(`${base(name)}/changes`, { kind: "edit", ids, values }));
-  sending = sent.catch(() => null);
-  return sent;
+  const answer = sent(name, { kind: "edit", ids, values });
+  sending = answer.catch(() => null);
+  return answer;
 }
 
 /** Write a note with its tags; without both, it is removed. */
