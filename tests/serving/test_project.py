@@ -208,6 +208,26 @@ def test_an_accepted_value_is_in_columns_filters_map_and_exports_at_once(gaps):
     assert (counts("type"), ids_with(gaps, type=["510A"])) == ({"510A": 2, "560": 2}, {"a", "e"})
 
 
+def test_exports_have_the_notes_and_tags_of_readers(gaps):
+    without = gaps.post("/export", json={"ids": ["a"], "format": "ris"}).text
+    for note in (
+        {"id": "a", "text": "A slipper of fur?", "tags": ["shoes", "Perrault"]},
+        {"id": "a", "start": 0, "end": 5, "passage": "A girl", "text": "nameless", "tags": ["shoes"]},
+    ):
+        assert gaps.post("/project/changes", json={"kind": "note", **note}).status_code == 204
+    table = pd.read_csv(BytesIO(gaps.post("/export", json={"ids": ["a", "b"], "format": "csv"}).content)).fillna("")
+    assert table["reader_tags"].tolist() == ["shoes; Perrault", ""]
+    assert table["reader_notes"].tolist() == ["A slipper of fur?\n“A girl”: nameless", ""]
+    answer = gaps.post("/export", json={"ids": ["a"], "format": "ris", "name": "Töchter"})
+    new = [line for line in answer.text.splitlines() if line not in without.splitlines()]
+    assert new == [
+        "KW  - shoes",
+        "KW  - Perrault",
+        "N1  - type: 510A; reader_notes: A slipper of fur? “A girl”: nameless",
+    ]
+    assert "T%C3%B6chter.ris" in answer.headers["content-disposition"]
+
+
 def columns_of(client):
     columns = httpx.get(str(client.base_url).rstrip("/")).json()["columns"]
     return {column["name"]: {each["value"]: each["count"] for each in column["values"]} for column in columns}

@@ -43,6 +43,7 @@ WORDS = {
     "book": Field(("book", "booktitle", "buch"), "booktitle", "T2", "container-title"),
     "publisher": Field(("publisher", "verlag"), "publisher", "PB", "publisher"),
     "language": Field(("language", "lang", "sprache"), "language", "LA", "language"),
+    "keywords": Field(("keywords", "tags", "reader_tags", "schlagwörter"), "keywords", "KW", "keyword"),
     "url": Field(("url", "link", "source", "quelle"), "url", "UR", "URL"),
     "note": Field((), "note", "N1", "note"),
 }
@@ -194,6 +195,8 @@ def _ris(stories: Iterable[Reference]) -> str:
             values = [value]
             if field in PEOPLE:
                 values = [", ".join(filter(None, _family_and_given(name))) for name in story.people(field)]
+            elif field == "keywords":
+                values = [word.strip() for word in value.split(";")]
             lines += [f"{FIELDS[field].ris}  - {printable(text, 10_000)}" for text in values]
         lines += ["ER  - ", ""]
     return "\r\n".join(lines)  # as the format prescribes

@@ -230,7 +230,8 @@ class Computing(BaseModel):
 
 
 class ExportBody(RequestBody):
-    """Stories to export, all if there are no ids, and the format of the file."""
+    """Stories to export, all if there are no ids, the format of the file, and its name; default: the collection's."""
 
     ids: list[str] | None = None
+    name: Annotated[str, Field(max_length=100)] = ""
     format: Literal["csv", "xlsx", "graphml", "palladio", "svg", "bibtex", "ris", "csl", "txt"]

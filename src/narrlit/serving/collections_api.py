@@ -140,7 +140,7 @@ async def export_stories(name: str, body: ExportBody, request: Request, server: 
     collection = server.shelf.get(name)
     suffix = {"bibtex": "bib", "csl": "csl.json", "palladio": "palladio.csv"}.get(body.format, body.format)
     content = await while_connected(request, server.workers.run(_exported, collection, body.ids, suffix))
-    return file_answer(content, name, suffix)
+    return file_answer(content, body.name or name, suffix)
 
 
 def _describe_all(server: Server) -> list[CollectionAnswer]:
@@ -230,8 +230,8 @@ def _sorted_rows(snapshot: Snapshot, rows: Sequence[int], name: str, descending:
 
 
 def _exported(collection: ServedCollection, ids: Sequence[str] | None, suffix: str) -> bytes:
-    """Write stories to a file, and return its content."""
+    """Write stories, with the tags and notes of readers, to a file, and return its content."""
     snapshot = collection.snapshot()
     for id in ids or ():
         snapshot.row_of(id)
-    return content_of(select(snapshot.collection, ids).write, suffix)
+    return content_of(select(snapshot.with_notes(collection.project.notes()), ids).write, suffix)

@@ -19,7 +19,7 @@ from narrlit.encoding.story_encoder import StoryEncoder
 from narrlit.errors import OptionError, printable
 from narrlit.explore.analysis_answers import NamedStory
 from narrlit.explore.map_answer import Value
-from narrlit.explore.project import SUFFIX, EditChange, Project, ValueChange, adopt_decisions
+from narrlit.explore.project import SUFFIX, EditChange, NoteChange, Project, ValueChange, adopt_decisions
 from narrlit.files import exclusive
 from narrlit.library.collection import Collection
 from narrlit.library.conditions import quoted
@@ -36,6 +36,8 @@ FOLDER = "collections"
 DECISIONS = "decisions"
 """Folder of decisions in the data folder of earlier releases, which projects take over."""
 DELETED = ".deleted-"
+TAGS, NOTES = "reader_tags", "reader_notes"
+"""Columns of exports."""
 MOST_VALUES = 50
 """Values of a column that are listed, the most frequent ones."""
 
@@ -191,6 +193,23 @@ class Snapshot:
     def edited_collection(self) -> Collection:
         """The stories with the values that readers have written."""
         return self._with(self.edited)
+
+    def with_notes(self, notes: Sequence[NoteChange]) -> Collection:
+        """Return `collection` with the tags and notes of readers as two more columns, if there are any."""
+        columns = {name: self.written(name) for name in {**self.edited, **self.accepted}}
+        tags: dict[int, list[str]] = {}
+        texts: dict[int, list[str]] = {}
+        for note in notes:
+            row = self.stories.store.row_of.get(note.id)
+            if row is None:  # the story is no longer in the collection
+                continue
+            tags.setdefault(row, []).extend(note.tags)
+            if note.text:
+                texts.setdefault(row, []).append(f"“{note.passage}”: {note.text}" if note.passage else note.text)
+        if tags:
+            columns[TAGS] = {row: "; ".join(dict.fromkeys(found)) for row, found in tags.items() if found}
+            columns[NOTES] = {row: "\n".join(found) for row, found in texts.items()}
+        return self._with({name: cells for name, cells in columns.items() if cells})
 
     def _with(self, columns: Mapping[str, Mapping[int, Value]]) -> Collection:
         if not columns:
