@@ -349,9 +349,10 @@ def test_a_file_shows_groups_of_retellings(tree_file):
 def test_a_file_keeps_its_list(tree_file):
     with opened(tree_file) as page:
         page.locator(".leaves button").first.click()
-        page.get_by_role("heading", name="1 story on my list").wait_for()
+        page.get_by_role("button", name="Add to “My list”").first.click()
+        page.get_by_role("heading", name="1 story on “My list”").wait_for()
         page.reload()
-        page.get_by_role("heading", name="1 story on my list").wait_for()
+        page.get_by_role("heading", name="1 story on “My list”").wait_for()
 
 
 def test_integers_on_the_page_keep_their_digits():

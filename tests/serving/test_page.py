@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+from itertools import combinations
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 import pandas as pd
@@ -337,7 +339,7 @@ def test_a_lasso_puts_stories_on_the_list(page, site):
     for place in places[1:]:
         page.mouse.move(*place, steps=4)
     page.mouse.up()
-    expect(page.get_by_role("heading", name="24 stories on my list")).to_be_visible()
+    expect(page.get_by_role("heading", name="24 stories on “My list”")).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Table (CSV)").click()
     assert len(Path(saved.value.path()).read_text(encoding="utf-8").splitlines()) == 25
@@ -353,28 +355,40 @@ def test_a_lasso_puts_stories_on_the_list(page, site):
 def test_every_export(page, site, form):
     visit(page, site, "tree")
     for title in ("Cinderella", "Ye Xian", "Rhodopis"):
-        page.locator(".leaves").get_by_role("button", name=title).click()
+        choose(page, title)
     with page.expect_download() as saved:
         page.locator(f'.panel [data-format="{form}"]').click()
     assert Path(saved.value.path()).stat().st_size > 0
 
 
-def test_the_tree_selects_by_title_branch_and_color(page, site):
+def choose(page, title):
+    """Show a story of the tree, and put it on the list or take it off."""
+    page.locator(".leaves").get_by_role("button", name=title).click()
+    expect(page.locator(".near-stories h2")).to_contain_text(title)
+    page.locator(".near-stories article button").click()
+
+
+def test_the_tree_selects_by_story_branch_and_color(page, site):
     visit(page, site, "tree")
-    page.locator(".leaves").get_by_role("button", name="Cinderella").click()
-    expect(page.get_by_role("heading", name="1 story on my list")).to_be_visible()
-    page.locator(".leaves").get_by_role("button", name="Cinderella").click()
-    expect(page.get_by_role("heading", name="0 stories on my list")).to_be_visible()
+    choose(page, "Cinderella")
+    expect(page.get_by_role("heading", name="1 story on “My list”")).to_be_visible()
+    expect(page.locator(".leaves li.chosen")).to_have_count(1)
+    choose(page, "Cinderella")
+    expect(page.get_by_role("heading", name="0 stories on “My list”")).to_be_visible()
+    page.locator(".leaves").get_by_role("button", name="Ye Xian").click()  # shown, and not chosen
+    expect(page.locator(".near-stories h2")).to_contain_text("Ye Xian")
+    expect(page.locator(".leaves [aria-pressed=true]")).to_have_text("Ye Xian")
+    expect(page.get_by_role("heading", name="0 stories on “My list”")).to_be_visible()
     page.locator(".key").get_by_role("button", name="Germany", exact=True).click()
     faded = page.locator(".leaves .faded")
     assert faded.count() > 1
     page.locator(".key").get_by_role("button", name="Germany", exact=True).click()
     expect(faded).to_have_count(0)
-    page.locator(".key").get_by_role("button", name="my list: Germany").click()
+    page.locator(".key").get_by_role("button", name="My list”: Germany").click()
     count = page.locator(".chosen li").count()
     assert count > 1
     page.locator(".branches g").last.dispatch_event("click")
-    expect(page.get_by_role("heading", name="24 stories on my list")).to_be_visible()
+    expect(page.get_by_role("heading", name="24 stories on “My list”")).to_be_visible()
 
     page.locator("#color").select_option("atu")
     assert "color=atu" in page.url
@@ -403,6 +417,39 @@ def test_a_map_is_saved_as_a_picture(page, site, picture):
     with page.expect_download() as saved:
         page.click("#save-png")
     assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_back_returns_to_the_place_in_the_plane(page, site):
+    visit(page, site, "plane")
+    page.get_by_role("button", name="Zoom in").click()
+    page.locator("canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("at=1.400%2C60%2C0"))
+    page.fill("#find", "glass")
+    page.locator(".matches").get_by_role("button", name="Cinderella").click()
+    page.locator(".near-stories h2 a").click()
+    page.wait_for_url("**/story/cinderella**")
+    page.go_back()
+    page.wait_for_selector(".plane canvas")
+    assert "at=1.400,60,0" in unquote(page.url)
+    page.get_by_role("button", name="Show all", exact=True).click()
+    expect(page).not_to_have_url(re.compile("at="))
+
+
+def test_two_stories_that_are_compared_are_decided(page, site):
+    visit(page, site, "compare")
+    decided = f"{site}/collections/tales/pairs/decided"
+    page.locator("#decision").select_option("different")
+    page.wait_for_timeout(500)
+    pairs = httpx.get(decided, params={"reader": "reader 1"}).json()
+    assert [(pair["left"]["id"], pair["right"]["id"], pair["decision"]) for pair in pairs] == [
+        ("feather_robe", "swan_maiden", "different")
+    ]
+    page.reload()
+    expect(page.locator("#decision")).to_have_value("different")
+    page.locator("#decision").select_option("")
+    page.wait_for_timeout(500)
+    assert httpx.get(decided, params={"reader": "reader 1"}).json() == []
 
 
 def test_names_in_the_plane_stand_beside_points(page, site):
@@ -583,7 +630,11 @@ def test_groups_follow_the_threshold(page, site):
     answer = httpx.get(f"{site}/collections/tales/retellings").json()
     expect(page.locator(".groups > li")).to_have_count(len(answer["groups"]))
     assert float(page.locator("#threshold").input_value()) == pytest.approx(answer["threshold"], abs=5e-4)
-    page.locator("#threshold").fill("-0.2")
+    page.locator("#threshold").fill("less")
+    page.get_by_role("button", name="Apply").click()
+    assert page.locator("#threshold").evaluate("input => input.validationMessage") == "Write a number, such as 0.1"
+    expect(page.locator(".groups > li")).to_have_count(len(answer["groups"]))
+    page.locator("#threshold").fill("-0,2")  # as in many languages
     page.get_by_role("button", name="Apply").click()
     expect(page.locator("#automatic")).to_be_visible()
     wide = httpx.get(f"{site}/collections/tales/retellings", params={"threshold": -0.2}).json()
@@ -592,10 +643,22 @@ def test_groups_follow_the_threshold(page, site):
     assert "threshold=-0.2" in page.url
     page.reload()
     expect(page.locator(".groups > li ol li")).to_have_text(titles)
-    page.locator(".groups > li").first.get_by_role("button", name="on my list").click()
+    page.locator(".groups > li").first.get_by_role("button", name="on “My list”").click()
     expect(page.get_by_role("link", name=f"My list ({len(wide['groups'][0]['stories'])})")).to_be_visible()
     page.locator("#automatic").click()
     expect(page.locator(".groups > li")).to_have_count(len(answer["groups"]))
+
+    # Pairs of stories in one group, beside pairs with the same value.
+    types = {story["id"]: story["metadata"].get("atu") for group in wide["groups"] for story in group["stories"]}
+    groups = [[types[story["id"]] for story in group["stories"]] for group in answer["groups"]]
+    pairs = [pair for group in groups for pair in combinations(group, 2) if None not in pair]
+    same = sum(first == second for first, second in pairs)
+    page.locator("#column").select_option("atu")
+    expect(page.locator(".agreement")).to_contain_text(
+        f"Of {len(pairs)} pairs of stories in one group, {same} have the same"
+    )
+    page.locator("#column").select_option("")
+    expect(page.locator(".agreement")).to_have_count(0)
 
 
 def test_agreement_with_a_column_and_the_ranking_of_versions(page, site):
@@ -691,12 +754,19 @@ def test_notes_and_tags_are_kept_and_undone(page, site):
 
 def test_named_lists_are_kept_by_the_collection_and_go_into_another_project(page, browser, site):
     visit(page, site, "list")
-    page.get_by_label("New list").fill("shoes")
-    page.get_by_role("button", name="Create").click()
+    page.get_by_label("Name of a list").fill("shoes")
+    page.get_by_role("button", name="Create a list").click()
     expect(page.get_by_role("link", name="shoes (0)")).to_be_visible()
     visit(page, site, "tree")
     for title in ("Cinderella", "Ye Xian", "Rhodopis"):
-        page.locator(".leaves").get_by_role("button", name=title).click()
+        choose(page, title)
+    expect(page.get_by_role("heading", name="3 stories on “shoes”")).to_be_visible()
+    page.locator("#panel-list").select_option("")
+    expect(page.get_by_role("heading", name="0 stories on “My list”")).to_be_visible()
+    page.locator("#panel-list").select_option("shoes")
+    with page.expect_download() as saved:
+        page.locator('.panel [data-format="ris"]').click()
+    assert saved.value.suggested_filename == "shoes.ris"
     expect(page.get_by_role("link", name="shoes (3)")).to_be_visible()
     visit(page, site, "list")
     rows = page.locator(".sortable tbody tr td:first-child")
@@ -721,6 +791,10 @@ def test_named_lists_are_kept_by_the_collection_and_go_into_another_project(page
     expect(other.locator(".banner")).to_contain_text("added")
     other.locator("#list").select_option("shoes")
     expect(other.get_by_role("link", name="shoes (3)")).to_be_visible()
+    other.get_by_label("Name of a list").fill("slippers")
+    other.get_by_role("button", name="Rename this list").click()
+    expect(other.get_by_role("link", name="slippers (3)")).to_be_visible()
+    expect(other.locator("#list option")).to_have_text(["My list (0)", "slippers (3)"])
     other.get_by_role("button", name="Delete this list").click()
     other.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(other.get_by_role("link", name="My list (0)")).to_be_visible()
@@ -740,8 +814,8 @@ def test_metadata_are_edited_and_undone(page, site):
     # Two stories of a list get a value at once, which is a filter and a color of the map.
     for id in ("ye_xian", "rhodopis"):
         visit(page, site, f"#/tales/story/{id}")
-        page.get_by_role("button", name="Add to my list").click()
-        expect(page.get_by_role("button", name="On my list")).to_be_visible()
+        page.get_by_role("button", name="Add to “My list”").click()
+        expect(page.get_by_role("button", name="On “My list”")).to_be_visible()
     visit(page, site, "list")
     page.get_by_text("Write a value into all stories of the list").click()
     page.get_by_label("Other column, which may be new").fill("ending")

@@ -7,7 +7,7 @@ import { enterPlace, keepPlace, restorePlace } from "./places.js";
 import { emptyState, errorBox, linkButton, progressBar, select } from "./parts.js";
 import { labelColumn } from "./labels.js";
 import { chooseSetting, loadProject, whenFailed } from "./project.js";
-import { chosenStories, currentList, listTitle, whenChosen } from "./selection.js";
+import { chosenStories, currentTitle, whenChosen } from "./selection.js";
 import { language, LANGUAGES, t } from "./texts.js";
 
 /** Milliseconds after which a view that is not there yet gives way to a bar. */
@@ -90,7 +90,7 @@ function drawLinks({ collection, view }) {
     if (page.overview) links.push(make("span", { class: "collection" }, collection));
     for (const [name, key] of page.links) {
       const isList = name === "list";
-      const text = isList ? `${listTitle(currentList(collection))} (${chosenStories(collection).length})` : t(key);
+      const text = isList ? `${currentTitle(collection)} (${chosenStories(collection).length})` : t(key);
       links.push(navigationLink(address(collection, name), text, view === name));
     }
   }

@@ -28,6 +28,15 @@ const ZOOM = [0.5, 60];
 const STEP = 60;
 const FONTS = { group: "600 13px system-ui, sans-serif", title: "11px system-ui, sans-serif" };
 
+/** A magnification with its shift in pixels as text, for the address; null for that of all points. */
+const viewText = ({ zoom, x, y }) => (zoom === 1 && x === 0 && y === 0 ? null : [zoom.toFixed(3), Math.round(x), Math.round(y)].join());
+
+function viewOf(text) {
+  const [zoom, x, y] = (text ?? "").split(",").map(Number);
+  const isView = [zoom, x, y].every(Number.isFinite) && zoom >= ZOOM[0] && zoom <= ZOOM[1];
+  return isView ? { zoom, x, y } : { zoom: 1, x: 0, y: 0 };
+}
+
 /** A plane: its element; recolor(colors), mark(), fade(faded) and focus(story, others) change it, svg(key) draws it. */
 export class Plane {
   constructor({ points, groups }, actions) {
@@ -37,7 +46,7 @@ export class Plane {
     this.colors = points.map(() => "gray");
     this.faded = points.map(() => false);
     this.lines = [];
-    this.view = { zoom: 1, x: 0, y: 0 };
+    this.view = viewOf(actions.keptView());
     this.lasso = null;
     this.canvas = make("canvas", { role: "img", tabindex: 0, "aria-label": t("map.plane_label") });
     this.tip = make("div", { class: "tip", hidden: true });
@@ -45,8 +54,8 @@ export class Plane {
     this.mode = button(t("map.lasso"), () => this.setLassoMode(!this.lassoMode), { "aria-pressed": "false", id: "lasso" });
     const controls = make("p", { class: "actions" },
       this.mode,
-      button("+", () => this.zoomAt(1.4), { "aria-label": t("map.zoom_in") }),
-      button("−", () => this.zoomAt(1 / 1.4), { "aria-label": t("map.zoom_out") }),
+      button("+", () => this.zoomAt(1.4, this.middle()), { "aria-label": t("map.zoom_in") }),
+      button("−", () => this.zoomAt(1 / 1.4, this.middle()), { "aria-label": t("map.zoom_out") }),
       button(t("map.all"), () => this.reset()));
     this.element = make("div", { class: "plane" }, controls, this.canvas, this.tip, this.readout);
     this.listen();
@@ -76,6 +85,7 @@ export class Plane {
 
   /** Join a story with its nearest ones. */
   focus(point, others) {
+    this.shown = point;
     this.lines = others.map((other) => [point, other]);
     this.draw();
   }
@@ -96,7 +106,13 @@ export class Plane {
     return ({ x, y }) => [width / 2 + dx + (x - middleX) * size, height / 2 + dy - (y - middleY) * size];
   }
 
-  zoomAt(factor, at = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2]) {
+  /** The place around which buttons and keys zoom: the story that is shown if it is in sight, or the middle. */
+  middle() {
+    const place = this.shown ? this.projection()(this.shown) : null;
+    return place && this.isInSight(place) ? place : [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
+  }
+
+  zoomAt(factor, at) {
     const zoom = Math.min(ZOOM[1], Math.max(ZOOM[0], this.view.zoom * factor));
     const real = zoom / this.view.zoom;
     const center = [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
@@ -119,7 +135,10 @@ export class Plane {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = undefined;
       if (this.canvas.clientWidth === 0) return;
-      if (this.isStale) this.drawPoints();
+      if (this.isStale) {
+        this.drawPoints();
+        this.actions.keepView(viewText(this.view));
+      }
       const brush = this.brushOf(this.canvas);
       brush.drawImage(this.picture, 0, 0, this.canvas.clientWidth, this.canvas.clientHeight);
       if (this.lasso) this.drawLasso(brush);
@@ -313,7 +332,7 @@ export class Plane {
         this.draw();
       };
       const keys = { ArrowLeft: () => move(STEP, 0), ArrowRight: () => move(-STEP, 0), ArrowUp: () => move(0, STEP), ArrowDown: () => move(0, -STEP),
-        "+": () => this.zoomAt(1.4), "-": () => this.zoomAt(1 / 1.4), 0: () => this.reset() };
+        "+": () => this.zoomAt(1.4, this.middle()), "-": () => this.zoomAt(1 / 1.4, this.middle()), 0: () => this.reset() };
       if (!keys[event.key]) return;
       event.preventDefault();
       keys[event.key]();
@@ -334,7 +353,7 @@ export class Plane {
 
   click(at) {
     const point = this.pointAt(at);
-    if (point) this.actions.toggle(point);
+    if (point) this.actions.show(point);
   }
 
   /** Show the title and the beginning of the story at a place. */

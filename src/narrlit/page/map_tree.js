@@ -54,7 +54,7 @@ export class Tree {
   leaf(point) {
     const title = titleOf(this.actions.collection, point);
     const control = make("button", { type: "button", title, "aria-pressed": "false" }, title);
-    control.addEventListener("click", () => this.actions.toggle(point));
+    control.addEventListener("click", () => this.actions.show(point));
     return make("li", {}, control, make("small"));
   }
 
@@ -104,9 +104,7 @@ export class Tree {
 
   mark() {
     this.order.forEach((point, row) => {
-      const chosen = this.actions.isChosen(point);
-      this.leaves[row].classList.toggle("chosen", chosen);
-      this.leaves[row].firstChild.setAttribute("aria-pressed", chosen);
+      this.leaves[row].classList.toggle("chosen", this.actions.isChosen(point));
     });
   }
 
@@ -120,6 +118,7 @@ export class Tree {
     const near = new Set(others.map((other) => other.id));
     this.order.forEach((each, row) => {
       this.leaves[row].classList.toggle("focused", each.id === point.id);
+      this.leaves[row].firstChild.setAttribute("aria-pressed", each.id === point.id);
       this.leaves[row].classList.toggle("near", near.has(each.id));
     });
     this.frame(point, others[0]);
@@ -167,7 +166,7 @@ export class Tree {
     this.heat.addEventListener("mousemove", (event) => this.readPair(...cell(event)));
     this.heat.addEventListener("click", (event) => {
       const [one, other] = cell(event);
-      if (one === other) this.actions.toggle(one);
+      if (one === other) this.actions.show(one);
       else location.hash = address(this.actions.collection.name, "compare", [one.id, other.id]);
     });
   }

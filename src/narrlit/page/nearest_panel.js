@@ -4,7 +4,7 @@ import { address } from "./address.js";
 import { get, path } from "./api.js";
 import { make } from "./dom.js";
 import { titleOf } from "./labels.js";
-import { button, metadataLine, storyLink } from "./parts.js";
+import { button, listButton, metadataLine, storyLink } from "./parts.js";
 import { standingLine } from "./standing.js";
 import { t } from "./texts.js";
 
@@ -19,6 +19,7 @@ export async function nearestPanel(collection, point, place, focus, signal) {
   place.replaceChildren(
     make("article", {},
       make("h2", {}, storyLink(collection, { ...story, title: point.title })), metadataLine(story.metadata),
+      make("p", { class: "actions" }, listButton(collection, { ...story, title: point.title }, signal)),
       make("p", { class: "text" }, isCut ? `${story.text.slice(0, BEGINNING)}…` : story.text)),
     make("div", {}, make("h3", {}, t("map.nearest", { title: titleOf(collection, point) })),
       make("ol", { class: "nearest" }, story.nearest.map((near) => make("li", {},

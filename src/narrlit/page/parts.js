@@ -4,7 +4,7 @@ import { address } from "./address.js";
 import { ApiError } from "./api.js";
 import { make } from "./dom.js";
 import { labelPart, titleOf } from "./labels.js";
-import { isChosen, toggle, whenChosen } from "./selection.js";
+import { currentTitle, isChosen, toggle, whenChosen } from "./selection.js";
 import { t } from "./texts.js";
 
 /** A button. */
@@ -98,7 +98,7 @@ export function listButton(collection, story, signal) {
   const control = button("", () => toggle(collection.name, story));
   const update = () => {
     const chosen = isChosen(collection.name, story.id);
-    control.textContent = t(chosen ? "list.on" : "list.add");
+    control.textContent = t(chosen ? "list.on" : "list.add", { list: currentTitle(collection.name) });
     control.setAttribute("aria-pressed", chosen);
     control.setAttribute("aria-label", `${control.textContent}: ${titleOf(collection, story)}`);
   };

@@ -21,6 +21,9 @@ export const currentList = (collection) => sessionStorage.getItem(key(collection
 /** What a list is called on the page. */
 export const listTitle = (name) => (name === FIRST ? t("nav.list") : name);
 
+/** The same of the list in use. */
+export const currentTitle = (collection) => listTitle(currentList(collection));
+
 /** Use another list, or a new one. */
 export function useList(collection, name) {
   sessionStorage.setItem(key(collection), name);
@@ -53,11 +56,24 @@ export function toggle(collection, story) {
   else addStories(collection, [story]);
 }
 
+/** Give the list in use another name; where there is a list of this name, its stories follow those of that list. */
+export function renameList(collection, name) {
+  const [old, stories] = [currentList(collection), chosenStories(collection)];
+  if (name === old) return;
+  useList(collection, name);
+  addStories(collection, stories);
+  forget(collection, old);
+}
+
 /** Delete the list in use, and use the first one. */
 export function deleteList(collection) {
   const name = currentList(collection);
   useList(collection, FIRST);
-  return change(collection, { kind: "list", name, deleted: true },
+  forget(collection, name);
+}
+
+function forget(collection, name) {
+  change(collection, { kind: "list", name, deleted: true },
     (project) => ({ ...project, lists: project.lists.filter((list) => list.name !== name) }));
 }
 

@@ -57,7 +57,7 @@ function scaleOf(collection, signal) {
   return scales.get(key);
 }
 
-/** Mark a threshold in all bars, and say which similarities are above it. */
+/** Mark a threshold in all bars, and say which similarities are above it; words of others stand back. */
 export function markBars(root, threshold) {
   for (const line of root.querySelectorAll("[data-similarity]")) {
     const { similarity, most } = line.dataset;
@@ -66,6 +66,8 @@ export function markBars(root, threshold) {
     bar.style.setProperty("--share", Math.max(0, Math.min(1, similarity / full)));
     bar.style.setProperty("--mark", threshold / full);
     bar.classList.add("marked");
-    if (similarity > threshold) line.append(make("span", { class: "above" }, ` · ${t("standing.above")}`));
+    const isAbove = similarity > threshold;
+    line.classList.toggle("unsure", !isAbove);
+    line.append(make("span", { class: isAbove ? "above" : "" }, ` · ${t(isAbove ? "standing.above" : "standing.below")}`));
   }
 }

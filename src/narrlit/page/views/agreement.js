@@ -51,11 +51,12 @@ function computed(promise, draw, signal) {
 
 // Agreement ----------------------------------------------------------------------------------------------------------
 
-function agreementParts(collection, { column, partners, shares, values, surprises }) {
+function agreementParts(collection, { column, stories, partners, shares, values, surprises }) {
   const rows = values.map((value) => ({ ...value, stands_out: value.within - value.to_others }));
   return [
     make("h2", {}, t("agreement.neighbors")),
     ...shares.map((share) => make("p", share.neighbors === 1 ? { class: "finding" } : {}, shareText(column, partners, share))),
+    stories < collection.stories ? make("p", { class: "meta" }, counted("agreement.left_out", collection.stories - stories, { column })) : "",
     make("div", { class: "wide" }, sortableTable([
       { name: column, value: (row) => row.value },
       { name: t("agreement.stories"), value: (row) => row.stories, cell: (row) => number(row.stories) },

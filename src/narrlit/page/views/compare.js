@@ -1,13 +1,14 @@
 // Two stories: their strongest links first, or as a parallel edition, in which linked passages share a row.
 
 import { address, keepInAddress } from "../address.js";
-import { download, path, post } from "../api.js";
+import { download, get, path, post, put, remove } from "../api.js";
 import { carried } from "../carried.js";
 import { announce, make } from "../dom.js";
 import { titleOf } from "../labels.js";
 import { arrowOf, linkTable, shareText } from "../links.js";
 import { parallelRows } from "../parallel.js";
-import { attempt, button, emptyState, linkButton, storyLink } from "../parts.js";
+import { attempt, button, emptyState, field, linkButton, select, storyLink } from "../parts.js";
+import { DECISION_TEXTS, readerName } from "../reader.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { chosenStories } from "../selection.js";
 import { sortableTable } from "../tables.js";
@@ -17,7 +18,7 @@ import { counted, decimals, number, percent, t, term } from "../texts.js";
 const MEASURE = "passages";
 const ASPECTS = { theme: "aspect.theme", action: "aspect.action", outcome: "aspect.outcome" };
 
-export async function compareView({ collection, ids, params, signal }) {
+export async function compareView({ collection, ids, params, settings, signal }) {
   if (ids.length < 2) return noPair(collection);
   if (ids.length > 2) return tripleView({ collection, ids, params, signal });
   const compared = await comparisonOf(collection, ids, signal);
@@ -25,6 +26,7 @@ export async function compareView({ collection, ids, params, signal }) {
   if (!compared.explanation.closer) return unlinked(collection, compared.stories, heading, compared.explanation);
   const view = make("div", {}, heading, ...pairParts(collection, compared, params));
   view.querySelector(".similarity").after(scaleNote(collection, view, signal));
+  if (settings?.writable) view.querySelector(".pictures").append(decisionField(collection, ids, signal));
   return view;
 }
 
@@ -78,6 +80,26 @@ async function tripleView({ collection, ids: [anchor, ...others], params, signal
       ...pairParts(collection, pair, params))));
 }
 
+/** Whether two stories are one, as the reader decides; kept with the pairs to check. */
+function decisionField(collection, [left, right], signal) {
+  const base = `${path("collections", collection.name)}/pairs`;
+  const reader = readerName();
+  const pair = { left, right, reader };
+  const place = make("span", {});
+  const set = (decision) => attempt(place, async () => {
+    await (decision ? put(`${base}/decisions`, { ...pair, decision }) : remove(`${base}/decisions`, pair));
+    announce(t("pairs.saved", { decision: t(decision ? DECISION_TEXTS[decision] : "compare.undecided") }));
+  });
+  const options = [["", t("compare.undecided")], ...Object.entries(DECISION_TEXTS).map(([decision, key]) => [decision, t(key)])];
+  const choice = select(options, "", set, { id: "decision" });
+  get(`${base}/decided?${new URLSearchParams({ reader })}`, signal).then((decided) => {
+    const known = decided.find((each) => [left, right].includes(each.left.id) && [left, right].includes(each.right.id));
+    choice.value = known?.decision ?? "";
+  }, () => null);  // without it, the view is complete all the same
+  place.append(field(t("compare.decision"), choice));
+  return place;
+}
+
 /** What remains of the similarity without the passages that add most to it. */
 function deletionPart(rows) {
   if (!rows) return null;
@@ -126,7 +148,7 @@ function pictures(collection, stories, titles, explanation, params) {
   }, { "data-view": kind }));
   draw(params.get("view") === "texts" ? "texts" : "strongest");
   const [left, right] = stories;
-  return [make("p", { class: "actions", role: "group", "aria-label": t("compare.view") }, controls,
+  return [make("p", { class: "actions pictures", role: "group", "aria-label": t("compare.view") }, controls,
     linkButton(t("compare.swap"), address(collection.name, "compare", [right.id, left.id], params), { class: "button swap" }),
     carried ? null : saveButton(collection, stories)), place];
 }

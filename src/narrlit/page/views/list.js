@@ -8,14 +8,13 @@ import { labelColumn, titleOf } from "../labels.js";
 import { noteParts } from "../notes.js";
 import { attempt, button, confirmed, emptyState, field, linkButton, select, storyLink } from "../parts.js";
 import { historyOf, importProject, notesOf, projectFile, projectOf, step, tagsOf, whenChanged } from "../project.js";
+import { DECISION_TEXTS } from "../reader.js";
 import { selectionPanel } from "../selection_panel.js";
 import {
-  addStories, chosenStories, currentList, deleteList, listNames, listTitle, useList, whenChosen,
+  addStories, chosenStories, currentList, currentTitle, deleteList, listNames, listTitle, renameList, useList, whenChosen,
 } from "../selection.js";
 import { sortableTable } from "../tables.js";
 import { counted, t } from "../texts.js";
-
-const DECISION = { same: "pairs.same", different: "pairs.different", unsure: "pairs.unsure" };
 
 export async function listView({ collection, params, signal }) {
   if (params.has("list")) useList(collection.name, params.get("list"));
@@ -41,11 +40,14 @@ function lists(collection, signal) {
     };
     const chosen = chosenStories(name);
     place.replaceChildren(...[
-      make("div", { class: "tools" }, field(t("work.list"), select(names, currentList(name), use, { id: "list" })), newList(use),
+      make("div", { class: "tools" }, field(t("work.list"), select(names, currentList(name), use, { id: "list" })), newList(use, (chosen) => {
+        keepInAddress({ list: chosen });
+        renameList(name, chosen);
+      }),
         names.length > 1 || chosen.length ? button(t("work.delete_list"), () => remove(name), { class: "quiet", id: "delete-list" }) : null),
       chosen.length === 0
         ? emptyState(t("list.none"), t("list.none_text"), linkButton(t("nav.search"), address(name, "search")), linkButton(t("nav.map"), address(name, "map")))
-        : make("div", { class: "beside" }, make("div", { class: "wide" }, storyTable(collection, chosen), editAll(collection, chosen)), selectionPanel(collection, drawn.signal))]);
+        : make("div", { class: "beside" }, make("div", { class: "wide" }, storyTable(collection, chosen), editAll(collection, chosen)), selectionPanel(collection, drawn.signal, false))]);
     if (focused) document.getElementById(focused)?.focus();
   };
   whenChosen(draw, signal);
@@ -53,18 +55,21 @@ function lists(collection, signal) {
   return place;
 }
 
-function newList(use) {
+/** A field for the name of a new list, or for another one of the list in use. */
+function newList(use, rename) {
   const name = make("input", { id: "new-list", maxlength: 100, required: true, autocomplete: "off" });
-  const form = make("form", { class: "tools" }, field(t("work.new_list"), name), make("button", { type: "submit" }, t("work.create")));
+  const form = make("form", { class: "tools" }, field(t("work.new_list"), name), make("button", { type: "submit" }, t("work.create")),
+    make("button", { type: "submit", class: "quiet", value: "rename" }, t("work.rename")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (name.value.trim()) use(name.value.trim());
+    const act = event.submitter?.value === "rename" ? rename : use;
+    if (name.value.trim()) act(name.value.trim());
   });
   return form;
 }
 
 async function remove(name) {
-  if (!await confirmed(t("work.delete_question", { list: listTitle(currentList(name)) }), t("action.delete"))) return;
+  if (!await confirmed(t("work.delete_question", { list: currentTitle(name) }), t("action.delete"))) return;
   keepInAddress({ list: null });
   deleteList(name);
 }
@@ -78,8 +83,8 @@ function storyTable(collection, stories) {
       columns.push({ name: column.name, value: (story) => story.metadata[column.name] });
     }
   }
-  columns.push({ name: t("notes.title"), value: (story) => notesOf(collection.name, story.id).length, cell: (story) => [
-    tags(story), " ", notesOf(collection.name, story.id).map((note) => note.text).filter(Boolean).join(" · ")] });
+  columns.push({ name: t("notes.title"), value: (story) => notesOf(collection.name, story.id).length, cell: (story) =>
+    [tags(story), ...notesOf(collection.name, story.id).map((note) => note.text)].filter(Boolean).join(" · ") });
   return sortableTable(columns, stories);
 }
 
@@ -101,7 +106,7 @@ function notes(collection, params, signal) {
     place.replaceChildren(...[make("h2", { id: "all-notes" }, counted("notes.count", shown.length)),
       tags.length ? make("div", { class: "chips", role: "group", "aria-label": t("notes.tags_group") }, chips) : "",
       shown.length
-        ? make("p", { class: "actions" }, button(counted("map.choose", stories.length), () => addStories(collection.name, stories)))
+        ? make("p", { class: "actions" }, button(counted("map.choose", stories.length, { list: currentTitle(collection.name) }), () => addStories(collection.name, stories)))
         : make("p", {}, t("notes.none")),
       make("ul", { class: "cards" }, shown.map((note) => make("li", {}, make("h3", {}, storyLink(collection, note.story,
         note.start === null ? {} : { from: note.start, to: note.end })), noteParts(note))))]);
@@ -138,7 +143,7 @@ function changeText(change, titles) {
   const title = (id) => titles.get(id) ?? id;
   switch (change.kind) {
     case "pair": {
-      const decision = change.decision ? t(DECISION[change.decision]) : t("work.withdrawn");
+      const decision = change.decision ? t(DECISION_TEXTS[change.decision]) : t("work.withdrawn");
       return t("work.pair", { left: title(change.id_a), right: title(change.id_b), decision, reader: change.reader });
     }
     case "value":

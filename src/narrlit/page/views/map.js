@@ -11,14 +11,14 @@ import { nearestPanel } from "../nearest_panel.js";
 import { attempt, button, emptyState, errorBox, field, linkButton, progressBar, select, storyLink } from "../parts.js";
 import { chooseSetting, settingOf } from "../project.js";
 import { savePng, saveSvg } from "../saving.js";
-import { addStories, isChosen, toggle, whenChosen } from "../selection.js";
+import { addStories, currentTitle, isChosen, toggle, whenChosen } from "../selection.js";
 import { selectionPanel } from "../selection_panel.js";
 import { counted, language, t, term } from "../texts.js";
 import { shareText } from "./agreement.js";
 
 /** The value of the list of columns that stands for the groups that were found. */
 const GROUPS = "";
-/** Milliseconds after the last key before words are looked for. */
+/** Milliseconds after the last key before words are looked for, and after the last move before it is kept. */
 const PAUSE = 250;
 /** Stories with the words that are listed. */
 const LISTED = 8;
@@ -54,22 +54,26 @@ function mapParts(map, collection, params, signal) {
   if (map.tree && map.similarities) pictures.push(["tree", t("map.tree"), Tree]);
   if (hasPlane) pictures.push(["plane", t("map.plane"), Plane]);
   const columns = [[GROUPS, t("map.groups")], ...columnsOf(points, collection).map((column) => [column, column])];
-  const shown = { picture: params.get("picture") ?? pictures[0][0], color: params.get("color") ?? settingOf(name, "color") ?? map.color ?? GROUPS };
+  const shown = { picture: params.get("picture") ?? pictures[0][0], color: params.get("color") ?? settingOf(name, "color") ?? map.color ?? GROUPS, at: params.get("at") };
   if (!pictures.some(([kind]) => kind === shown.picture)) shown.picture = pictures[0][0];
   if (!columns.some(([column]) => column === shown.color)) shown.color = GROUPS;
 
   const figure = make("figure", {});
   const key = make("ul", { class: "key" });
   const near = make("section", { class: "near-stories" });
-  let [picture, scale, values, found, focused] = [null, null, [], null, null];
+  let [picture, scale, values, found, focused, moving] = [null, null, [], null, null, null];
   const hidden = new Set();
   const actions = {
     collection,
     signal,
     isChosen: (point) => isChosen(name, point.id),
-    toggle: (point) => {
-      toggle(name, point);
-      focus(point);
+    show: (point) => focus(point),
+    keptView: () => shown.at,
+    keepView: (view) => {
+      if (view === shown.at) return;
+      shown.at = view;
+      clearTimeout(moving);
+      moving = setTimeout(() => signal.aborted || keepInAddress({ at: view }), PAUSE);
     },
     add: (stories) => addStories(name, stories),
   };
@@ -189,7 +193,7 @@ function keyEntry({ color, name, has }, points, values, hidden, fade, actions) {
     control.setAttribute("aria-pressed", !isShown);
     fade();
   }, { "aria-pressed": "true", title: t("map.hide") });
-  const text = counted("map.choose", stories.length);
+  const text = counted("map.choose", stories.length, { list: currentTitle(actions.collection.name) });
   return make("li", {}, control, button("+", () => {
     actions.add(stories);
     announce(text);
@@ -208,20 +212,20 @@ function storyTable(map, actions) {
 }
 
 /** The stories of a group with boxes to put them on the list, written when the group is opened. */
-function groupList(label, stories, central, { collection, signal, isChosen, toggle }) {
+function groupList(label, stories, central, { collection, signal }) {
   const list = make("ul", { class: "columns" });
   const group = make("details", {}, make("summary", {}, `${label} (${counted("stories", stories.length)})`),
     central ? make("p", { class: "meta" }, t("map.central"), " ", storyLink(collection, central)) : null, list);
   group.addEventListener("toggle", () => {
     const boxes = stories.map((point) => {
-      const box = make("input", { type: "checkbox", checked: isChosen(point) });
-      box.addEventListener("change", () => toggle(point));
+      const box = make("input", { type: "checkbox", checked: isChosen(collection.name, point.id) });
+      box.addEventListener("change", () => toggle(collection.name, point));
       return box;
     });
     list.append(...stories.map((point, place) => make("li", {},
       make("label", { class: "check" }, boxes[place], point.title || point.id), " ",
       make("span", { class: "meta" }, storyLink(collection, { id: point.id, title: t("action.read") })))));
-    whenChosen(() => boxes.forEach((box, place) => (box.checked = isChosen(stories[place]))), signal);
+    whenChosen(() => boxes.forEach((box, place) => (box.checked = isChosen(collection.name, stories[place].id))), signal);
   }, { once: true });
   return group;
 }

@@ -5,19 +5,17 @@ import { download, get, path, put, remove } from "../api.js";
 import { announce, joinedLines, make } from "../dom.js";
 import { titleOf } from "../labels.js";
 import { attempt, button, emptyState, field, linkButton, select, storyLink } from "../parts.js";
+import { DECISION_TEXTS, keepReader, readerName } from "../reader.js";
 import { alikeText, scaleNote, similarityLine } from "../standing.js";
 import { sortableTable } from "../tables.js";
 import { counted, number, t, term } from "../texts.js";
 
-const DECISIONS = [
-  ["same", "pairs.same", "s"],
-  ["different", "pairs.different", "d"],
-  ["unsure", "pairs.unsure", "u"],
-];
+/** Decisions with their words and keys. */
+const DECISIONS = Object.entries(DECISION_TEXTS).map(([decision, key]) => [decision, key, decision[0]]);
 const UNDO = "z";
 
 export async function pairsView({ collection, params, settings, signal }) {
-  const reader = params.get("reader") ?? localStorage.getItem("reader") ?? t("pairs.first_reader");
+  const reader = params.get("reader") ?? readerName();
   const session = new Session(collection, reader, settings.writable, signal);
   await session.load();
   return session.element;
@@ -44,7 +42,7 @@ class Session {
     const name = make("input", { id: "reader", value: this.reader, maxlength: 60, autocomplete: "off" });
     name.addEventListener("change", async () => {
       this.reader = name.value.trim() || t("pairs.first_reader");
-      localStorage.setItem("reader", this.reader);
+      keepReader(this.reader);
       keepInAddress({ reader: this.reader });
       this.undoable = [];
       await attempt(this.state, () => this.load());
