@@ -131,7 +131,7 @@ def take_map(page: Page, address: str) -> None:
 
 def take_analyses(page: Page, address: str) -> None:
     """Groups, agreement with the tale types, exact words, and the list."""
-    open_view(page, address, "groups")
+    open_view(page, address, "groups?column=atu")
     page.wait_for_selector(".groups h3")
     take(page, "groups")
     open_view(page, address, "agreement?column=atu")

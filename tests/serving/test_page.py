@@ -655,7 +655,7 @@ def test_groups_follow_the_threshold(page, site):
     same = sum(first == second for first, second in pairs)
     page.locator("#column").select_option("atu")
     expect(page.locator(".agreement")).to_contain_text(
-        f"Of {len(pairs)} pairs of stories in one group, {same} have the same"
+        f"Of {len(pairs)} pairs in one group whose atu is known, {same} have the same"
     )
     page.locator("#column").select_option("")
     expect(page.locator(".agreement")).to_have_count(0)

@@ -20,7 +20,7 @@ export async function groupsView({ collection, params, signal }) {
   }
   const place = make("div", {});
   const columns = groupingColumns(collection);
-  let column = columns.includes(params.get("column")) ? params.get("column") : columns[0] ?? NONE;
+  let column = columns.includes(params.get("column")) ? params.get("column") : NONE;
   let [drawing, answer] = [new AbortController(), null];
   const show = () => place.replaceChildren(...parts(collection, answer, column));
   const draw = async (threshold) => {
@@ -42,7 +42,7 @@ export async function groupsView({ collection, params, signal }) {
     keepInAddress({ threshold });
     draw(threshold);
   });
-  const choice = select([...columns.map((each) => [each, each]), [NONE, t("groups.no_column")]], column, (chosen) => {
+  const choice = select([[NONE, t("groups.no_column")], ...columns.map((each) => [each, each])], column, (chosen) => {
     column = chosen;
     keepInAddress({ column });
     if (answer) show();
