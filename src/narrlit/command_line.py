@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ _SETTING = re.compile(r"(data|model|trainer|checkpoint|last_checkpoint)\.[a-z_.]
 """Pattern of a setting of `narrlit fit`."""
 _NAMES = {"pseudonyms": "pseudonymize", "backbones": "backbone", "tasks": "mteb"}
 """Options with other names than the library's parameters in messages."""
+FORMER_OPTIONS = {"--one-per-line": "--split=lines", "--by-blank-line": "--split=blank-lines"}
+"""Options of earlier releases, which still work and print the new one."""
 METAVARS = {"STR": "VALUE", "INT": "N", "FLOAT": "X"}
 """Names of value types in help, keyed by those of cyclopts."""
 
@@ -150,6 +153,9 @@ def _accepted_word(word: str) -> str:
     """Write a word of the command line as cyclopts accepts it."""
     if word == "-":  # cyclopts would read it as an option
         return "/dev/stdin"
+    if word in FORMER_OPTIONS:
+        print(f"narrlit: note: {word} is {FORMER_OPTIONS[word]} now", file=sys.stderr)
+        return FORMER_OPTIONS[word]
     return re.sub("^--pseudonymise", "--pseudonymize", word)  # the former spelling
 
 

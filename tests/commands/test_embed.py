@@ -239,3 +239,13 @@ def test_for_a_missing_model_similar_names_or_the_offline_variable_are_printed(n
     found = narrlit(*embed, "org/name")
     assert "not reached; see --model; HF_HUB_OFFLINE is set, which prevents downloads: unset it" in found.err
     assert "HF_HUB" not in narrlit(*embed, "minilm").err
+
+
+@pytest.mark.parametrize(("word", "count"), [("--by-blank-line", 2), ("--one-per-line", 3)])
+def test_a_former_option_is_read_as_the_new_one(narrlit, tiny, tmp_path, word, count):
+    tales, vectors = tmp_path / "tales.txt", tmp_path / "v.npy"
+    tales.write_text("A fox saw grapes.\n\nA hare\nlost a race.\n", encoding="utf-8")
+    found = narrlit("embed", str(tales), word, "--model", str(tiny()), "--out", str(vectors))
+    assert found.code == 0, found.err
+    assert f"{word} is --split=" in found.err
+    assert len(np.load(vectors)) == count
