@@ -225,6 +225,7 @@ def test_exports_have_the_notes_and_tags_of_readers(gaps):
         "KW  - Perrault",
         "N1  - type: 510A; reader_notes: A slipper of fur? “A girl”: nameless",
     ]
+    assert "keywords = {shoes, Perrault}" in gaps.post("/export", json={"ids": ["a"], "format": "bibtex"}).text
     assert "T%C3%B6chter.ris" in answer.headers["content-disposition"]
 
 

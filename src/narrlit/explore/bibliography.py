@@ -72,6 +72,11 @@ class Reference:
         """Return the names in a field."""
         return [name.strip() for name in re.split(r";|\band\b|\bund\b", self.values.get(field, "")) if name.strip()]
 
+    @property
+    def keywords(self) -> list[str]:
+        """The keywords, which semicolons or commas separate."""
+        return [word.strip() for word in re.split("[;,]", self.values.get("keywords", "")) if word.strip()]
+
 
 def write_bibliography(path: str | Path, stories: pd.DataFrame) -> None:
     """Write one reference per story, with its title, the fields of FIELDS, and all other columns as a note.
@@ -169,7 +174,12 @@ def _bibtex(stories: Iterable[Reference]) -> str:
     for story in stories:
         fields = {"title": story.title}
         for field, value in story.values.items():
-            fields[FIELDS[field].bibtex] = " and ".join(story.people(field)) if field in PEOPLE else value
+            text = value
+            if field in PEOPLE:
+                text = " and ".join(story.people(field))
+            elif field == "keywords":
+                text = ", ".join(story.keywords)  # as biblatex separates them
+            fields[FIELDS[field].bibtex] = text
         kind = "incollection" if "book" in story.values else "misc"
         lines = [f"  {name} = {{{_escaped(value)}}}," for name, value in fields.items()]
         entries.append("\n".join([f"@{kind}{{{story.key},", *lines, "}", ""]))
@@ -196,7 +206,7 @@ def _ris(stories: Iterable[Reference]) -> str:
             if field in PEOPLE:
                 values = [", ".join(filter(None, _family_and_given(name))) for name in story.people(field)]
             elif field == "keywords":
-                values = [word.strip() for word in value.split(";")]
+                values = story.keywords
             lines += [f"{FIELDS[field].ris}  - {printable(text, 10_000)}" for text in values]
         lines += ["ER  - ", ""]
     return "\r\n".join(lines)  # as the format prescribes

@@ -26,7 +26,7 @@ export async function compareView({ collection, ids, params, settings, signal })
   if (!compared.explanation.closer) return unlinked(collection, compared.stories, heading, compared.explanation);
   const view = make("div", {}, heading, ...pairParts(collection, compared, params));
   view.querySelector(".similarity").after(scaleNote(collection, view, signal));
-  if (settings?.writable) view.querySelector(".pictures").append(decisionField(collection, ids, signal));
+  if (settings.writable) view.querySelector(".pictures").append(decisionField(collection, ids, signal));
   return view;
 }
 
@@ -94,7 +94,7 @@ function decisionField(collection, [left, right], signal) {
   const choice = select(options, "", set, { id: "decision" });
   get(`${base}/decided?${new URLSearchParams({ reader })}`, signal).then((decided) => {
     const known = decided.find((each) => [left, right].includes(each.left.id) && [left, right].includes(each.right.id));
-    choice.value = known?.decision ?? "";
+    choice.value ||= known?.decision ?? "";
   }, () => null);  // without it, the view is complete all the same
   place.append(field(t("compare.decision"), choice));
   return place;

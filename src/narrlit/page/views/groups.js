@@ -60,7 +60,7 @@ const groupingColumns = ({ columns }) =>
 const grouped = ({ groups, stories }) =>
   ({ grouped: number(groups.reduce((sum, group) => sum + group.stories.length, 0)), all: number(stories) });
 
-/** A form for the threshold: `choose` gets a number, or null for the one of the collection. */
+/** A form for the threshold: `choose` gets a number as text, or null for the one of the collection. */
 function thresholdForm(choose) {
   const input = make("input", { id: "threshold", inputmode: "decimal", size: 8, autocomplete: "off" });
   const automatic = button(t("groups.automatic"), () => choose(null), { class: "quiet", id: "automatic", hidden: true });
@@ -69,7 +69,7 @@ function thresholdForm(choose) {
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = input.value.trim().replace(",", ".").replace("−", "-");
-    if (text !== "" && Number.isFinite(Number(text))) return choose(Number(text));
+    if (text !== "" && Number.isFinite(Number(text))) return choose(text);
     input.setCustomValidity(t("groups.not_a_number", { example: decimals(0.1, 1) }));
     return input.reportValidity();
   });
