@@ -439,16 +439,16 @@ def test_back_returns_to_the_place_in_the_plane(page, site):
 def test_two_stories_that_are_compared_are_decided(page, site):
     visit(page, site, "compare")
     decided = f"{site}/collections/tales/pairs/decided"
-    page.locator("#decision").select_option("different")
-    page.wait_for_timeout(500)
+    with page.expect_response("**/pairs/decisions"):
+        page.locator("#decision").select_option("different")
     pairs = httpx.get(decided, params={"reader": "reader 1"}).json()
     assert [(pair["left"]["id"], pair["right"]["id"], pair["decision"]) for pair in pairs] == [
         ("feather_robe", "swan_maiden", "different")
     ]
     page.reload()
     expect(page.locator("#decision")).to_have_value("different")
-    page.locator("#decision").select_option("")
-    page.wait_for_timeout(500)
+    with page.expect_response("**/pairs/decisions"):
+        page.locator("#decision").select_option("")
     assert httpx.get(decided, params={"reader": "reader 1"}).json() == []
 
 
